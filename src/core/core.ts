@@ -1,0 +1,94 @@
+import type { Caller } from "../auth/caller.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type {
+  CreateWatchTokenRequest,
+  CreateWatchTokenResponse,
+  StreamEventsRequest,
+} from "../gen/payments/v1/event_service_pb.ts";
+import type { Operation } from "../gen/payments/v1/operation_pb.ts";
+import type { GetOperationRequest } from "../gen/payments/v1/operation_service_pb.ts";
+import type { Payment } from "../gen/payments/v1/payment_pb.ts";
+import type {
+  ConfirmPaymentRequest,
+  CreatePaymentRequest,
+  CreateRecurrentPaymentRequest,
+  GetPaymentRequest,
+  GetPaymentResponse,
+  ResendCallbackRequest,
+  WatchPaymentRequest,
+} from "../gen/payments/v1/payment_service_pb.ts";
+import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type {
+  GetPayoutRequest,
+  RequestPayoutRequest,
+  WatchPayoutRequest,
+} from "../gen/payments/v1/payout_service_pb.ts";
+import type {
+  DeactivateSubscriptionRequest,
+  DeactivateSubscriptionResponse,
+  UpdateSubscriptionRequest,
+  UpdateSubscriptionResponse,
+} from "../gen/payments/v1/subscription_service_pb.ts";
+import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
+import type {
+  DeleteWalletItemRequest,
+  FindWalletItemsRequest,
+  GetConfirmationStatusRequest,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+import type { RateLimitStatus } from "../ratelimit/bucket.ts";
+
+/** What surrounds one call, whichever edge it came by. */
+export interface Call {
+  readonly caller: Caller;
+  /** Aborts when the caller goes away or its deadline passes (reason: a TimeoutError). */
+  readonly signal: AbortSignal;
+  /** The caller's deadline, in milliseconds since the epoch. */
+  readonly deadlineMs?: number;
+  /** The `Idempotency-Key` header. */
+  readonly idempotencyKey?: string;
+  /** Ties the log records of one call together. */
+  readonly requestId: string;
+}
+
+/**
+ * The use cases: what both edges call, and all that they call. Each takes its request as the RPC
+ * contract has it, checks it (INVALID_ARGUMENT names every wrong field), checks the caller's scope
+ * (PERMISSION_DENIED), and throws GatewayError alone. A watch is one async iterable, which ends
+ * when `call.signal` aborts.
+ */
+export interface Core {
+  createPayment(request: CreatePaymentRequest, call: Call): Promise<Payment>;
+  createRecurrentPayment(request: CreateRecurrentPaymentRequest, call: Call): Promise<Payment>;
+  confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<Payment>;
+  resendCallback(request: ResendCallbackRequest, call: Call): Promise<void>;
+  getPayment(request: GetPaymentRequest, call: Call): Promise<GetPaymentResponse>;
+  watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
+  /** The newest `limit` kept events of a payment, oldest first. */
+  paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
+
+  requestPayout(request: RequestPayoutRequest, call: Call): Promise<Payout>;
+  getPayout(request: GetPayoutRequest, call: Call): Promise<Payout>;
+  watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
+
+  /** `full_number` is set only for callers with `wallet:pan`. */
+  findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
+  getConfirmationStatus(request: GetConfirmationStatusRequest, call: Call): Promise<WalletItem>;
+  deleteWalletItem(request: DeleteWalletItemRequest, call: Call): Promise<DeletedWalletItem>;
+
+  updateSubscription(
+    request: UpdateSubscriptionRequest,
+    call: Call,
+  ): Promise<UpdateSubscriptionResponse>;
+  deactivateSubscription(
+    request: DeactivateSubscriptionRequest,
+    call: Call,
+  ): Promise<DeactivateSubscriptionResponse>;
+
+  getOperation(request: GetOperationRequest, call: Call): Promise<Operation>;
+
+  streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
+  createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
+
+  /** The budget of the caller's account, as the shared bucket knows it. */
+  rateLimit(call: Call): RateLimitStatus;
+}

@@ -1,0 +1,71 @@
+import type { UpstreamError } from "./gen/payments/v1/error_pb.ts";
+
+/** The closed list of what can go wrong, by the names of the gRPC status codes. */
+export type ErrorCode =
+  | "CANCELLED"
+  | "UNKNOWN"
+  | "INVALID_ARGUMENT"
+  | "DEADLINE_EXCEEDED"
+  | "NOT_FOUND"
+  | "ALREADY_EXISTS"
+  | "PERMISSION_DENIED"
+  | "RESOURCE_EXHAUSTED"
+  | "FAILED_PRECONDITION"
+  | "ABORTED"
+  | "OUT_OF_RANGE"
+  | "UNIMPLEMENTED"
+  | "INTERNAL"
+  | "UNAVAILABLE"
+  | "UNAUTHENTICATED";
+
+/** One input field that was refused: `path` as in the proto (`payment_method.cc.number`). */
+export interface FieldViolation {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface GatewayErrorDetails {
+  /** Stable machine-readable reason in UPPER_SNAKE_CASE, for `google.rpc.ErrorInfo`. */
+  readonly reason?: string;
+  /** The upstream's own Error object, where there was one. */
+  readonly upstream?: UpstreamError;
+  /** The refused fields of an `INVALID_ARGUMENT`. */
+  readonly fields?: readonly FieldViolation[];
+  /** When a retry may succeed, in milliseconds from now. */
+  readonly retryAfterMs?: number;
+  /** Set when a call that moves money was sent and its outcome is not known. */
+  readonly outcomeUnknown?: { readonly externalId: string };
+  /** Where a stream that ends early can be taken up again. */
+  readonly resumeCursor?: string;
+  readonly cause?: unknown;
+}
+
+/**
+ * The one error that rooms throw at each other. Its message is fit for callers: it never holds a
+ * secret. Each edge maps it outward in its own `errors.ts`; any other error is masked there.
+ */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  readonly code: ErrorCode;
+  readonly details: Omit<GatewayErrorDetails, "cause">;
+
+  constructor(code: ErrorCode, message: string, details: GatewayErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    const { cause: _, ...rest } = details;
+    this.details = rest;
+  }
+}
+
+/**
+ * What an aborted signal means to a caller: the reason if it is a GatewayError, else
+ * `DEADLINE_EXCEEDED` for a time-out and `CANCELLED` for anything else.
+ */
+export function errorOfAbort(signal: AbortSignal): GatewayError {
+  const reason: unknown = signal.reason;
+  if (reason instanceof GatewayError) return reason;
+  if (reason instanceof Error && reason.name === "TimeoutError") {
+    return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed", { cause: reason });
+  }
+  return new GatewayError("CANCELLED", "the call was cancelled", { cause: reason });
+}

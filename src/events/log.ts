@@ -1,0 +1,122 @@
+import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+
+/** A cursor in a request: text that `Event.cursor` once was. */
+export type Cursor = string;
+
+/** What a reader reads: one payment or payout, or everything of an account (of some kinds). */
+export type Topic =
+  | { readonly kind: EventKind; readonly externalId: string }
+  | { readonly kinds: readonly EventKind[] };
+
+/** How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. */
+export type Rank = 0 | 1 | 2;
+
+/** Something learned of a payment or payout, before it has a place in the log. */
+export interface Entry {
+  /** The event without `cursor` and `received_at`, which the log sets. */
+  readonly event: Event;
+  readonly kind: EventKind;
+  readonly source: EventSource;
+  readonly externalId: string;
+  /** payment_id or transaction_id: state is kept per subject and operation. */
+  readonly subjectId: string;
+  /** payment, confirm, refund, …; `payout` for payouts. */
+  readonly operation: string;
+  /** operation_id where given, else empty. */
+  readonly operationId: string;
+  readonly rank: Rank;
+  /** Status text, to tell two different final states apart. */
+  readonly status: string;
+  /** Digest of a callback's raw bytes; absent for other sources. */
+  readonly digest?: string;
+  /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
+  readonly identity: string;
+}
+
+export interface Appended {
+  /**
+   * - `stored`: a new event, published to readers;
+   * - `duplicate`: nothing was stored or published.
+   */
+  readonly outcome: "stored" | "duplicate";
+  /** The stored event; for a duplicate, absent. */
+  readonly event?: Event;
+  /** The operation had another final state already: both are kept. */
+  readonly conflict: boolean;
+}
+
+/** State of one operation of one subject, as its highest-ranking event told it. */
+export interface OperationState {
+  readonly operation: string;
+  readonly subjectId: string;
+  readonly rank: Rank;
+  readonly event: Event;
+}
+
+/** All that is known of one external id at one instant. */
+export interface Snapshot {
+  /** One per subject and operation, in the order of the events that set them. */
+  readonly states: readonly OperationState[];
+  /** Position of the snapshot: reading behind it yields exactly what the snapshot lacks. */
+  readonly cursor: Cursor;
+}
+
+/** A callback whose signature was right but whose body was not understood. */
+export interface DeadLetter {
+  readonly id: string;
+  readonly kind: EventKind;
+  /** The raw body, in base64. */
+  readonly body: string;
+  readonly reason: string;
+  readonly receivedAtMs: number;
+}
+
+export interface ReadOptions {
+  /** Ends the iteration; an aborted read throws `errorOfAbort(signal)`. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The log of what became known of payments and payouts: append, look up, read on from any place.
+ * One log serves all merchant accounts and keeps them apart; nothing of one is reachable by another.
+ *
+ * What every implementation promises (and `test/contracts/event-log.ts` holds it to):
+ * - append is atomic: stored, deduplicated, merged into the state and published in one step;
+ * - cursors of an account grow with each event, and their text order is their order;
+ * - `read` yields each event of the topic behind its start exactly once, in order, live after the
+ *   stored ones, with no gap between the two;
+ * - state never goes back in rank.
+ *
+ * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
+ * identity. A response or a reconciliation is one of any earlier entry with the same identity, and
+ * also when it would take its operation back in rank: it teaches nothing then.
+ */
+export interface EventLog {
+  /** Whether what was appended survives this process. */
+  readonly durable: boolean;
+  /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
+  append(account: string, entry: Entry): Promise<Appended>;
+  /** The state of one external id; undefined when nothing is known. */
+  snapshot(account: string, kind: EventKind, externalId: string): Promise<Snapshot | undefined>;
+  /**
+   * Events of a topic behind `after`: `latest` is from now on, `earliest` from the oldest kept.
+   * The start is fixed when the promise resolves: what is appended after that will be yielded.
+   * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
+   * cursor older than what is kept or ahead of the log. The iteration throws RESOURCE_EXHAUSTED
+   * when its live buffer (1,000 events) is full.
+   */
+  read(
+    account: string,
+    topic: Topic,
+    after: Cursor | "latest" | "earliest",
+    options: ReadOptions,
+  ): Promise<AsyncIterable<Event>>;
+  /** The newest `limit` kept events of one payment or payout, oldest first. */
+  history(account: string, kind: EventKind, externalId: string, limit: number): Promise<Event[]>;
+  /** Keeps a body that was not understood, once per digest of it. */
+  bury(account: string, letter: DeadLetter): Promise<void>;
+  deadLetters(account: string): Promise<DeadLetter[]>;
+  /** Forgets a dead letter, after it was replayed. */
+  exhume(account: string, id: string): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,70 @@
+/** What a call is for: calls that move money may use the reserve and go before reads in the queue. */
+export type Priority = "money" | "read";
+
+export interface TakeOptions {
+  readonly priority: Priority;
+  /** Gives the place in the queue up when it aborts; a token that was not used is not spent. */
+  readonly signal: AbortSignal;
+  /** Wall-clock end of the caller's patience, in milliseconds since the epoch. */
+  readonly deadlineMs?: number;
+}
+
+/** One call's permission to be sent. Give back what the upstream's answer said, once. */
+export interface Permit {
+  /** Folds the answer's headers in. Values are the raw header texts; absent ones are undefined. */
+  observe(answer: RateLimitHeaders): void;
+  /** The upstream answered Too Many Requests: nothing is sent until its Reset has passed. */
+  rejected(answer: RateLimitHeaders): void;
+  /** The call was never sent: the token goes back. */
+  release(): void;
+}
+
+/** The X-RateLimit headers of one answer, as received (spec, Limits part). */
+export interface RateLimitHeaders {
+  readonly limit?: string | undefined;
+  readonly remaining?: string | undefined;
+  readonly reset?: string | undefined;
+}
+
+/** What the bucket knows, for `x-ratelimit-*` on our own answers and the `rateLimit` query. */
+export interface RateLimitStatus {
+  /** Requests a second. */
+  readonly limit: number;
+  /** Whole tokens left now, never below 0. */
+  readonly remaining: number;
+  /** Whole seconds until the bucket is full again. */
+  readonly resetSeconds: number;
+}
+
+/**
+ * The request budget of one merchant account: a token bucket that mirrors the upstream's own
+ * (spec, Limits part; contract, section 9).
+ *
+ * - capacity and refill per second follow X-RateLimit-Limit;
+ * - X-RateLimit-Remaining can lower the tokens, never raise them; a header that is missing, stale,
+ *   negative or not a number changes nothing;
+ * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
+ * - a share of the capacity, the reserve, is only for calls that move money;
+ * - callers queue in fair order, money first, never past their deadline or the longest wait.
+ */
+export interface TokenBucket {
+  /**
+   * Takes one token, waiting for it if need be.
+   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs` when no token can be had within the
+   * longest wait; DEADLINE_EXCEEDED or CANCELLED when the caller's own deadline or signal ends first.
+   */
+  take(options: TakeOptions): Promise<Permit>;
+  /** The last known state, without waiting. */
+  status(): RateLimitStatus;
+  /** Fails all who wait, with UNAVAILABLE, and stops timers and connections. */
+  close(): Promise<void>;
+}
+
+export interface TokenBucketOptions {
+  /** Requests a second to assume until the upstream's first answer tells. */
+  readonly initialLimit: number;
+  /** Share of the capacity, 0 to 1, that is only for calls that move money. */
+  readonly reserve: number;
+  /** Longest a call queues, in milliseconds. */
+  readonly maxWaitMs: number;
+}

@@ -1,0 +1,103 @@
+import type { Operation } from "../gen/payments/v1/operation_pb.ts";
+import type { GetOperationRequest } from "../gen/payments/v1/operation_service_pb.ts";
+import type { Payment } from "../gen/payments/v1/payment_pb.ts";
+import type {
+  ConfirmPaymentRequest,
+  CreatePaymentRequest,
+  CreateRecurrentPaymentRequest,
+  ResendCallbackRequest,
+} from "../gen/payments/v1/payment_service_pb.ts";
+import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type {
+  GetPayoutRequest,
+  RequestPayoutRequest,
+} from "../gen/payments/v1/payout_service_pb.ts";
+import type {
+  DeactivateSubscriptionRequest,
+  DeactivateSubscriptionResponse,
+  UpdateSubscriptionRequest,
+  UpdateSubscriptionResponse,
+} from "../gen/payments/v1/subscription_service_pb.ts";
+import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
+import type {
+  DeleteWalletItemRequest,
+  FindWalletItemsRequest,
+  GetConfirmationStatusRequest,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+import type { Secret } from "../secret.ts";
+
+/** One merchant's account at the payments service. */
+export interface MerchantAccount {
+  readonly name: string;
+  /** Base address of the REST interface, without a slash at its end. */
+  readonly url: string;
+  readonly login: string;
+  readonly password: Secret;
+  /** Still accepted for callback signatures while the password is rotated. */
+  readonly previousPasswords: readonly Secret[];
+}
+
+export interface SendOptions {
+  /**
+   * For reads: cancels the call, down to the socket. For calls that move money: cancels the wait
+   * for a token and nothing after that; a call that was sent goes on to the upstream time-out.
+   */
+  readonly signal: AbortSignal;
+  /** The caller's deadline, in milliseconds since the epoch. */
+  readonly deadlineMs?: number;
+  /**
+   * Called once, when the request is about to leave: from then on a failure without an understood
+   * answer leaves the outcome unknown.
+   */
+  readonly onSent?: () => void;
+}
+
+/**
+ * The payments service, as one merchant account sees it: a method per REST call. Requests have
+ * passed validation. Each call takes a token of the account's budget first.
+ *
+ * @throws GatewayError by the table of contract section 9: with `upstream` for an Error object;
+ * UNAVAILABLE for a service out of reach; for a call that moves money and was sent without an
+ * understood answer, UNKNOWN with `outcomeUnknown`.
+ */
+export interface Upstream {
+  createPayment(request: CreatePaymentRequest, options: SendOptions): Promise<Payment>;
+  createRecurrentPayment(
+    request: CreateRecurrentPaymentRequest,
+    options: SendOptions,
+  ): Promise<Payment>;
+  confirmPayment(request: ConfirmPaymentRequest, options: SendOptions): Promise<Payment>;
+  resendCallback(request: ResendCallbackRequest, options: SendOptions): Promise<void>;
+  requestPayout(request: RequestPayoutRequest, options: SendOptions): Promise<Payout>;
+  getPayout(request: GetPayoutRequest, options: SendOptions): Promise<Payout>;
+  findWalletItems(request: FindWalletItemsRequest, options: SendOptions): Promise<WalletItem[]>;
+  getConfirmationStatus(
+    request: GetConfirmationStatusRequest,
+    options: SendOptions,
+  ): Promise<WalletItem>;
+  deleteWalletItem(
+    request: DeleteWalletItemRequest,
+    options: SendOptions,
+  ): Promise<DeletedWalletItem>;
+  updateSubscription(
+    request: UpdateSubscriptionRequest,
+    options: SendOptions,
+  ): Promise<UpdateSubscriptionResponse>;
+  deactivateSubscription(
+    request: DeactivateSubscriptionRequest,
+    options: SendOptions,
+  ): Promise<DeactivateSubscriptionResponse>;
+  getOperation(request: GetOperationRequest, options: SendOptions): Promise<Operation>;
+  /** Ends idle connections; calls in flight finish. */
+  close(): Promise<void>;
+}
+
+/** What the client tells its surroundings, for metrics and logs. */
+export interface UpstreamObserver {
+  /** `endpoint` is method and path template, `outcome` an HTTP status or an error's code. */
+  onCall(call: { endpoint: string; outcome: string; durationMs: number }): void;
+  /** A field of an answer had an unexpected type and was left unset: `path` names it, no value. */
+  onFieldFault(fault: { endpoint: string; path: string }): void;
+  /** The merchant's own credentials were refused or accepted: readiness reports it. */
+  onCredentials(accepted: boolean): void;
+}
