@@ -1,0 +1,64 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+const prefix = "payments_gateway_";
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** What the gateway counts. Labels are bounded: endpoints, codes and verdicts, never ids. */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    upstreamCalls: new Counter({
+      name: `${prefix}upstream_requests_total`,
+      help: "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
+      labelNames: ["account", "endpoint", "outcome"],
+      registers,
+    }),
+    upstreamSeconds: new Histogram({
+      name: `${prefix}upstream_request_duration_seconds`,
+      help: "Duration of calls to the payments service, the wait for a token left out",
+      labelNames: ["endpoint"],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
+    fieldFaults: new Counter({
+      name: `${prefix}upstream_field_faults_total`,
+      help: "Fields of answers and callbacks with an unexpected type, left unset",
+      labelNames: ["endpoint", "field"],
+      registers,
+    }),
+    callbacks: new Counter({
+      name: `${prefix}callbacks_total`,
+      help: "Callbacks received, by verdict",
+      labelNames: ["account", "resource", "verdict"],
+      registers,
+    }),
+    conflicts: new Counter({
+      name: `${prefix}event_conflicts_total`,
+      help: "Operations that were told two different final states",
+      labelNames: ["account"],
+      registers,
+    }),
+    unrecorded: new Counter({
+      name: `${prefix}events_unrecorded_total`,
+      help: "Answers that could not be written to the event log",
+      labelNames: ["account"],
+      registers,
+    }),
+    bucketTokens: new Gauge({
+      name: `${prefix}rate_limit_remaining`,
+      help: "Tokens left in the account's budget",
+      labelNames: ["account"],
+      registers,
+    }),
+    bucketLimit: new Gauge({
+      name: `${prefix}rate_limit_limit`,
+      help: "Requests a second that the upstream allows the account",
+      labelNames: ["account"],
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,39 @@
+import type { WatchTokens } from "../auth/watch-token.ts";
+import type { EventLog } from "../events/log.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import type { IdempotencyStore } from "./idempotency.ts";
+import type { MoneyCalls } from "./money-calls.ts";
+
+/** One merchant account's side of the gateway. */
+export interface Account {
+  readonly upstream: Upstream;
+  readonly bucket: TokenBucket;
+}
+
+export interface CoreOptions {
+  readonly accounts: ReadonlyMap<string, Account>;
+  readonly log: EventLog;
+  readonly idempotency: IdempotencyStore;
+  readonly watchTokens: WatchTokens | undefined;
+  /** Where the upstream sends an account's callbacks, without a slash at its end. */
+  readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
+  readonly observer: CoreObserver;
+}
+
+/** What the core tells its surroundings, for metrics and logs. */
+export interface CoreObserver {
+  /** An answer could not be written to the event log: the callback will tell the same. */
+  onUnrecorded(failure: { account: string; externalId: string; error: unknown }): void;
+  /** Two different final states of one operation: both are kept. */
+  onConflict(conflict: { account: string; externalId: string }): void;
+}
+
+/** What the use cases share. */
+export interface Context extends CoreOptions {
+  /** The caller's account. */
+  account(name: string): Account;
+  readonly moneyCalls: MoneyCalls;
+  /** Aborts when the gateway shuts down: streams end with the cursor to resume from. */
+  readonly drain: AbortSignal;
+}

@@ -1,0 +1,45 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { GatewayError } from "../errors.ts";
+import {
+  CreateWatchTokenRequestSchema,
+  CreateWatchTokenResponseSchema,
+  StreamEventsRequestSchema,
+} from "../gen/payments/v1/event_service_pb.ts";
+import { requireScope } from "./authorize.ts";
+import type { Context } from "./context.ts";
+import type { Core } from "./core.ts";
+import { validate } from "./validate.ts";
+import { stream } from "./watch.ts";
+
+const defaultTtlSeconds = 900;
+
+/** The events of an account, and tokens to watch single payments and payouts. */
+export function eventCases(context: Context): Pick<Core, "streamEvents" | "createWatchToken"> {
+  const { log, watchTokens } = context;
+  return {
+    async *streamEvents(request, call) {
+      requireScope(call, "events:read");
+      validate(StreamEventsRequestSchema, request);
+      yield* stream({ log, call, drain: context.drain }, request.kinds, request.afterCursor);
+    },
+
+    async createWatchToken(request, call) {
+      requireScope(call, "watch:create");
+      validate(CreateWatchTokenRequestSchema, request);
+      if (!watchTokens) {
+        throw new GatewayError("FAILED_PRECONDITION", "WATCH_TOKEN_SECRET is not set", {
+          reason: "WATCH_TOKENS_OFF",
+        });
+      }
+      const { kind, externalId, ttlSeconds = defaultTtlSeconds } = request;
+      const expiresAtMs = (Math.floor(Date.now() / 1_000) + ttlSeconds) * 1_000;
+      const { account } = call.caller;
+      const token = await watchTokens.issue({ account, kind, externalId, expiresAtMs });
+      return create(CreateWatchTokenResponseSchema, {
+        token,
+        expiresAt: timestampFromMs(expiresAtMs),
+      });
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import type { Entry } from "../events/log.ts";
+import type { Context } from "./context.ts";
+
+/**
+ * Makes an event of an upstream answer. The caller gets its answer even when the log cannot be
+ * written: the money has moved, and the callback will tell the same.
+ */
+export async function learn(
+  { log, observer }: Context,
+  account: string,
+  externalId: string,
+  entry: Entry | undefined,
+): Promise<void> {
+  if (!entry) return;
+  try {
+    const { conflict } = await log.append(account, entry);
+    if (conflict) observer.onConflict({ account, externalId });
+  } catch (error) {
+    observer.onUnrecorded({ account, externalId, error });
+  }
+}

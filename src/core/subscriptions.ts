@@ -1,0 +1,38 @@
+import { clone } from "@bufbuild/protobuf";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../gen/payments/v1/subscription_service_pb.ts";
+import { requireScope } from "./authorize.ts";
+import type { Context } from "./context.ts";
+import type { Core } from "./core.ts";
+import { customerOf } from "./customer.ts";
+import { sendOptions } from "./money-calls.ts";
+import { validate } from "./validate.ts";
+
+type SubscriptionCases = Pick<Core, "updateSubscription" | "deactivateSubscription">;
+
+/** Billing subscriptions of customers. */
+export function subscriptionCases(context: Context): SubscriptionCases {
+  return {
+    async updateSubscription(request, call) {
+      requireScope(call, "subscriptions:write");
+      validate(UpdateSubscriptionRequestSchema, request);
+      const asked = clone(UpdateSubscriptionRequestSchema, request);
+      const customer = customerOf(call, request.customer);
+      if (customer) asked.customer = customer;
+      const { upstream } = context.account(call.caller.account);
+      return upstream.updateSubscription(asked, sendOptions(call));
+    },
+
+    async deactivateSubscription(request, call) {
+      requireScope(call, "subscriptions:write");
+      validate(DeactivateSubscriptionRequestSchema, request);
+      const asked = clone(DeactivateSubscriptionRequestSchema, request);
+      const customer = customerOf(call, request.customer);
+      if (customer) asked.customer = customer;
+      const { upstream } = context.account(call.caller.account);
+      return upstream.deactivateSubscription(asked, sendOptions(call));
+    },
+  };
+}

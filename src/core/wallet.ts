@@ -1,0 +1,67 @@
+import { clone, type MessageShape } from "@bufbuild/protobuf";
+import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import { type WalletItem, WalletItemSchema } from "../gen/payments/v1/wallet_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+import { requireScope } from "./authorize.ts";
+import type { Context } from "./context.ts";
+import type { Call, Core } from "./core.ts";
+import { customerOf } from "./customer.ts";
+import { sendOptions } from "./money-calls.ts";
+import { validate } from "./validate.ts";
+
+type WalletCases = Pick<Core, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
+
+/** The wallet of a customer. */
+export function walletCases(context: Context): WalletCases {
+  const upstreamOf = (call: Call) => context.account(call.caller.account).upstream;
+  return {
+    async findWalletItems(request, call) {
+      requireScope(call, "wallet:read");
+      const asked = forCustomer(FindWalletItemsRequestSchema, request, call);
+      const items = await upstreamOf(call).findWalletItems(asked, sendOptions(call));
+      return items.map((item) => withoutPan(item, call));
+    },
+
+    async getConfirmationStatus(request, call) {
+      requireScope(call, "wallet:read");
+      const asked = forCustomer(GetConfirmationStatusRequestSchema, request, call);
+      const item = await upstreamOf(call).getConfirmationStatus(asked, sendOptions(call));
+      return withoutPan(item, call);
+    },
+
+    async deleteWalletItem(request, call) {
+      requireScope(call, "wallet:write");
+      const asked = forCustomer(DeleteWalletItemRequestSchema, request, call);
+      return upstreamOf(call).deleteWalletItem(asked, sendOptions(call));
+    },
+  };
+}
+
+type WalletRequestSchema =
+  | typeof FindWalletItemsRequestSchema
+  | typeof GetConfirmationStatusRequestSchema
+  | typeof DeleteWalletItemRequestSchema;
+
+function forCustomer<Desc extends WalletRequestSchema>(
+  schema: Desc,
+  request: MessageShape<Desc>,
+  call: Call,
+): MessageShape<Desc> {
+  const asked = clone(schema, request) as MessageShape<Desc> & { customer?: CustomerIdentity };
+  const customer = customerOf(call, request.customer);
+  if (customer) asked.customer = customer;
+  validate(schema, asked);
+  return asked;
+}
+
+/** Items may be shared with other callers, who may see more: a copy is masked, not the item. */
+function withoutPan(item: WalletItem, call: Call): WalletItem {
+  if (item.card?.fullNumber === undefined || call.caller.scopes.has("wallet:pan")) return item;
+  const masked = clone(WalletItemSchema, item);
+  if (masked.card) delete masked.card.fullNumber;
+  return masked;
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { inspect } from "node:util";
+import { ConfigError, readConfig } from "../src/config.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "config-"));
+after(() => rmSync(dir, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const live = {
+  UPSTREAM_URL: "http://127.0.0.1:9/",
+  UPSTREAM_LOGIN: "shop",
+  UPSTREAM_PASSWORD: "p",
+  AUTH_MODE: "none",
+};
+
+test("an empty environment means the sandbox on loopback with the documented defaults", () => {
+  const config = readConfig({});
+  assert.deepEqual(config.publicAddress, { host: "127.0.0.1", port: 4000 });
+  assert.deepEqual(config.rpcAddress, { host: "127.0.0.1", port: 4001 });
+  assert.deepEqual(config.adminAddress, { host: "127.0.0.1", port: 4002 });
+  assert.deepEqual(config.sandboxAddress, { host: "127.0.0.1", port: 4010 });
+  assert.equal(config.accounts.get("default")?.login, "sandbox");
+  assert.equal(config.accounts.get("default")?.password.reveal(), "sandbox-password");
+  assert.equal(config.upstreamTimeoutMs, 30_000);
+  assert.deepEqual(config.rateLimit, { initialLimit: 10, reserve: 0.2, maxWaitMs: 2_000 });
+  assert.equal(config.eventRetentionMs, 7 * 86_400_000);
+  assert.equal(config.reconcileAfterMs, 60_000);
+  assert.equal(config.shutdownTimeoutMs, 10_000);
+  assert.deepEqual([...config.auth.modes], ["none"]);
+  assert.equal(config.auth.customerClaim, "customer_external_id");
+  assert.equal(config.redis, undefined);
+});
+
+test("an upstream needs its credentials and an authentication mode", () => {
+  refused({ ...live, UPSTREAM_LOGIN: undefined }, /^UPSTREAM_LOGIN: is missing/);
+  refused({ ...live, UPSTREAM_PASSWORD: undefined }, /^UPSTREAM_PASSWORD: is missing/);
+  refused({ ...live, AUTH_MODE: undefined }, /^AUTH_MODE: is missing, accepted is none/);
+  const account = readConfig(live).accounts.get("default");
+  assert.equal(account?.url, "http://127.0.0.1:9");
+  assert.equal(readConfig(live).sandboxAddress, undefined);
+});
+
+test("a wrong value is refused with the variable, what it got and what is accepted", () => {
+  const cases: [variable: string, value: string, accepted: RegExp][] = [
+    ["PUBLIC_ADDR", "4000", /host:port/],
+    ["PUBLIC_ADDR", "127.0.0.1:70000", /host:port/],
+    ["UPSTREAM_URL", "ftp://x", /absolute http or https URL/],
+    ["UPSTREAM_TIMEOUT", "30", /with a unit/],
+    ["UPSTREAM_TIMEOUT", "0s", /above 0/],
+    ["UPSTREAM_TIMEOUT", "1.5s", /whole number/],
+    ["EVENT_RETENTION", "-1d", /whole number/],
+    ["RATE_LIMIT_INITIAL", "0", /from 1/],
+    ["RATE_LIMIT_RESERVE", "1", /below 1/],
+    ["RATE_LIMIT_RESERVE", "20%", /below 1/],
+    ["AUTH_MODE", "keys,none", /none, or keys/],
+    ["AUTH_MODE", "basic", /none, or keys/],
+    ["CORS_ORIGINS", "*", /origins/],
+    ["CORS_ORIGINS", "https://a.example/path", /origins/],
+    ["REDIS_URL", "http://127.0.0.1", /redis:\/\//],
+    ["REDIS_URL", "redis+sentinel://127.0.0.1:1", /redis:\/\//],
+    ["LOG_LEVEL", "loud", /trace/],
+    ["ALLOW_UNAUTHENTICATED", "yes", /true or false/],
+    ["WATCH_TOKEN_SECRET", "short", /at least 32 bytes/],
+    ["SHUTDOWN_TIMEOUT", "", /./],
+  ];
+  for (const [variable, value, accepted] of cases) {
+    if (value === "") continue;
+    refused({ ...live, [variable]: value }, new RegExp(`^${variable}: got .*${accepted.source}`));
+  }
+});
+
+test("durations take every unit, and zero only where it has a meaning", () => {
+  const ms = (text: string) => readConfig({ UPSTREAM_TIMEOUT: text }).upstreamTimeoutMs;
+  assert.deepEqual(
+    ["250ms", "2s", "3m", "4h", "5d"].map(ms),
+    [250, 2_000, 180_000, 14_400_000, 432_000_000],
+  );
+  assert.equal(readConfig({ RECONCILE_AFTER: "0" }).reconcileAfterMs, undefined);
+  refused({ UPSTREAM_TIMEOUT: "0" }, /UPSTREAM_TIMEOUT/);
+});
+
+test("no error shows a secret", () => {
+  const canary = "canary-7f3a";
+  for (const env of [
+    { ...live, WATCH_TOKEN_SECRET: canary },
+    { ...live, REDIS_URL: `http://user:${canary}@127.0.0.1` },
+    { ...live, UPSTREAM_URL: `ftp://user:${canary}@127.0.0.1` },
+  ]) {
+    assert.throws(
+      () => readConfig(env),
+      (error) => error instanceof ConfigError && !inspect(error).includes(canary),
+    );
+  }
+});
+
+test("a configuration never prints its secrets", () => {
+  const config = readConfig({
+    ...live,
+    UPSTREAM_PASSWORD: "canary-password",
+    UPSTREAM_PREVIOUS_PASSWORDS: "canary-old",
+    WATCH_TOKEN_SECRET: "canary-".repeat(8),
+    REDIS_URL: "redis://:canary@127.0.0.1:6379",
+  });
+  const printed = inspect(config, { depth: null }) + JSON.stringify([...config.accounts.values()]);
+  assert.ok(!printed.includes("canary"));
+});
+
+test("secrets and addresses may stand in files, which lose their last line break and no more", () => {
+  const config = readConfig({
+    UPSTREAM_URL_FILE: file("url", "http://127.0.0.1:9\n"),
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD_FILE: file("password", " p \r\n"),
+    AUTH_MODE: "none",
+  });
+  assert.equal(config.accounts.get("default")?.password.reveal(), " p ");
+  refused(
+    { ...live, UPSTREAM_PASSWORD_FILE: file("p2", "x") },
+    /^UPSTREAM_PASSWORD: is given twice/,
+  );
+  refused(
+    { ...live, UPSTREAM_PASSWORD: undefined, UPSTREAM_PASSWORD_FILE: join(dir, "absent") },
+    /^UPSTREAM_PASSWORD_FILE: .*ENOENT/,
+  );
+});
+
+test("passwords are taken as they are, previous ones split at commas", () => {
+  const account = readConfig({
+    ...live,
+    UPSTREAM_PASSWORD: " with spaces ",
+    UPSTREAM_PREVIOUS_PASSWORDS: "old ,,older",
+  }).accounts.get("default");
+  assert.equal(account?.password.reveal(), " with spaces ");
+  assert.deepEqual(
+    account?.previousPasswords.map((p) => p.reveal()),
+    ["old ", "older"],
+  );
+});
+
+test("no authentication is refused off loopback unless it is asked for", () => {
+  refused({ RPC_ADDR: "0.0.0.0:4001" }, /^AUTH_MODE: none is refused while RPC_ADDR/);
+  refused({ PUBLIC_ADDR: "[::]:4000" }, /^AUTH_MODE: none is refused while PUBLIC_ADDR/);
+  readConfig({ ADMIN_ADDR: "0.0.0.0:4002" });
+  readConfig({ RPC_ADDR: "0.0.0.0:4001", ALLOW_UNAUTHENTICATED: "true" });
+  readConfig({ RPC_ADDR: "[::1]:4001", PUBLIC_ADDR: "localhost:4000" });
+});
+
+test("an upstream that is not on this machine needs PUBLIC_URL for its callbacks", () => {
+  const remote = { ...live, UPSTREAM_URL: "https://pay.example" };
+  refused(remote, /^PUBLIC_URL: is missing/);
+  const config = readConfig({ ...remote, PUBLIC_URL: "https://gateway.example/" });
+  assert.equal(config.publicUrl, "https://gateway.example");
+});
+
+test("several merchants come from a file", () => {
+  const path = file(
+    "merchants.json",
+    JSON.stringify({
+      shop: { login: "a", password: "pa", previous_passwords: ["pb"] },
+      market: { login: "b", password: "pc", url: "http://127.0.0.2:1/api/" },
+    }),
+  );
+  const { accounts } = readConfig({ ...live, MERCHANTS_FILE: path });
+  assert.deepEqual([...accounts.keys()], ["shop", "market"]);
+  assert.equal(accounts.get("shop")?.url, "http://127.0.0.1:9");
+  assert.equal(accounts.get("market")?.url, "http://127.0.0.2:1/api");
+
+  const bad = (text: string, message: RegExp) =>
+    refused({ ...live, MERCHANTS_FILE: file("bad.json", text) }, message);
+  bad("{", /^MERCHANTS_FILE: .*not JSON/);
+  bad("{}", /^MERCHANTS_FILE: .*names no merchant/);
+  bad('{"a":{"login":"x"}}', /^MERCHANTS_FILE: .*a\.password/);
+  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE/);
+  bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
+});
+
+test("TLS needs certificate and key", () => {
+  refused({ TLS_CERT_FILE: file("cert", "c") }, /^TLS_KEY_FILE: is missing/);
+  const config = readConfig({ TLS_CERT_FILE: file("cert", "c"), TLS_KEY_FILE: file("key", "k") });
+  assert.deepEqual(config.tls, { cert: "c", key: "k" });
+});
+
+function refused(env: Record<string, string | undefined>, message: RegExp): void {
+  assert.throws(
+    () => readConfig(env),
+    (error) => {
+      assert.ok(error instanceof ConfigError, String(error));
+      assert.match(error.message, message);
+      return true;
+    },
+  );
+}
