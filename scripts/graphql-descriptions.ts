@@ -14,22 +14,22 @@ import {
 /** Members of FileDescriptorProto, DescriptorProto and EnumDescriptorProto, by field number. */
 const numbers = { message: 4, enum: 5, field: 2, oneof: 8, value: 2 };
 
-/** What the RPC contract says, and what GraphQL calls it. */
-const graphqlNames: Readonly<Record<string, string>> = {
-  CreatePayment: "`createPayment`",
-  CreateRecurrentPayment: "`createRecurrentPayment`",
-  ConfirmPayment: "`confirmPayment`",
-  WatchPayment: "`paymentUpdated`",
-  GetOperation: "`operation`",
-  FindWalletItems: "`walletItems`",
-  GetConfirmationStatus: "`walletConfirmation`",
-  "type cc_token": "type CC_TOKEN",
-  "mode direct": "mode DIRECT",
-  "mode hosted": "mode HOSTED",
-  "hosted mode": "mode HOSTED",
-  "mode express_checkout": "mode EXPRESS_CHECKOUT",
-  after_cursor: "after",
-};
+/** What the RPC contract says, and what GraphQL says instead. */
+const phrases: readonly (readonly [rpc: string, graphql: string])[] = [
+  [", sent as `X-CUSTOMER-AUTH`", ""],
+  [", sent as the `external_id` query parameter", ""],
+  ["CreateRecurrentPayment", "`createRecurrentPayment`"],
+  ["ConfirmPayment", "`confirmPayment`"],
+  ["WatchPayment", "`paymentUpdated`"],
+  ["GetOperation", "`operation`"],
+  ["FindWalletItems", "`walletItems`"],
+  ["GetConfirmationStatus", "`walletConfirmation`"],
+  ["after_cursor", "`after`"],
+  ["type cc_token", "type CC_TOKEN"],
+  ["hosted mode", "mode HOSTED"],
+  ["mode direct", "mode DIRECT"],
+  ["mode express_checkout", "mode EXPRESS_CHECKOUT"],
+];
 
 const files = fromBinary(
   FileDescriptorSetSchema,
@@ -81,12 +81,11 @@ function paragraphs(comment: string): string {
     .join("\n\n");
 }
 
+/** Fields go by their camelCase names. */
 function inGraphql(text: string): string {
-  const renamed = Object.entries(graphqlNames).reduce(
-    (result, [name, graphql]) => result.replace(new RegExp(`\\b${name}\\b`, "g"), graphql),
-    text,
-  );
-  return renamed.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, (word) =>
-    fieldNames.has(word) ? word.replace(/_(.)/g, (_, c: string) => c.toUpperCase()) : word,
-  );
+  return phrases
+    .reduce((result, [rpc, graphql]) => result.replaceAll(rpc, graphql), text)
+    .replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, (word) =>
+      fieldNames.has(word) ? word.replace(/_(.)/g, (_, c: string) => c.toUpperCase()) : word,
+    );
 }

@@ -26,7 +26,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
 export function createLogger(level: string): Logger {
   return pino({
     level,
-    base: undefined,
+    base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
   });

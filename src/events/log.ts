@@ -3,7 +3,7 @@ import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.
 /** A cursor in a request: text that `Event.cursor` once was. */
 export type Cursor = string;
 
-/** What a reader reads: one payment or payout, or everything of an account (of some kinds). */
+/** What a reader reads: one payment or payout, or all of an account of some kinds (empty: all). */
 export type Topic =
   | { readonly kind: EventKind; readonly externalId: string }
   | { readonly kinds: readonly EventKind[] };
@@ -20,12 +20,12 @@ export interface Entry {
   readonly externalId: string;
   /** payment_id or transaction_id: state is kept per subject and operation. */
   readonly subjectId: string;
-  /** payment, confirm, refund, …; `payout` for payouts. */
+  /** payment, confirm, refund, …; `payout` for payouts; `unknown` for one not in the contract. */
   readonly operation: string;
   /** operation_id where given, else empty. */
   readonly operationId: string;
   readonly rank: Rank;
-  /** Status text, to tell two different final states apart. */
+  /** Status text in lower case, to tell two different final states apart; empty if not told. */
   readonly status: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
@@ -49,7 +49,12 @@ export interface Appended {
 export interface OperationState {
   readonly operation: string;
   readonly subjectId: string;
+  readonly operationId: string;
   readonly rank: Rank;
+  readonly status: string;
+  /** Cursor of the first event of this operation: which attempt is the latest. */
+  readonly since: Cursor;
+  /** The event that set the state. */
   readonly event: Event;
 }
 
@@ -57,12 +62,13 @@ export interface OperationState {
 export interface Snapshot {
   /** One per subject and operation, in the order of the events that set them. */
   readonly states: readonly OperationState[];
-  /** Position of the snapshot: reading behind it yields exactly what the snapshot lacks. */
+  /** Position of the snapshot: reading behind it yields exactly what came after the snapshot. */
   readonly cursor: Cursor;
 }
 
 /** A callback whose signature was right but whose body was not understood. */
 export interface DeadLetter {
+  /** Digest of kind and body: the same body is kept once. */
   readonly id: string;
   readonly kind: EventKind;
   /** The raw body, in base64. */
@@ -72,7 +78,7 @@ export interface DeadLetter {
 }
 
 export interface ReadOptions {
-  /** Ends the iteration; an aborted read throws `errorOfAbort(signal)`. */
+  /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
 }
 
@@ -85,7 +91,9 @@ export interface ReadOptions {
  * - cursors of an account grow with each event, and their text order is their order;
  * - `read` yields each event of the topic behind its start exactly once, in order, live after the
  *   stored ones, with no gap between the two;
- * - state never goes back in rank.
+ * - state never goes back in rank; of two different final states success stands (see merge.ts).
+ *
+ * Events are shared by all readers: nobody changes one.
  *
  * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
  * identity. A response or a reconciliation is one of any earlier entry with the same identity, and
@@ -103,7 +111,8 @@ export interface EventLog {
    * The start is fixed when the promise resolves: what is appended after that will be yielded.
    * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
    * cursor older than what is kept or ahead of the log. The iteration throws RESOURCE_EXHAUSTED
-   * when its live buffer (1,000 events) is full.
+   * when its live buffer (1,000 events) is full and UNAVAILABLE when the log is closed, both with
+   * `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
    */
   read(
     account: string,
@@ -113,10 +122,15 @@ export interface EventLog {
   ): Promise<AsyncIterable<Event>>;
   /** The newest `limit` kept events of one payment or payout, oldest first. */
   history(account: string, kind: EventKind, externalId: string, limit: number): Promise<Event[]>;
-  /** Keeps a body that was not understood, once per digest of it. */
+  /**
+   * Keeps a body that was not understood, once per id. Letters are kept until they are exhumed.
+   * @throws GatewayError UNAVAILABLE when it cannot be kept: nothing was acknowledged.
+   */
   bury(account: string, letter: DeadLetter): Promise<void>;
+  /** All dead letters of an account, the oldest first. */
   deadLetters(account: string): Promise<DeadLetter[]>;
   /** Forgets a dead letter, after it was replayed. */
   exhume(account: string, id: string): Promise<void>;
+  /** Ends all reads; a closed log takes nothing more. */
   close(): Promise<void>;
 }

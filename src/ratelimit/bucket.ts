@@ -40,7 +40,8 @@ export interface RateLimitStatus {
  * The request budget of one merchant account: a token bucket that mirrors the upstream's own
  * (spec, Limits part; contract, section 9).
  *
- * - capacity and refill per second follow X-RateLimit-Limit;
+ * - capacity and refill per second follow X-RateLimit-Limit, and no second sees more calls than that:
+ *   a token comes back a second, and a margin for jitter, after it was taken;
  * - X-RateLimit-Remaining can lower the tokens, never raise them; a header that is missing, stale,
  *   negative or not a number changes nothing;
  * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
@@ -50,8 +51,9 @@ export interface RateLimitStatus {
 export interface TokenBucket {
   /**
    * Takes one token, waiting for it if need be.
-   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs` when no token can be had within the
-   * longest wait; DEADLINE_EXCEEDED or CANCELLED when the caller's own deadline or signal ends first.
+   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no token
+   * can be had within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED when that
+   * deadline has passed; what `errorOfAbort` says when the signal aborts; UNAVAILABLE once closed.
    */
   take(options: TakeOptions): Promise<Permit>;
   /** The last known state, without waiting. */

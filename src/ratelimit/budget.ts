@@ -103,9 +103,14 @@ export class Budget {
     this.#log.remove(taken.atMs);
   }
 
-  /** Folds an answer's headers in; one that is older than what was folded in before is ignored. */
-  observe(taken: Taken, answer: RateLimitHeaders, now: number): void {
+  /**
+   * Folds an answer's headers in; one that is older than what was folded in before is ignored.
+   * True if tokens may now come later than they would have.
+   */
+  observe(taken: Taken, answer: RateLimitHeaders, now: number): boolean {
+    const [limit, lowered] = [this.#limit, this.#lowered];
     this.#fold(taken, readRateLimitHeaders(answer), now);
+    return this.#limit < limit || this.#lowered > lowered;
   }
 
   /** The upstream refused: no token until its Reset, or for a second if Reset makes no sense. */

@@ -52,6 +52,7 @@ class LocalBucket implements TokenBucket {
   #pacedAt = -Infinity;
   #reviewedAt = -Infinity;
   #reviewDue = false;
+  #wakeAt = Infinity;
   #cancelTimer: (() => void) | undefined;
 
   constructor(options: LocalBucketOptions) {
@@ -103,7 +104,10 @@ class LocalBucket implements TokenBucket {
       this.#serve();
     };
     return {
-      observe: (answer) => settleOnce((at) => this.#budget.observe(taken, answer, at)),
+      observe: (answer) =>
+        settleOnce((at) => {
+          if (this.#budget.observe(taken, answer, at)) this.#reviewDue = true;
+        }),
       rejected: (answer) =>
         settleOnce((at) => {
           this.#budget.reject(taken, answer, at);
@@ -161,9 +165,9 @@ class LocalBucket implements TokenBucket {
 
   /** When the waiter with `ahead` others before it will be served, as things stand. */
   #turnAt(priority: Priority, ahead: number, now: number): number {
-    const first = this.#head?.priority ?? priority;
+    const first = this.#money.size > 0 ? "money" : priority;
     const firstAt = Math.max(this.#pacedAt, this.#budget.nextTokenAt(first, 0, now));
-    if (ahead === 0) return Math.max(firstAt, this.#budget.nextTokenAt(priority, 0, now));
+    if (ahead === 0) return firstAt;
     return Math.max(
       Math.max(firstAt, now) + ahead * this.#budget.intervalMs(now),
       this.#budget.nextTokenAt(priority, ahead, now),
@@ -185,15 +189,21 @@ class LocalBucket implements TokenBucket {
     }
   }
 
+  /** Keeps the one timer: for the head of the line, or for a review that is due before. */
   #schedule(now: number): void {
+    const head = this.#head;
+    const turnAt = head ? Math.min(this.#turnAt(head.priority, 0, now), head.deadlineAt) : Infinity;
+    const reviewAt = head && this.#reviewDue ? this.#reviewedAt + REVIEW_EVERY_MS : Infinity;
+    const wakeAt = Math.min(turnAt, reviewAt);
+    if (wakeAt === this.#wakeAt) return;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    const head = this.#head;
-    if (!head) return;
-    const turnAt = Math.min(this.#turnAt(head.priority, 0, now), head.deadlineAt);
-    const reviewAt = this.#reviewDue ? this.#reviewedAt + REVIEW_EVERY_MS : Infinity;
-    const inMs = Math.max(1, Math.ceil(Math.min(turnAt, reviewAt) - now));
-    this.#cancelTimer = this.#clock.after(inMs, () => this.#serve());
+    this.#wakeAt = wakeAt;
+    if (wakeAt === Infinity) return;
+    this.#cancelTimer = this.#clock.after(Math.max(1, Math.ceil(wakeAt - now)), () => {
+      this.#wakeAt = Infinity;
+      this.#serve();
+    });
   }
 }
 

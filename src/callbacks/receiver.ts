@@ -1,0 +1,207 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { GatewayError } from "../errors.ts";
+import type { EventLog } from "../events/log.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Secret } from "../secret.ts";
+import { verify } from "../upstream/signature.ts";
+import { discardBody, readBody } from "./body.ts";
+import { type CallbackKind, understand } from "./understand.ts";
+
+export interface CallbackOptions {
+  /** By the name in the callback's path. */
+  readonly accounts: ReadonlyMap<string, CallbackAccount>;
+  readonly log: EventLog;
+  readonly observer: CallbackObserver;
+  /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
+  readonly bodyTimeoutMs?: number;
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/** A merchant account, as far as its callbacks are concerned. */
+export interface CallbackAccount {
+  readonly password: Secret;
+  /** Still accepted while the password is rotated. */
+  readonly previousPasswords: readonly Secret[];
+}
+
+/** What became of a request to a callback address. */
+export type Verdict =
+  | "stored"
+  | "duplicate"
+  | "dead_letter"
+  | "bad_signature"
+  | "too_large"
+  | "slow"
+  | "aborted"
+  | "not_found"
+  | "method_not_allowed"
+  | "unavailable";
+
+/** What the receiver tells its surroundings, for metrics and logs. */
+export interface CallbackObserver {
+  onVerdict(received: {
+    readonly verdict: Verdict;
+    /** Absent when the path names no account and resource of ours. */
+    readonly account?: string;
+    readonly resource?: Resource;
+    /** Of a stored event or a duplicate. */
+    readonly externalId?: string;
+    /** The event is a second, different final state of its operation. */
+    readonly conflict?: boolean;
+    /** Why the body was not understood. Never holds a part of it. */
+    readonly reason?: string;
+    /** Why the store was out of reach, or what reading the body stumbled over. */
+    readonly error?: unknown;
+  }): void;
+  /** A field had an unexpected type and was left unset: `path` names it, no value. */
+  onFieldFault(fault: { account: string; resource: Resource; path: string }): void;
+}
+
+export type Resource = "payments" | "payouts";
+
+/** Largest callback body, in bytes (contract, section 7). */
+export const maxBodyBytes = 1024 * 1024;
+
+/**
+ * Answers `POST /callbacks/{merchant}/payments` and `.../payouts` by the table of contract section
+ * 7: 200 only for what is stored. The signature is checked over the raw bytes before anything is
+ * parsed, and the merchant comes from the path alone. The returned handler never rejects.
+ */
+export function createCallbackHandler(
+  options: CallbackOptions,
+): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
+  const { accounts, observer, bodyTimeoutMs = 10_000 } = options;
+
+  return async function handle(req, res) {
+    const route = routeOf(req.url ?? "");
+    const account = route && accounts.get(route.account);
+    if (!account) {
+      observer.onVerdict({ verdict: "not_found" });
+      return refuse(req, res, 404, "no such callback address");
+    }
+    const tell = (told: Told) =>
+      observer.onVerdict({ account: route.account, resource: route.resource, ...told });
+    if (req.method !== "POST") {
+      tell({ verdict: "method_not_allowed" });
+      return refuse(req, res, 405, "callbacks are sent by POST", { allow: "POST" });
+    }
+    const signature = onlySignature(req);
+    if (signature === undefined) {
+      tell({ verdict: "bad_signature" });
+      return refuse(req, res, 401, "exactly one signature header is needed");
+    }
+
+    const body = await readBody(req, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs });
+    if (body === "gone") return tell({ verdict: "aborted" });
+    if (body === "slow") {
+      tell({ verdict: "slow" });
+      return answer(res, 408, "the body did not arrive in time", { connection: "close" });
+    }
+    if (body === "too_large") {
+      tell({ verdict: "too_large" });
+      return refuse(req, res, 413, "the body is over 1 MiB");
+    }
+    if (!verify(body, signature, [account.password, ...account.previousPasswords])) {
+      tell({ verdict: "bad_signature" });
+      return answer(res, 401, "the signature is wrong");
+    }
+
+    try {
+      tell(await keep(options, route, body));
+    } catch (error) {
+      tell({ verdict: "unavailable", error });
+      const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
+      const seconds = Math.ceil((retryAfterMs ?? defaultRetryAfterMs) / 1_000);
+      return answer(res, 503, "the event store is out of reach", { "retry-after": `${seconds}` });
+    }
+    answer(res, 200, "");
+  };
+}
+
+const defaultRetryAfterMs = 5_000;
+
+type Told = Parameters<CallbackObserver["onVerdict"]>[0];
+
+interface Route {
+  readonly account: string;
+  readonly resource: Resource;
+}
+
+const kinds: Readonly<Record<Resource, CallbackKind>> = {
+  payments: EventKind.PAYMENT,
+  payouts: EventKind.PAYOUT,
+};
+
+function routeOf(url: string): Route | undefined {
+  const match = /^\/callbacks\/([^/?#]+)\/(payments|payouts)(?:\?.*)?$/.exec(url);
+  if (!match) return undefined;
+  try {
+    return { account: decodeURIComponent(match[1] ?? ""), resource: match[2] as Resource };
+  } catch {
+    return undefined; // Not a percent-encoding.
+  }
+}
+
+function onlySignature(req: IncomingMessage): string | undefined {
+  const given = req.headersDistinct["x-service-signature"];
+  return given?.length === 1 ? given[0] : undefined;
+}
+
+/** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
+async function keep(
+  { log, observer, now = Date.now }: CallbackOptions,
+  { account, resource }: Route,
+  body: Uint8Array,
+): Promise<Told> {
+  const kind = kinds[resource];
+  const understood = understand(kind, body, (path) =>
+    observer.onFieldFault({ account, resource, path }),
+  );
+  if (!understood.entry) {
+    const { reason, error } = understood;
+    await log.bury(account, {
+      id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
+      kind,
+      body: Buffer.from(body).toString("base64"),
+      reason,
+      receivedAtMs: now(),
+    });
+    return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
+  }
+  const { externalId } = understood.entry;
+  const { outcome, conflict } = await log.append(account, understood.entry);
+  return { verdict: outcome, externalId, conflict };
+}
+
+function answer(
+  res: ServerResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): void {
+  res.writeHead(status, headersOf(text, headers)).end(text);
+}
+
+/** How much of a refused body is read and thrown away, so that the client sees the answer. */
+const discarded = { maxBytes: 4 * 1024 * 1024, timeoutMs: 1_000 };
+
+/** Answers without having read the body, and closes the connection. */
+async function refuse(
+  req: IncomingMessage,
+  res: ServerResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  res.writeHead(status, headersOf(text, { ...headers, connection: "close" }));
+  res.write(text);
+  await discardBody(req, discarded);
+  res.end();
+}
+
+function headersOf(text: string, headers: Record<string, string>): Record<string, string> {
+  const type = text ? { "content-type": "text/plain; charset=utf-8" } : {};
+  return { ...type, "content-length": `${Buffer.byteLength(text)}`, ...headers };
+}

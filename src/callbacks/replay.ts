@@ -1,0 +1,21 @@
+import type { Appended, EventLog } from "../events/log.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { understand } from "./understand.ts";
+
+/** What became of a dead letter: stored, known already, still not understood, or not there. */
+export type Replayed = Appended["outcome"] | "not_understood" | "not_found";
+
+/**
+ * Tries a dead letter again: understood now, it becomes an event and is forgotten as a letter; else
+ * it stays. Its signature was right when it came.
+ */
+export async function replay(log: EventLog, account: string, letterId: string): Promise<Replayed> {
+  const letter = (await log.deadLetters(account)).find(({ id }) => id === letterId);
+  if (!letter) return "not_found";
+  const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
+  const { entry } = understand(kind, Buffer.from(letter.body, "base64"));
+  if (!entry) return "not_understood";
+  const { outcome } = await log.append(account, entry);
+  await log.exhume(account, letterId);
+  return outcome;
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { GatewayError } from "../errors.ts";
+import type { Cursor } from "./log.ts";
+
+/** A place in the log: milliseconds since the epoch, and a count within the millisecond. */
+export interface Position {
+  readonly ms: number;
+  readonly seq: number;
+}
+
+/** What can be read of an account's log at one instant. */
+export interface Bounds {
+  /** Which incarnation of the account's log this is. */
+  readonly epoch: string;
+  /** Everything behind it is kept: the last forgotten event, or the very beginning. */
+  readonly floor: Cursor;
+  /** The last event ever appended, or the very beginning. */
+  readonly tail: Cursor;
+}
+
+/** Before every event. */
+export const beginning: Position = { ms: 0, seq: 0 };
+
+/** Most events of one millisecond that a cursor can tell apart. */
+export const maxSeq = 0xff_ffff;
+
+/**
+ * Writes a place as a cursor: `<ms, 12 hex digits><seq, 6 hex digits>-<epoch>`. Of one epoch, the
+ * order of the texts is the order of the places.
+ */
+export function encodeCursor({ ms, seq }: Position, epoch: string): Cursor {
+  return `${ms.toString(16).padStart(12, "0")}${seq.toString(16).padStart(6, "0")}-${epoch}`;
+}
+
+/** @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor. */
+export function decodeCursor(text: string): Position & { readonly epoch: string } {
+  const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);
+  if (!match) {
+    const message = "is not a cursor";
+    throw new GatewayError("INVALID_ARGUMENT", `after_cursor: ${message}`, {
+      reason: "INVALID_FIELDS",
+      fields: [{ path: "after_cursor", message }],
+    });
+  }
+  const [, ms = "", seq = "", epoch = ""] = match;
+  return { ms: Number.parseInt(ms, 16), seq: Number.parseInt(seq, 16), epoch };
+}
+
+/**
+ * Names an incarnation of an account's log: a cursor of another account, or of a log that was lost,
+ * is told by it.
+ */
+export function newEpoch(): string {
+  return randomBytes(4).toString("hex");
+}
+
+/**
+ * Checks that all events behind a cursor can be had.
+ * @throws GatewayError OUT_OF_RANGE for one of another log, older than what is kept, or ahead of
+ * the log; INVALID_ARGUMENT for a text that never was a cursor.
+ */
+export function assertReadable(after: Cursor, { epoch, floor, tail }: Bounds): void {
+  if (decodeCursor(after).epoch !== epoch) throw expired("it belongs to another log");
+  if (after < floor) throw expired("events behind it are no longer kept");
+  if (after > tail) throw expired("it is ahead of the log");
+}
+
+function expired(why: string): GatewayError {
+  return new GatewayError("OUT_OF_RANGE", `the cursor cannot be resumed from: ${why}`, {
+    reason: "CURSOR_EXPIRED",
+  });
+}

@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
+import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type { Entry, Rank } from "./log.ts";
+
+export interface EntryOptions {
+  readonly source: EventSource;
+  /** A callback's body as it came. */
+  readonly raw?: Uint8Array;
+  /** Stands in where the body has no external_id: that of the request which it answers. */
+  readonly externalId?: string;
+  /** Stands in where the body names no operation. Default: payment. */
+  readonly operation?: PaymentOperation;
+  /**
+   * Paths of fields that the body has and that were not understood, such as `details.status`: a
+   * value that the contract does not know is then not taken for an absent one.
+   */
+  readonly unread?: readonly string[];
+}
+
+/**
+ * What a payment transaction tells the log. Undefined when it does not say which payment it is
+ * about: it lacks an external_id, or each of payment_id, id and transaction_id.
+ */
+export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
+  const { details } = payment;
+  const operation = operationName(payment.operation, options);
+  const status = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
+  return entry(options, {
+    kind: EventKind.PAYMENT,
+    externalId: payment.externalId || options.externalId,
+    subjectId: details?.paymentId || payment.id || details?.transactionId,
+    operation,
+    operationId: details?.operationId ?? "",
+    status,
+    statusCode: details?.statusCode ?? "",
+    rank: status === "pending" ? 1 : rankOfEnd(status),
+    resource: { case: "payment", value: payment },
+  });
+}
+
+/**
+ * What a payout transaction tells the log. Undefined when it lacks an external_id or a
+ * transaction_id. The set of statuses is open: all but init, success and failure are steps between.
+ */
+export function payoutEntry(payout: Payout, options: EntryOptions): Entry | undefined {
+  const status = payout.status?.toLowerCase() ?? "";
+  return entry(options, {
+    kind: EventKind.PAYOUT,
+    externalId: payout.externalId || options.externalId,
+    subjectId: payout.transactionId,
+    operation: "payout",
+    operationId: "",
+    status,
+    statusCode: payout.statusCode ?? "",
+    rank: status === "" || status === "init" ? 0 : rankOfEnd(status) || 1,
+    resource: { case: "payout", value: payout },
+  });
+}
+
+interface Told {
+  readonly kind: typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
+  readonly externalId: string | undefined;
+  readonly subjectId: string | undefined;
+  readonly operation: string;
+  readonly operationId: string;
+  readonly status: string;
+  readonly statusCode: string;
+  readonly rank: Rank;
+  readonly resource: { case: "payment"; value: Payment } | { case: "payout"; value: Payout };
+}
+
+function entry(options: EntryOptions, told: Told): Entry | undefined {
+  const { source, raw, unread = [] } = options;
+  const { kind, externalId, subjectId, operation, operationId, status, statusCode, rank } = told;
+  if (!externalId || !subjectId) return undefined;
+  const event = create(EventSchema, {
+    kind,
+    externalId,
+    ...(kind === EventKind.PAYMENT ? { paymentId: subjectId } : { transactionId: subjectId }),
+    source,
+    final: rank === 2,
+    resource: told.resource,
+  });
+  const bytes = raw && digestOf(raw);
+  const identity = [kind, subjectId, operation, operationId, status, statusCode];
+  // Two bodies that differ in what was not understood must not pass for one.
+  if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
+  return {
+    event,
+    kind,
+    source,
+    externalId,
+    subjectId,
+    operation,
+    operationId,
+    rank,
+    status,
+    ...(bytes && { digest: bytes }),
+    identity: digestOf(JSON.stringify(identity)),
+  };
+}
+
+/** Fields of payments and payouts that tell two callbacks apart. */
+const identityPaths: ReadonlySet<string> = new Set([
+  "operation",
+  "details",
+  "details.status",
+  "details.status_code",
+  "details.operation_id",
+  "status",
+  "status_code",
+]);
+
+const statusNames: Readonly<Record<number, string>> = {
+  [PaymentStatus.INIT]: "init",
+  [PaymentStatus.PENDING]: "pending",
+  [PaymentStatus.SUCCESS]: "success",
+  [PaymentStatus.FAILURE]: "failure",
+};
+
+const operationNames: Readonly<Record<number, string>> = {
+  [PaymentOperation.PAYMENT]: "payment",
+  [PaymentOperation.CONFIRM]: "confirm",
+  [PaymentOperation.REFUND]: "refund",
+  [PaymentOperation.CANCEL]: "cancel",
+  [PaymentOperation.LOOKUP]: "lookup",
+  [PaymentOperation.RECURRENT]: "recurrent",
+};
+
+function operationName(
+  told: PaymentOperation,
+  { operation = PaymentOperation.PAYMENT, unread = [] }: EntryOptions,
+): string {
+  // A new operation of the service must not pass for the payment itself.
+  if (unread.includes("operation")) return "unknown";
+  return operationNames[told] ?? operationNames[operation] ?? "payment";
+}
+
+function rankOfEnd(status: string): Rank {
+  return status === "success" || status === "failure" ? 2 : 0;
+}
+
+function digestOf(data: Uint8Array | string): string {
+  return createHash("sha256").update(data).digest("base64url");
+}

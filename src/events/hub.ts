@@ -1,0 +1,56 @@
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Topic } from "./log.ts";
+import { isAbout, subjectKey } from "./topics.ts";
+
+/** One that is told of events as they are stored. Neither call may throw or wait. */
+export interface Follower {
+  event(event: Event): void;
+  /** Nothing follows. */
+  fail(error: Error): void;
+}
+
+/** Who in this process follows one account's log. Delivery is in the order of the calls. */
+export class Hub {
+  readonly #ofSubject = new Map<string, Set<Follower>>();
+  readonly #ofKinds = new Map<Follower, Topic>();
+
+  /** Attaches a follower of the topic. @returns what detaches it, as often as it is called. */
+  follow(topic: Topic, follower: Follower): () => void {
+    if (!("externalId" in topic)) {
+      this.#ofKinds.set(follower, topic);
+      return () => this.#ofKinds.delete(follower);
+    }
+    const key = subjectKey(topic.kind, topic.externalId);
+    const followers = this.#ofSubject.get(key) ?? new Set();
+    this.#ofSubject.set(key, followers.add(follower));
+    return () => {
+      followers.delete(follower);
+      if (followers.size === 0 && this.#ofSubject.get(key) === followers) {
+        this.#ofSubject.delete(key);
+      }
+    };
+  }
+
+  publish(event: Event): void {
+    const followers = this.#ofSubject.get(subjectKey(event.kind, event.externalId));
+    if (followers) for (const follower of followers) follower.event(event);
+    for (const [follower, topic] of this.#ofKinds) {
+      if (isAbout(topic, event)) follower.event(event);
+    }
+  }
+
+  /** Lets all followers go. */
+  fail(error: Error): void {
+    const all = [...this.#ofSubject.values()].flatMap((followers) => [...followers]);
+    for (const follower of [...all, ...this.#ofKinds.keys()]) follower.fail(error);
+    this.#ofSubject.clear();
+    this.#ofKinds.clear();
+  }
+
+  /** How many follow. */
+  get size(): number {
+    let size = this.#ofKinds.size;
+    for (const followers of this.#ofSubject.values()) size += followers.size;
+    return size;
+  }
+}

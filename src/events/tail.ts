@@ -1,0 +1,199 @@
+import { errorOfAbort, GatewayError } from "../errors.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { assertReadable, type Bounds, decodeCursor } from "./cursor.ts";
+import { Deque } from "./deque.ts";
+import type { Follower } from "./hub.ts";
+import type { Cursor, Topic } from "./log.ts";
+
+/** Some stored events of a topic, in order. */
+export interface Page {
+  readonly events: readonly Event[];
+  /** Every event of the topic up to here is on this page or before it. */
+  readonly upTo: Cursor;
+  /** As they were when the page was read: at `upTo === bounds.tail` nothing more was stored. */
+  readonly bounds: Bounds;
+}
+
+/** One account's log, as a reader needs it; what the log's implementations differ in. */
+export interface StoredLog {
+  /** Attaches to what is stored from now on, at the latest. May tell of earlier events too. */
+  follow(topic: Topic, follower: Follower): Promise<() => void>;
+  bounds(): Promise<Bounds>;
+  /** At most `limit` events behind a cursor, or from the oldest kept. */
+  page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page>;
+}
+
+/** Events that may wait for a live reader. */
+export const liveBuffer = 1_000;
+const pageSize = 256;
+
+/**
+ * Reads a topic of one account's log: what is stored, then what comes, without a gap or a repeat
+ * between the two. The live part is attached first; what reaches it while stored events are still
+ * being read is told by its cursor. When it overflows in that time it is dropped, and reading goes
+ * on from the store. @see EventLog.read for what it throws.
+ */
+export async function readOn(
+  log: StoredLog,
+  topic: Topic,
+  after: Cursor | "latest" | "earliest",
+  signal: AbortSignal,
+): Promise<AsyncIterableIterator<Event>> {
+  if (after !== "latest" && after !== "earliest") decodeCursor(after);
+  const tail = new Tail(log, topic, signal);
+  await tail.start(after);
+  return tail;
+}
+
+class Tail implements AsyncIterableIterator<Event>, Follower {
+  readonly #log: StoredLog;
+  readonly #topic: Topic;
+  readonly #signal: AbortSignal;
+  readonly #events = this.#read();
+  readonly #queue = new Deque<Event>();
+  readonly #onAbort = () => this.fail(errorOfAbort(this.#signal));
+  /** Every event of the topic up to here was yielded. */
+  #position: Cursor = "";
+  #page: Page | undefined;
+  #live = false;
+  #overflowed = false;
+  #ended = false;
+  #failure: Error | undefined;
+  #detach: (() => void) | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(log: StoredLog, topic: Topic, signal: AbortSignal) {
+    this.#log = log;
+    this.#topic = topic;
+    this.#signal = signal;
+  }
+
+  /** Attaches the live part and fixes the place to read from. */
+  async start(after: Cursor | "latest" | "earliest"): Promise<void> {
+    if (this.#signal.aborted) throw errorOfAbort(this.#signal);
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    try {
+      this.#detach = await this.#log.follow(this.#topic, this);
+      if (after === "latest") {
+        this.#position = (await this.#log.bounds()).tail;
+      } else {
+        // The first page is read at once, so that the retention cannot overtake `earliest`.
+        this.#page = await this.#nextPage(after === "earliest" ? undefined : after);
+        this.#position = after === "earliest" ? this.#page.bounds.floor : after;
+      }
+      if (this.#failure) throw this.#failure;
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+  }
+
+  event(event: Event): void {
+    if (this.#ended || this.#overflowed) return;
+    if (this.#live && event.cursor <= this.#position) return;
+    if (this.#queue.length < liveBuffer) {
+      this.#queue.push(event);
+      this.#wake?.();
+      return;
+    }
+    this.#queue.clear();
+    if (this.#live) this.fail(tooSlow(this.#position));
+    else this.#overflowed = true;
+  }
+
+  fail(error: Error): void {
+    if (this.#ended) return;
+    this.#failure = error;
+    this.#end();
+  }
+
+  next(): Promise<IteratorResult<Event>> {
+    return this.#events.next();
+  }
+
+  /** Also ends a `next` that waits for an event. */
+  return(): Promise<IteratorResult<Event>> {
+    this.#end();
+    return this.#events.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async *#read(): AsyncGenerator<Event, undefined> {
+    try {
+      yield* this.#stored();
+      this.#live = true;
+      for (;;) {
+        const event = this.#queue.shift();
+        if (!this.#goesOn()) return;
+        if (event) {
+          if (event.cursor <= this.#position) continue;
+          this.#position = event.cursor;
+          yield event;
+          continue;
+        }
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      this.#end();
+    }
+  }
+
+  async *#stored(): AsyncGenerator<Event, undefined> {
+    for (;;) {
+      const page = this.#page;
+      this.#page = undefined;
+      for (const event of page?.events ?? []) {
+        if (!this.#goesOn()) return;
+        this.#position = event.cursor;
+        yield event;
+      }
+      if (page) this.#position = page.upTo;
+      if (!this.#goesOn()) return;
+      const caughtUp = page === undefined || page.upTo === page.bounds.tail;
+      if (caughtUp && !this.#overflowed) return;
+      // Collecting begins anew before the page is read: what the page misses is in the queue.
+      this.#overflowed = false;
+      this.#page = await this.#nextPage(this.#position);
+    }
+  }
+
+  async #nextPage(after: Cursor | undefined): Promise<Page> {
+    const page = await this.#log.page(this.#topic, after, pageSize);
+    if (after !== undefined) assertReadable(after, page.bounds);
+    return page;
+  }
+
+  #goesOn(): boolean {
+    if (this.#failure) throw resumableFrom(this.#position, this.#failure);
+    return !this.#ended;
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#detach?.();
+    this.#queue.clear();
+    this.#page = undefined;
+    this.#wake?.();
+  }
+}
+
+/** The reader may not have seen an event yet, and has no cursor but this one. */
+function resumableFrom(resumeCursor: Cursor, error: Error): Error {
+  if (!(error instanceof GatewayError)) return error;
+  const { code, message, details, cause } = error;
+  return new GatewayError(code, message, { resumeCursor, ...details, cause });
+}
+
+function tooSlow(resumeCursor: Cursor): GatewayError {
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    "events were read too slowly: resume from the last cursor",
+    { reason: "SLOW_CONSUMER", resumeCursor },
+  );
+}

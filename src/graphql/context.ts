@@ -1,0 +1,46 @@
+import type { Caller } from "../auth/caller.ts";
+import type { Call, Core } from "../core/core.ts";
+import type { Exchange } from "./exchange.ts";
+import { createLoaders, type Loaders } from "./loaders.ts";
+
+/** What surrounds one request by HTTP or one operation by WebSocket. */
+export interface Surroundings {
+  readonly exchange: Exchange;
+  /** @throws GatewayError when the caller is not known or not allowed. */
+  readonly authenticate: () => Promise<Caller>;
+}
+
+/** What the resolvers of one GraphQL operation share. */
+export interface Context {
+  readonly core: Core;
+  readonly call: Call;
+  /** Lifts the operation's time limit: it is a stream. */
+  readonly liftDeadline: () => void;
+  /** Reads of this operation; renewed where what they remember may have changed. */
+  loaders: Loaders;
+}
+
+/** The longest that one query, one mutation or the links of one event may take. */
+export const operationTimeoutMs = 60_000;
+
+export function createContext(core: Core, caller: Caller, exchange: Exchange): Context {
+  const call = callOf(caller, exchange);
+  return { core, call, liftDeadline: exchange.liftDeadline, loaders: createLoaders(core, call) };
+}
+
+/** What the core is told of an operation. */
+export function callOf(caller: Caller, exchange: Exchange): Call {
+  const { signal, requestId, deadlineMs, idempotencyKey } = exchange;
+  return {
+    caller,
+    signal,
+    requestId,
+    deadlineMs,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  };
+}
+
+/** Forgets what was read: a mutation or a further event of a stream may have changed it. */
+export function renewLoaders(context: Context, call: Call = context.call): void {
+  context.loaders = createLoaders(context.core, call);
+}

@@ -1,0 +1,40 @@
+/** One operation and how long it lives: until its client goes away or its time is over. */
+export interface Exchange {
+  /** Ties its log records together; told to the client. */
+  readonly requestId: string;
+  readonly idempotencyKey: string | undefined;
+  /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  /** Lifts the deadline. */
+  readonly liftDeadline: () => void;
+  /** The client is gone, or has its answer: what still runs for it is cancelled. */
+  readonly end: () => void;
+}
+
+export interface ExchangeOptions {
+  readonly requestId: string;
+  readonly idempotencyKey?: string | undefined;
+  readonly timeoutMs: number;
+}
+
+export function createExchange(options: ExchangeOptions): Exchange {
+  const { requestId, idempotencyKey, timeoutMs } = options;
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort(new DOMException("the operation took too long", "TimeoutError"));
+  }, timeoutMs);
+  const liftDeadline = () => clearTimeout(timer);
+  return {
+    requestId,
+    idempotencyKey,
+    signal: controller.signal,
+    deadlineMs: Date.now() + timeoutMs,
+    liftDeadline,
+    end() {
+      liftDeadline();
+      controller.abort();
+    },
+  };
+}

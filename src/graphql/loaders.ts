@@ -1,0 +1,89 @@
+import { create } from "@bufbuild/protobuf";
+import DataLoader from "dataloader";
+import type { Call, Core } from "../core/core.ts";
+import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Operation } from "../gen/payments/v1/operation_pb.ts";
+import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
+import type { Payment } from "../gen/payments/v1/payment_pb.ts";
+import { GetPaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
+import {
+  FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+
+/** Who a wallet read is about: the customer that was named, or none when the caller's token says. */
+type Customer = CustomerIdentity | undefined;
+
+/** The reads of one operation: the same read twice is one call. Each fails as the core does. */
+export interface Loaders {
+  payment(externalId: string): Promise<Payment | undefined>;
+  payout(externalId: string): Promise<Payout>;
+  operation(externalId: string, operationId: string): Promise<Operation>;
+  paymentEvents(externalId: string, limit: number): Promise<Event[]>;
+  walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
+  walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
+  /** The customer whose wallet the item was read from, by one of these loaders. */
+  customerOf(item: WalletItem): Customer;
+}
+
+export function createLoaders(core: Core, call: Call): Loaders {
+  const owners = new WeakMap<WalletItem, Customer>();
+
+  const payment = loader(
+    async (externalId: string) =>
+      (await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call)).payment,
+  );
+  const payout = loader((externalId: string) =>
+    core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
+  );
+  const operation = loader((key: { externalId: string; operationId: string }) =>
+    core.getOperation(create(GetOperationRequestSchema, key), call),
+  );
+  const paymentEvents = loader(({ externalId, limit }: { externalId: string; limit: number }) =>
+    core.paymentEvents(externalId, limit, call),
+  );
+  const walletItems = loader(async (key: { customer?: CustomerIdentity; optionId?: string }) => {
+    const items = await core.findWalletItems(create(FindWalletItemsRequestSchema, key), call);
+    for (const item of items) owners.set(item, key.customer);
+    return items;
+  });
+  const walletConfirmation = loader(
+    async (key: { customer?: CustomerIdentity; optionId: string }) => {
+      const request = create(GetConfirmationStatusRequestSchema, key);
+      const item = await core.getConfirmationStatus(request, call);
+      owners.set(item, key.customer);
+      return item;
+    },
+  );
+
+  return {
+    payment: (externalId) => payment.load(externalId),
+    payout: (externalId) => payout.load(externalId),
+    operation: (externalId, operationId) => operation.load({ externalId, operationId }),
+    paymentEvents: (externalId, limit) => paymentEvents.load({ externalId, limit }),
+    walletItems: (customer, optionId) =>
+      walletItems.load({
+        ...(customer ? { customer } : {}),
+        ...(optionId === undefined ? {} : { optionId }),
+      }),
+    walletConfirmation: (customer, optionId) =>
+      walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
+    customerOf: (item) => owners.get(item),
+  };
+}
+
+/** The upstream reads one thing at a time, so there is no batch to send: what counts is the memory. */
+function loader<Key, Value>(read: (key: Key) => Promise<Value>): DataLoader<Key, Value, string> {
+  return new DataLoader((keys) => Promise.all(keys.map((key) => read(key).catch(asError))), {
+    cacheKeyFn: (key) => JSON.stringify(key),
+  });
+}
+
+/** DataLoader tells failures from values by their class. */
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error("a read failed", { cause: thrown });
+}

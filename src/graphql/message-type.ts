@@ -1,0 +1,117 @@
+import {
+  type DescField,
+  type DescMessage,
+  type MessageShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { builder } from "./builder.ts";
+import { describe } from "./descriptions.ts";
+import { enumRef, knownValue } from "./enums.ts";
+
+type TextScalarName = "Decimal" | "UUID" | "URL" | "EmailAddress" | "String";
+
+type FieldName<Desc extends DescMessage> = Exclude<
+  keyof MessageShape<Desc> & string,
+  "$typeName" | "$unknown"
+>;
+
+export interface MessageTypeOptions<Desc extends DescMessage> {
+  /** Default: the message's name. */
+  readonly name?: string;
+  /** Default: the message's comment. */
+  readonly description?: string;
+  /** String fields whose text has a format. Default: String. */
+  readonly scalars?: { readonly [Name in FieldName<Desc>]?: TextScalarName };
+  /** Fields that are never null though the proto cannot say so. */
+  readonly always?: readonly FieldName<Desc>[];
+  /** Fields that GraphQL does not show. */
+  readonly omit?: readonly FieldName<Desc>[];
+}
+
+/**
+ * The GraphQL type of a message, which is its own model: every field under its camelCase name, with
+ * the proto's comment. Absent fields and unspecified enum values are null.
+ */
+export function messageType<Desc extends DescMessage>(
+  desc: Desc,
+  options: MessageTypeOptions<Desc> = {},
+) {
+  const ref = builder.objectRef<MessageShape<Desc>>(options.name ?? desc.name);
+  refs.set(desc.typeName, ref);
+  return ref.implement({
+    description: options.description ?? describe(desc),
+    fields: (t) => messageFields(t, desc, options),
+  });
+}
+
+const refs = new Map<string, unknown>();
+
+// biome-ignore lint/suspicious/noExplicitAny: Pothos infers fields from literals; these come from a descriptor, so their types end here
+type Untyped = any;
+
+/** The fields of a message, for types that are more than one message. Oneofs are left out. */
+export function messageFields<Desc extends DescMessage>(
+  t: Untyped,
+  desc: Desc,
+  options: MessageTypeOptions<Desc> = {},
+): Record<string, Untyped> {
+  const omit = new Set<string>(options.omit);
+  return Object.fromEntries(
+    desc.fields
+      .filter((field) => !field.oneof && !omit.has(field.localName))
+      .map((field) => [field.localName, messageField(t, field, options)]),
+  );
+}
+
+function messageField<Desc extends DescMessage>(
+  t: Untyped,
+  field: DescField,
+  { scalars = {}, always = [] }: MessageTypeOptions<Desc>,
+): Untyped {
+  const name = field.localName as FieldName<Desc>;
+  const options = {
+    description: describe(field),
+    nullable: !always.includes(name) && !isAlwaysSet(field),
+  };
+  switch (field.fieldKind) {
+    case "enum": {
+      const { enum: desc } = field;
+      const resolve = (parent: Record<string, unknown>) => knownValue(desc, parent[name]);
+      return t.field({ ...options, type: enumRef(desc), resolve });
+    }
+    case "message":
+      return t.expose(name, { ...options, type: messageRef(field.message) });
+    case "scalar":
+      return t.expose(name, { ...options, type: scalars[name] ?? scalarName(field.scalar) });
+    default:
+      throw new Error(`${field}: GraphQL has no type for ${field.fieldKind} fields of answers`);
+  }
+}
+
+/** Proto3 scalars without presence always have a value. */
+function isAlwaysSet(field: DescField): boolean {
+  return field.fieldKind === "scalar" && !field.proto.proto3Optional;
+}
+
+export function messageRef(desc: DescMessage | undefined): unknown {
+  if (desc?.typeName === TimestampSchema.typeName) return "DateTime";
+  const ref = desc && refs.get(desc.typeName);
+  if (!ref) throw new Error(`no GraphQL type of ${desc?.typeName}`);
+  return ref;
+}
+
+function scalarName(scalar: ScalarType): string {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return "String";
+    case ScalarType.BOOL:
+      return "Boolean";
+    case ScalarType.INT32:
+      return "Int";
+    case ScalarType.INT64:
+      return "BigInt";
+    default:
+      throw new Error(`no GraphQL type of the scalar ${scalar}`);
+  }
+}

@@ -1,0 +1,75 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { GraphQLError, Kind, type ValueNode } from "graphql";
+import { builder } from "./builder.ts";
+
+/**
+ * Formats are checked in one place, by the rules in the proto: a wrong one is an InvalidInputError
+ * that names its field, beside all others. So a scalar takes any text in, and it gives any text out:
+ * an odd e-mail address from the payments service must not fail an answer.
+ */
+function textScalar(name: "UUID" | "URL" | "EmailAddress" | "IPv4", description: string): void {
+  builder.scalarType(name, {
+    description: `${description} In an answer: the payments service's own text.`,
+    serialize: String,
+    parseValue: (value) => textOf(name, value),
+    parseLiteral: (node) => textOf(name, node.kind === Kind.STRING ? node.value : undefined),
+  });
+}
+
+textScalar("UUID", "A UUID, such as `f47ac10b-58cc-4372-a567-0e02b2c3d479`.");
+textScalar("URL", "An absolute http or https URL.");
+textScalar("EmailAddress", "An e-mail address.");
+textScalar("IPv4", "An IPv4 address in dotted form.");
+
+builder.scalarType("Decimal", {
+  description:
+    'An exact decimal number as text, such as `"10.10"`: up to 15 digits before the point and 6 ' +
+    "behind it, 15 significant ones in all. Send a string; a whole number, and a number written " +
+    "in the query itself, are taken too. A variable that is a JSON number with a fraction is " +
+    "refused, since its text is lost. In an answer: the payments service's own digits.",
+  serialize: String,
+  parseValue: decimalOfVariable,
+  parseLiteral: decimalOfLiteral,
+});
+
+builder.scalarType("DateTime", {
+  description: "An instant in RFC 3339 form, in UTC, such as `2026-01-31T12:00:00.250Z`.",
+  serialize: ({ seconds, nanos }) =>
+    toJson(TimestampSchema, create(TimestampSchema, { seconds, nanos })),
+  parseValue: () => refuseInput("DateTime"),
+});
+
+builder.scalarType("BigInt", {
+  description:
+    "A whole number of up to 64 bits: a JSON number between -(2^53 - 1) and 2^53 - 1, beyond that " +
+    "a string of its digits.",
+  serialize: (value) => (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)),
+  parseValue: () => refuseInput("BigInt"),
+});
+
+// The errors below name no value: a value in the wrong place may be a secret.
+
+function textOf(scalar: string, value: unknown): string {
+  if (typeof value === "string") return value;
+  throw new GraphQLError(`${scalar} takes a string`);
+}
+
+function decimalOfVariable(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
+  throw new GraphQLError(
+    'Decimal takes a string, such as "10.10": a JSON number does not keep its digits',
+  );
+}
+
+function decimalOfLiteral(node: ValueNode): string {
+  if (node.kind === Kind.STRING || node.kind === Kind.INT || node.kind === Kind.FLOAT) {
+    return node.value;
+  }
+  throw new GraphQLError('Decimal takes a string, such as "10.10"');
+}
+
+function refuseInput(scalar: string): never {
+  throw new GraphQLError(`${scalar} appears in answers only`);
+}

@@ -1,0 +1,142 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { type CORSOptions, createYoga } from "graphql-yoga";
+import type { Logger } from "pino";
+import type { Caller } from "../auth/caller.ts";
+import type { Identify } from "../auth/identify.ts";
+import type { Core } from "../core/core.ts";
+import {
+  type Context,
+  callOf,
+  createContext,
+  operationTimeoutMs,
+  type Surroundings,
+} from "./context.ts";
+import { credentialsOf } from "./credentials.ts";
+import { createErrorFormatter } from "./errors.ts";
+import { createExchange } from "./exchange.ts";
+import {
+  authenticates,
+  formatsValidationErrors,
+  refusesAmbiguousIdempotencyKey,
+  refusesForms,
+} from "./plugins.ts";
+import { schema } from "./schema.ts";
+import { sendResponse } from "./send.ts";
+import { serveWebSockets } from "./websocket.ts";
+
+export interface GraphqlServerOptions {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly log: Logger;
+  /** Turns GraphiQL off. */
+  readonly production: boolean;
+  /** Origins whose pages may call from a browser, besides our own. Default: none. */
+  readonly corsOrigins?: readonly string[];
+  /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
+  readonly timeoutMs?: number;
+}
+
+export interface GraphqlServer {
+  /** Answers a request for `/graphql`. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /**
+   * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
+   * returned function stops that and closes the sockets.
+   */
+  attachWebSocket(server: Server): () => Promise<void>;
+}
+
+/** The longest body or WebSocket message. */
+const maxMessageBytes = 1024 * 1024;
+
+/**
+ * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
+ * Events and WebSocket (contract, section 4).
+ */
+export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
+  const { core, identify, log, production, corsOrigins = [] } = options;
+  const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
+  const formatError = createErrorFormatter(log);
+
+  const yoga = createYoga<Surroundings, Context>({
+    schema,
+    context: async ({ exchange, authenticate }) =>
+      createContext(core, await authenticate(), exchange),
+    plugins: [
+      authenticates(),
+      refusesForms(),
+      formatsValidationErrors(formatError),
+      refusesAmbiguousIdempotencyKey(),
+    ],
+    maskedErrors: { maskError: formatError },
+    graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
+    landingPage: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: maxMessageBytes,
+    cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
+    logging: false,
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = createExchange({
+      requestId: randomUUID(),
+      idempotencyKey: request.headers["idempotency-key"]?.toString(),
+      timeoutMs,
+    });
+    response.once("close", exchange.end);
+    response.setHeader("x-request-id", exchange.requestId);
+    if (corsOrigins.length > 0) response.setHeader("vary", "origin");
+
+    let caller: Caller | undefined;
+    const authenticate = async () => {
+      caller ??= await identify(credentialsOf(request));
+      return caller;
+    };
+    const surroundings = { exchange, authenticate };
+    const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+    if (caller && answered.headers.get("content-type") !== "text/event-stream") {
+      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
+      response.setHeader("x-ratelimit-limit", limit);
+      response.setHeader("x-ratelimit-remaining", remaining);
+      response.setHeader("x-ratelimit-reset", resetSeconds);
+    }
+    await sendResponse(answered, response);
+  }
+
+  return {
+    handle(request, response) {
+      answer(request, response).catch((error) => {
+        if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+        response.destroy();
+      });
+    },
+    attachWebSocket: (server) =>
+      serveWebSockets(server, {
+        yoga,
+        identify,
+        formatError,
+        log,
+        timeoutMs,
+        maxMessageBytes,
+        allowsOrigin: (origin) => corsOrigins.includes(origin),
+      }),
+  };
+}
+
+/** CORS for one request: other origins than the listed ones get no word of it. */
+function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
+  if (origin === null || !allowed.includes(origin)) return false;
+  return {
+    origin,
+    methods: ["GET", "POST"],
+    exposedHeaders: [
+      "x-ratelimit-limit",
+      "x-ratelimit-remaining",
+      "x-ratelimit-reset",
+      "x-request-id",
+    ],
+    maxAge: 600,
+  };
+}

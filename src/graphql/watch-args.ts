@@ -1,0 +1,33 @@
+import type { builder } from "./builder.ts";
+
+type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
+
+/** The arguments of `paymentUpdated` and `payoutUpdated`. */
+export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout") {
+  return {
+    externalId: t.arg.id({
+      description: `The ${what}'s externalId. It need not exist yet.`,
+      required: true,
+    }),
+    after: t.arg.string({
+      description: "Go on behind the event with this cursor.",
+    }),
+    untilFinal: t.arg.boolean({
+      description: "End the stream after the first event with `final: true`.",
+      defaultValue: false,
+    }),
+  };
+}
+
+/** The same as the members of a watch request. */
+export function watchInit(args: {
+  externalId: string;
+  after?: string | null | undefined;
+  untilFinal?: boolean | null | undefined;
+}) {
+  return {
+    externalId: args.externalId,
+    untilFinal: args.untilFinal ?? false,
+    ...(args.after === null || args.after === undefined ? {} : { afterCursor: args.after }),
+  };
+}

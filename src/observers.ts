@@ -1,0 +1,60 @@
+import type { Logger } from "pino";
+import type { Metrics } from "./admin/metrics.ts";
+import type { CallbackObserver } from "./callbacks/receiver.ts";
+import type { CoreObserver } from "./core/context.ts";
+import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
+
+/** What the rooms tell, as metrics and log records. */
+export function upstreamObserver(
+  account: MerchantAccount,
+  metrics: Metrics,
+  log: Logger,
+  refused: Set<string>,
+): UpstreamObserver {
+  return {
+    onCall({ endpoint, outcome, durationMs }) {
+      metrics.upstreamCalls.inc({ account: account.name, endpoint, outcome });
+      metrics.upstreamSeconds.observe({ endpoint }, durationMs / 1_000);
+    },
+    onFieldFault({ endpoint, path }) {
+      metrics.fieldFaults.inc({ endpoint, field: path });
+      log.warn({ endpoint, field: path }, "a field of an answer had an unexpected type");
+    },
+    onCredentials(accepted) {
+      if (accepted) refused.delete(account.name);
+      else refused.add(account.name);
+      if (!accepted) log.error({ account: account.name }, "the upstream refuses our credentials");
+    },
+  };
+}
+
+export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
+  return {
+    onUnrecorded({ account, externalId, error }) {
+      metrics.unrecorded.inc({ account });
+      log.error({ account, externalId, err: error }, "an answer could not be recorded");
+    },
+    onConflict({ account, externalId }) {
+      metrics.conflicts.inc({ account });
+      log.error({ account, externalId }, "an operation has two different final states");
+    },
+  };
+}
+
+export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserver {
+  return {
+    onVerdict({ verdict, account = "", resource = "payments", conflict, error, ...about }) {
+      metrics.callbacks.inc({ account, resource, verdict });
+      const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
+      log[level]({ account, resource, verdict, ...about, err: error }, "callback");
+      if (conflict) {
+        metrics.conflicts.inc({ account });
+        log.error({ account, ...about }, "an operation has two different final states");
+      }
+    },
+    onFieldFault({ account, resource, path }) {
+      metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
+      log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
+    },
+  };
+}

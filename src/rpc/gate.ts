@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import type { DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { Caller } from "../auth/caller.ts";
+import type { Call, Core } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
+import { createCallRecord } from "./call-record.ts";
+import { withoutValues } from "./decode-errors.ts";
+import { toConnectError } from "./errors.ts";
+import { type Exchange, setExchange } from "./exchange.ts";
+import type { Log } from "./log.ts";
+import { setRateLimit } from "./rate-limit.ts";
+import { onSettled } from "./settled.ts";
+
+/** Reads who is calling from a request's headers. @throws GatewayError for a caller it refuses */
+export type Identify = (headers: Headers) => Promise<Caller>;
+
+export interface GateOptions {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly log: Log;
+  /** Services that anybody may call: their handlers get no Call. */
+  readonly openServices: readonly DescService[];
+}
+
+/**
+ * What each request passes before its body is read: it gets its request id and its record in the log,
+ * and its caller is identified or refused.
+ */
+export function createGate(options: GateOptions): (context: HandlerContext) => Promise<void> {
+  const { core, identify, log } = options;
+  const open = new Set(options.openServices.map((service) => service.typeName));
+
+  return async (context) => {
+    const requestId = requestIdOf(context.requestHeader);
+    context.responseHeader.set(requestIdHeader, requestId);
+    const quiet = open.has(context.service.typeName);
+    const record = createCallRecord(context, requestId, { log, quiet });
+    const exchange: Exchange = { record, answerHeader: context.responseHeader };
+    setExchange(context.values, exchange);
+    onSettled(context, (error) => {
+      if (error instanceof ConnectError) withoutValues(error);
+      record.settle(error);
+    });
+    if (quiet) return;
+
+    try {
+      const caller = await identify(context.requestHeader);
+      record.caller = caller.name;
+      exchange.call = newCall(context, caller, requestId);
+      setRateLimit(context.responseHeader, core, exchange.call);
+    } catch (error) {
+      throw toConnectError(error, context.signal, record.unknown);
+    }
+  };
+}
+
+const requestIdHeader = "x-request-id";
+const sane = /^[\w.:/+=-]{1,128}$/;
+
+function requestIdOf(headers: Headers): string {
+  const given = headers.get(requestIdHeader);
+  return given !== null && sane.test(given) ? given : randomUUID();
+}
+
+function newCall(context: HandlerContext, caller: Caller, requestId: string): Call {
+  const timeoutMs = context.timeoutMs();
+  const idempotencyKey = context.requestHeader.get("idempotency-key");
+  return {
+    caller,
+    signal: callSignal(context),
+    requestId,
+    ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
+    ...(idempotencyKey === null ? {} : { idempotencyKey }),
+  };
+}
+
+/**
+ * Connect's signal with reasons that the core knows. It stays silent when a unary call ends by
+ * itself, where Connect's own fires too.
+ */
+function callSignal(context: HandlerContext): AbortSignal {
+  const controller = new AbortController();
+  const forward = () => controller.abort(abortReason(context.signal.reason));
+  if (context.signal.aborted) forward();
+  else context.signal.addEventListener("abort", forward, { once: true });
+  if (context.method.methodKind === "unary") {
+    onSettled(context, () => context.signal.removeEventListener("abort", forward));
+  }
+  return controller.signal;
+}
+
+function abortReason(reason: unknown): Error {
+  if (reason instanceof ConnectError && reason.code === Code.DeadlineExceeded) {
+    return new DOMException("the deadline passed", "TimeoutError");
+  }
+  if (reason instanceof ConnectError && reason.code === Code.Unavailable) {
+    return new GatewayError("UNAVAILABLE", "the gateway is shutting down", { cause: reason });
+  }
+  return new GatewayError("CANCELLED", "the caller went away", { cause: reason });
+}

@@ -1,0 +1,36 @@
+import type { Interceptor } from "@connectrpc/connect";
+import type { Core } from "../core/core.ts";
+import { toConnectError } from "./errors.ts";
+import { exchangeOf } from "./exchange.ts";
+import { setRateLimit } from "./rate-limit.ts";
+
+/**
+ * What surrounds every handler: its errors go out as callers may see them, and the answer tells the
+ * rate budget as it is after the call.
+ */
+export function createInterceptor(core: Core): Interceptor {
+  return (next) => async (request) => {
+    const { record, call, answerHeader } = exchangeOf(request.contextValues);
+    const outward = (error: unknown) => toConnectError(error, request.signal, record.unknown);
+    try {
+      const response = await next(request);
+      if (!response.stream) return response;
+      return { ...response, message: withErrors(response.message, outward) };
+    } catch (error) {
+      throw outward(error);
+    } finally {
+      if (call && !request.stream) setRateLimit(answerHeader, core, call);
+    }
+  };
+}
+
+async function* withErrors<T>(
+  messages: AsyncIterable<T>,
+  outward: (error: unknown) => Error,
+): AsyncGenerator<T, void> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw outward(error);
+  }
+}

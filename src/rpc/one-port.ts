@@ -1,0 +1,143 @@
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import tls from "node:tls";
+import { closeWhenIdle } from "./idle-sessions.ts";
+import { sniff } from "./sniff.ts";
+
+export interface OnePortOptions {
+  readonly listener: (
+    request: http.IncomingMessage | http2.Http2ServerRequest,
+    response: http.ServerResponse | http2.Http2ServerResponse,
+  ) => void;
+  /** PEM certificate chain and key; without them the port is cleartext. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  readonly limits: ConnectionLimits;
+  /** Hears of connections that could not be accepted, for want of file descriptors say. */
+  readonly onError: (error: Error) => void;
+}
+
+export interface ConnectionLimits {
+  /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
+  readonly sniffTimeoutMs: number;
+  /** Longest the headers of an HTTP/1.1 request may take. */
+  readonly headersTimeoutMs: number;
+  /** Longest an HTTP/1.1 request may take, body included. */
+  readonly requestTimeoutMs: number;
+  /** How long a connection without a call is kept. */
+  readonly idleTimeoutMs: number;
+  /** Calls at once on one HTTP/2 connection. */
+  readonly maxConcurrentStreams: number;
+}
+
+/** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
+export interface OnePort {
+  listen(host: string, port: number): Promise<{ port: number }>;
+  /** Accepts nothing further and resolves when the calls in flight have ended, however long. */
+  drain(): Promise<void>;
+  /** Cuts every connection. */
+  destroy(): void;
+}
+
+export function createOnePort(options: OnePortOptions): OnePort {
+  const { limits } = options;
+  const sockets = new Set<net.Socket>();
+  const sessions = new Set<http2.ServerHttp2Session>();
+  const undecided = new Set<net.Socket>();
+  const responses = new Set<http.ServerResponse>();
+  let draining = false;
+
+  const h1 = http.createServer(
+    {
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs, 5000),
+    },
+    (request, response) => {
+      responses.add(response);
+      response.once("close", () => {
+        responses.delete(response);
+        // The connection counts as idle only after this event.
+        if (draining) setImmediate(() => h1.closeIdleConnections());
+      });
+      if (draining) response.shouldKeepAlive = false;
+      options.listener(request, response);
+    },
+  );
+  // Node checks its time-outs on servers that listen. This one is handed its connections.
+  h1.emit("listening");
+
+  const h2 = http2.createServer(
+    {
+      settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
+      maxSessionInvalidFrames: 100,
+      // A client that resets more calls than this is cut, with all its calls. Node's own numbers
+      // (1,000 and 33 a second) would hit a busy service whose watches merely time out.
+      streamResetBurst: 2000,
+      streamResetRate: 200,
+    },
+    options.listener,
+  );
+  h2.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    closeWhenIdle(session, limits.idleTimeoutMs);
+  });
+
+  const accept = (socket: net.Socket) => {
+    undecided.add(socket);
+    sniff(socket, limits.sniffTimeoutMs, (protocol) => {
+      undecided.delete(socket);
+      if (protocol) (protocol === "h2" ? h2 : h1).emit("connection", socket);
+    });
+  };
+  const acceptor = createAcceptor(options, accept);
+  acceptor.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+
+  return {
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        acceptor.once("error", reject);
+        acceptor.listen(port, host, () => {
+          acceptor.off("error", reject);
+          acceptor.on("error", options.onError);
+          resolve({ port: (acceptor.address() as net.AddressInfo).port });
+        });
+      }),
+    drain() {
+      draining = true;
+      const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
+      for (const socket of undecided) socket.destroy();
+      for (const session of sessions) session.close();
+      for (const response of responses) response.shouldKeepAlive = false;
+      // Ends the check of time-outs, too.
+      h1.close();
+      return closed;
+    },
+    destroy() {
+      acceptor.close();
+      h1.close();
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
+
+function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
+  if (!options.tls) return net.createServer(tcp, accept);
+  return tls.createServer(
+    {
+      ...tcp,
+      ...options.tls,
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: options.limits.sniffTimeoutMs,
+    },
+    accept,
+  );
+}

@@ -1,0 +1,103 @@
+import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
+import type { Core } from "../core/core.ts";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { createGate, type Identify } from "./gate.ts";
+import { createHealth } from "./health.ts";
+import { createInterceptor } from "./interceptor.ts";
+import { type Log, unknownError } from "./log.ts";
+import { type ConnectionLimits, createOnePort, type OnePortOptions } from "./one-port.ts";
+import { addReflection, reflectionServices } from "./reflection.ts";
+import { createRequestListener, type RequestLimits } from "./request-listener.ts";
+import { addRoutes, services } from "./routes.ts";
+
+export interface RpcServerOptions {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly log: Log;
+  /** Without it the port is cleartext. */
+  readonly tls?: NonNullable<OnePortOptions["tls"]>;
+  /** Single limits that differ from `defaultLimits`. */
+  readonly limits?: Partial<RpcLimits>;
+}
+
+export interface RpcLimits extends ConnectionLimits, RequestLimits {
+  /** Largest request message, in bytes, also after it is decompressed. */
+  readonly readMaxBytes: number;
+}
+
+export const defaultLimits: RpcLimits = {
+  readMaxBytes: 1024 * 1024,
+  maxUnaryTimeoutMs: 300_000,
+  requestTimeoutMs: 30_000,
+  headersTimeoutMs: 10_000,
+  sniffTimeoutMs: 10_000,
+  idleTimeoutMs: 300_000,
+  maxConcurrentStreams: 1000,
+};
+
+/** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
+export interface RpcServer {
+  /** Resolves with the port once connections are accepted; port 0 takes a free one. */
+  listen(host: string, port: number): Promise<{ port: number }>;
+  /** What `grpc.health.v1.Health` says from now on. */
+  setServing(serving: boolean): void;
+  /**
+   * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
+   * latest after `timeoutMs`: what is left then is told UNAVAILABLE and cut. Live streams end when
+   * the core ends them.
+   */
+  drain(timeoutMs: number): Promise<void>;
+  /** Cuts everything at once. */
+  close(): void;
+}
+
+export function createRpcServer(options: RpcServerOptions): RpcServer {
+  const { core, identify, log } = options;
+  const limits = { ...defaultLimits, ...options.limits };
+  const shutdown = new AbortController();
+  const openServices = [Health, ...reflectionServices];
+  const health = createHealth([...services, ...openServices]);
+
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    readMaxBytes: limits.readMaxBytes,
+    // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
+    jsonOptions: { ignoreUnknownFields: false },
+    shutdownSignal: shutdown.signal,
+    requestGate: createGate({ core, identify, log, openServices }),
+    interceptors: [createInterceptor(core)],
+  });
+  addRoutes(router, core);
+  router.service(Health, health.service);
+  addReflection(router, [...services, ...openServices]);
+
+  const port = createOnePort({
+    listener: createRequestListener(router, limits, log),
+    limits,
+    ...(options.tls ? { tls: options.tls } : {}),
+    onError: (error) => log.error({ error: unknownError(error) }, "connection not accepted"),
+  });
+
+  const cutCalls = () =>
+    shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
+
+  return {
+    listen: (host, number) => port.listen(host, number),
+    setServing: (serving) => health.setServing(serving),
+    async drain(timeoutMs) {
+      health.shutDown();
+      // The last tenth is for the answers of calls that are cut.
+      const cut = setTimeout(cutCalls, timeoutMs * 0.9);
+      const end = setTimeout(() => port.destroy(), timeoutMs);
+      await port.drain();
+      clearTimeout(cut);
+      clearTimeout(end);
+    },
+    close() {
+      health.shutDown();
+      cutCalls();
+      port.destroy();
+    },
+  };
+}

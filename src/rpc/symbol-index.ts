@@ -1,0 +1,65 @@
+import type { DescExtension, DescFile, DescService } from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
+
+/** Where the schema of some services, with all that it imports, defines what. */
+export interface SymbolIndex {
+  file(name: string): DescFile | undefined;
+  /** By full name: a message, field, oneof, enum, enum value, extension, service or method. */
+  fileOf(symbol: string): DescFile | undefined;
+  extension(typeName: string, number: number): DescExtension | undefined;
+  /** Numbers of the extensions of a message, in order; undefined for an unknown message. */
+  extensionNumbers(typeName: string): readonly number[] | undefined;
+}
+
+export function createSymbolIndex(services: readonly DescService[]): SymbolIndex {
+  const files = new Map<string, DescFile>();
+  const symbols = new Map<string, DescFile>();
+  const extensions = new Map<string, Map<number, DescExtension>>();
+
+  for (const service of services) addFile(service.file);
+  return {
+    file: (name) => files.get(name),
+    fileOf: (symbol) => symbols.get(symbol),
+    extension: (typeName, number) => extensions.get(typeName)?.get(number),
+    extensionNumbers: (typeName) => {
+      if (!symbols.has(typeName)) return undefined;
+      return [...(extensions.get(typeName)?.keys() ?? [])].sort((a, b) => a - b);
+    },
+  };
+
+  function addFile(file: DescFile): void {
+    if (files.has(file.proto.name)) return;
+    files.set(file.proto.name, file);
+    file.dependencies.forEach(addFile);
+    for (const type of nestedTypes(file)) {
+      symbols.set(type.typeName, file);
+      switch (type.kind) {
+        case "message":
+          for (const member of type.members) symbols.set(`${type.typeName}.${member.name}`, file);
+          for (const field of type.fields) symbols.set(`${type.typeName}.${field.name}`, file);
+          break;
+        case "enum":
+          // Values are named beside their enum, not within it.
+          for (const value of type.values) symbols.set(beside(type.typeName, value.name), file);
+          break;
+        case "service":
+          for (const method of type.methods) symbols.set(`${type.typeName}.${method.name}`, file);
+          break;
+        case "extension":
+          addExtension(type);
+          break;
+      }
+    }
+  }
+
+  function addExtension(extension: DescExtension): void {
+    const { typeName } = extension.extendee;
+    const ofMessage = extensions.get(typeName) ?? new Map<number, DescExtension>();
+    extensions.set(typeName, ofMessage.set(extension.number, extension));
+  }
+}
+
+function beside(typeName: string, name: string): string {
+  const dot = typeName.lastIndexOf(".");
+  return dot < 0 ? name : `${typeName.slice(0, dot)}.${name}`;
+}

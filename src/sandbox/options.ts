@@ -1,0 +1,64 @@
+import type { Secret } from "../secret.ts";
+
+/** One thing that happened in the sandbox. It never holds card data, bodies or credentials. */
+export type SandboxRecord =
+  | { event: "request"; method: string; route: string; outcome: string; durationMs: number }
+  | { event: "callback"; subject: string; attempt: number; outcome: string }
+  | { event: "callback_given_up" | "callback_dropped"; subject: string }
+  | { event: "internal_error"; error: unknown };
+
+/** How long the sandbox takes for things, in milliseconds. */
+export interface SandboxDelays {
+  /** Between the end of an operation and its callback. Default 100. */
+  readonly callbackMs: number;
+  /** Until a delayed payment settles. Default 5,000. */
+  readonly settleMs: number;
+  /** Until a payout settles. Default 1,000. */
+  readonly payoutMs: number;
+  /** Until a slow answer is sent. Default 10,000. */
+  readonly slowAnswerMs: number;
+}
+
+/** When a callback that was not answered with 200 is sent again. */
+export interface CallbackRetry {
+  /** Pause after the first attempt; it doubles with each further one. Default 1,000. */
+  readonly firstPauseMs: number;
+  /** Longest pause. Default 60,000. */
+  readonly longestPauseMs: number;
+  /** Longest one attempt may take. Default 10,000. */
+  readonly attemptTimeoutMs: number;
+  /** No attempt starts later than this after the first one. Default 24 hours. */
+  readonly giveUpAfterMs: number;
+}
+
+export interface SandboxOptions {
+  readonly host: string;
+  /** 0 for any free port. */
+  readonly port: number;
+  /** The one merchant's credentials (HTTP Basic); the password signs callbacks too. */
+  readonly login: string;
+  readonly password: Secret;
+  /** Where browsers reach the sandbox, for the links to its pages. Default: host and port. */
+  readonly publicUrl?: string;
+  /** Requests a second. Default 50. */
+  readonly rateLimit?: number;
+  /** Payments, payouts and cards that are kept, each; the oldest go first. Default 10,000. */
+  readonly maxRecords?: number;
+  readonly delays?: Partial<SandboxDelays>;
+  readonly callbackRetry?: Partial<CallbackRetry>;
+  readonly log?: (record: SandboxRecord) => void;
+}
+
+export const defaultDelays: SandboxDelays = {
+  callbackMs: 100,
+  settleMs: 5_000,
+  payoutMs: 1_000,
+  slowAnswerMs: 10_000,
+};
+
+export const defaultCallbackRetry: CallbackRetry = {
+  firstPauseMs: 1_000,
+  longestPauseMs: 60_000,
+  attemptTimeoutMs: 10_000,
+  giveUpAfterMs: 24 * 60 * 60 * 1_000,
+};

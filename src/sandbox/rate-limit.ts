@@ -1,0 +1,49 @@
+/** The three rate-limit headers (spec, Limits part). */
+export type RateLimitHeaders = Readonly<Record<string, string>>;
+
+export interface RateLimit {
+  /** Takes one token; false when there is none. */
+  take(): boolean;
+  headers(): RateLimitHeaders;
+}
+
+/**
+ * A strict token bucket: `limit` tokens at most, `limit` new ones a second, evenly.
+ * `now` is a clock in milliseconds that never goes back.
+ */
+export function createRateLimit(limit: number, now: () => number): RateLimit {
+  let tokens = limit;
+  let filledAt = now();
+
+  function refill(): void {
+    const at = now();
+    tokens = Math.min(limit, tokens + ((at - filledAt) * limit) / 1_000);
+    filledAt = at;
+  }
+
+  return {
+    take() {
+      refill();
+      if (tokens < 1) return false;
+      tokens -= 1;
+      return true;
+    },
+    headers() {
+      refill();
+      return rateLimitHeaders(limit, Math.floor(tokens), Math.ceil((limit - tokens) / limit));
+    },
+  };
+}
+
+/** `resetSeconds`: until the bucket is full again. */
+export function rateLimitHeaders(
+  limit: number,
+  remaining: number,
+  resetSeconds: number,
+): RateLimitHeaders {
+  return {
+    "X-RateLimit-Limit": String(limit),
+    "X-RateLimit-Remaining": String(remaining),
+    "X-RateLimit-Reset": String(resetSeconds),
+  };
+}

@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ApiError } from "./api-error.ts";
+import { createBasicAuth } from "./basic-auth.ts";
+import { createEmulator } from "./emulator.ts";
+import { type Answer, errorAnswer, readBody, send } from "./http.ts";
+import type { LedgerView } from "./ledger-view.ts";
+import type { SandboxOptions } from "./options.ts";
+import { createRateLimit } from "./rate-limit.ts";
+import { createRouter } from "./router.ts";
+
+/** A running sandbox. */
+export interface Sandbox {
+  /** Base address, without a slash at its end. */
+  readonly url: string;
+  readonly port: number;
+  /** What the ledger holds now, without card numbers. */
+  ledger(): LedgerView;
+  /** Resolves when nothing is to happen by itself any more: no callback, no delayed settlement. */
+  idle(): Promise<void>;
+  /** Stops listening, breaks connections off and ends timers and deliveries. */
+  close(): Promise<void>;
+}
+
+const defaultRateLimit = 50;
+
+/**
+ * Starts an emulator of the payments service: the whole REST interface of the spec over a ledger
+ * of its own, with magic values for every outcome (docs/sandbox.md). It guards nothing real.
+ * @throws the listener's error, such as EADDRINUSE.
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 });
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(options.port, options.host, resolve);
+  await listening;
+  const { port } = server.address() as AddressInfo;
+  const url = `http://${authority(options.host, port)}`;
+  const log = options.log ?? (() => {});
+  const limit = options.rateLimit ?? defaultRateLimit;
+  const emulator = createEmulator({ ...options, log, rateLimit: limit }, options.publicUrl ?? url);
+  const isMerchant = createBasicAuth(options.login, options.password);
+  const rateLimit = createRateLimit(limit, () => performance.now());
+  const findRoute = createRouter(emulator.routes);
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedAt = performance.now();
+    const target = URL.parse(request.url ?? "", "http://sandbox");
+    const path = target?.pathname ?? "";
+    const isApi = path.startsWith("/api/");
+    const match = findRoute(request.method ?? "", path);
+    const body = await readBody(request);
+    let answer: Answer;
+    try {
+      if (isApi || path.startsWith("/sandbox/")) authorize(request);
+      if (isApi && !rateLimit.take()) throw new ApiError("too_many_requests");
+      if (!("route" in match)) throw noRoute(match.allowed);
+      if (body instanceof ApiError) throw body;
+      const query = target?.searchParams ?? new URLSearchParams();
+      const { route, params } = match;
+      answer = await route.handle({ params, query, headers: request.headers, body });
+    } catch (error) {
+      answer = errorAnswer(toApiError(error));
+    }
+    if (answer.delayMs !== undefined) await emulator.schedule.sleep(answer.delayMs);
+    const limits = isApi ? rateLimit.headers() : {};
+    // A body that was not read to its end cannot be followed by another request.
+    const close = request.complete ? {} : { Connection: "close" };
+    send(response, { ...answer, headers: { ...limits, ...close, ...answer.headers } });
+    log({
+      event: "request",
+      method: "route" in match ? match.route.method : "other",
+      route: "route" in match ? match.route.path : "none",
+      outcome: answer.lost ? "lost" : String(answer.status),
+      durationMs: performance.now() - startedAt,
+    });
+  }
+
+  function authorize(request: IncomingMessage): void {
+    if (!isMerchant(request.headers.authorization)) throw new ApiError("authorization_failed");
+  }
+
+  function toApiError(error: unknown): ApiError {
+    if (error instanceof ApiError) return error;
+    log({ event: "internal_error", error });
+    return new ApiError("internal_error");
+  }
+
+  server.on("request", (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      response.destroy();
+      if (!emulator.schedule.closing.aborted) log({ event: "internal_error", error });
+    });
+  });
+
+  return {
+    url,
+    port,
+    ledger: emulator.view,
+    idle: emulator.schedule.idle,
+    async close() {
+      const closed = new Promise<void>((done) => server.close(() => done()));
+      server.closeAllConnections();
+      await Promise.all([closed, emulator.close()]);
+    },
+  };
+}
+
+function noRoute(allowed: readonly string[]): ApiError {
+  if (allowed.length === 0) {
+    return new ApiError("action_not_allowed", { status: 404, message: "There is no such path" });
+  }
+  const message = `The path takes ${allowed.join(", ")}`;
+  return new ApiError("action_not_allowed", { status: 405, message });
+}
+
+/** Where a browser on this machine finds what listens on `host`. */
+function authority(host: string, port: number): string {
+  if (host === "0.0.0.0") return `127.0.0.1:${port}`;
+  if (host === "::") return `[::1]:${port}`;
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,183 @@
+import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../errors.ts";
+import { type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
+import { isRateLimit, readError } from "./error-codes.ts";
+import {
+  cleanError,
+  isUnmistakable,
+  rateLimitError,
+  readErrorObject,
+  sharedWithErrors,
+} from "./error-object.ts";
+import type { HttpAnswer } from "./exchange.ts";
+import { outcomeUnknown, unavailable } from "./outcome.ts";
+import { retryAfterMs } from "./retry-after.ts";
+import type { DecodeOptions, WireFault } from "./wire.ts";
+
+/** The question that an answer belongs to. */
+export interface Question<Result> {
+  /** Reads the body of a 2xx answer. @throws when it is not understood. */
+  readonly read: (text: string, options: DecodeOptions) => Result;
+  /** For a call that moves money its external_id. */
+  readonly moneyExternalId?: string | undefined;
+  /**
+   * Whether a result is one although it came with a 4xx status: the spec ties no status to the data
+   * of a payment. Default: no result is.
+   */
+  readonly isResult?: ((result: Result) => boolean) | undefined;
+  /** The request carried a customer's own credentials. */
+  readonly asCustomer: boolean;
+  /** Hides what a text quotes of the request's secrets. */
+  readonly hideSecrets: (text: string) => string;
+  readonly onFault: (fault: WireFault) => void;
+}
+
+/** All but how its body is read. */
+type Circumstances = Omit<Question<unknown>, "read" | "isResult">;
+
+/** What an answer said. */
+export type Understood<Result> =
+  | { readonly kind: "result"; readonly result: Result }
+  | {
+      readonly kind: "error";
+      readonly error: GatewayError;
+      /** It was the spec's Too Many Requests. */
+      readonly rateLimited?: boolean;
+      /** The merchant's own credentials were refused. */
+      readonly credentialsRefused?: boolean;
+    };
+
+/**
+ * Reads an answer by contract section 9. The spec ties no HTTP statuses to errors, so that an Error
+ * object counts as one in a 2xx answer too. Never throws.
+ */
+export function understand<Result>(
+  answer: HttpAnswer,
+  question: Question<Result>,
+): Understood<Result> {
+  const { status } = answer;
+  if (status >= 200 && status < 300) return understandSuccess(answer, question);
+  const object = readErrorObject(answer.text);
+  if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
+  const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
+  return result === undefined ? refusal(answer, object, question) : { kind: "result", result };
+}
+
+function understandSuccess<Result>(
+  answer: HttpAnswer,
+  question: Question<Result>,
+): Understood<Result> {
+  let toldOfFaults = false;
+  const onFault = (fault: WireFault) => {
+    toldOfFaults = true;
+    question.onFault(fault);
+  };
+  let result: Result;
+  try {
+    result = question.read(answer.text, { onFault });
+  } catch (cause) {
+    return notUnderstood(answer, question, cause);
+  }
+  if (toldOfFaults || !isBlank(result)) return { kind: "result", result };
+  const object = readErrorObject(answer.text);
+  if (object && isUnmistakable(object)) return refusal(answer, object, question);
+  // JSON without a word about the payment is no answer to who wants to know whether it was made.
+  if (question.moneyExternalId !== undefined) return notUnderstood(answer, question);
+  return { kind: "result", result };
+}
+
+/** Whether a result holds nothing but what an Error object could hold too. */
+function isBlank(result: unknown): boolean {
+  if (Array.isArray(result)) return result.every(isBlank);
+  for (const [name, value] of Object.entries(result ?? {})) {
+    if (name === "$typeName" || sharedWithErrors.has(name)) continue;
+    if (value === undefined || value === 0 || value === false || value === "") continue;
+    if (Array.isArray(value) && value.length === 0) continue;
+    if (typeof value === "object" && "case" in value && value.case === undefined) continue;
+    return false;
+  }
+  return true;
+}
+
+function resultInRefusal<Result>(
+  { status, text }: HttpAnswer,
+  { read, isResult, onFault }: Question<Result>,
+): Result | undefined {
+  if (!isResult || status === 429) return undefined;
+  try {
+    const result = read(text, { onFault });
+    return isResult(result) ? result : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An Error object, or a mere HTTP status, as the error that callers see. */
+function refusal(
+  answer: HttpAnswer,
+  object: UpstreamError | undefined,
+  { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
+): Understood<never> {
+  const { status } = answer;
+  const rateLimited = isRateLimit(status, object?.code);
+  const told = rateLimited ? rateLimitError(object) : object;
+  const upstream = told && cleanError(told, status, hideSecrets);
+  const reading = readError({
+    httpStatus: status,
+    code: told?.code,
+    ...(told && { type: told.type }),
+    asCustomer,
+  });
+  if (reading.leavesOpen && moneyExternalId !== undefined) {
+    return { kind: "error", error: outcomeUnknown(moneyExternalId, upstream && { upstream }) };
+  }
+  // 5xx without an Error object is no word of the service: most likely a proxy's.
+  const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
+  const error = new GatewayError(reading.code, textOf(upstream, status), {
+    reason: reasonOf(upstream, status),
+    ...(detail && { upstream: detail }),
+    ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
+  });
+  // A customer's token may be what was refused, and no customer may turn readiness off.
+  return {
+    kind: "error",
+    error,
+    rateLimited,
+    credentialsRefused: !!reading.credentials && !asCustomer,
+  };
+}
+
+function bareStatus(httpStatus: number): UpstreamError {
+  return create(UpstreamErrorSchema, { httpStatus });
+}
+
+function textOf(upstream: UpstreamError | undefined, status: number): string {
+  const texts = [upstream?.code, upstream?.message].filter(Boolean);
+  return texts.length > 0
+    ? texts.join(": ")
+    : `the payments service answered with HTTP status ${status}`;
+}
+
+/** The code in the form of `google.rpc.ErrorInfo`: upper case, at most 63 characters. */
+function reasonOf(upstream: UpstreamError | undefined, status: number): string {
+  if (upstream?.code === "too_many_requests") return "RATE_LIMITED";
+  if (upstream?.code) return upstream.code.toUpperCase().replace(UNFIT, "_").slice(0, 63);
+  return status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}`;
+}
+
+const UNFIT = /[^A-Z0-9]+/g;
+
+function notUnderstood(
+  { status }: HttpAnswer,
+  { moneyExternalId }: Circumstances,
+  cause?: unknown,
+): Understood<never> {
+  const error =
+    moneyExternalId === undefined
+      ? unavailable(
+          `the payments service's answer (HTTP status ${status}) was not understood`,
+          cause,
+        )
+      : outcomeUnknown(moneyExternalId, { cause });
+  return { kind: "error", error };
+}

@@ -1,0 +1,22 @@
+import { type ClientOptions, createClient } from "./client.ts";
+import { operationCalls } from "./operations.ts";
+import { paymentCalls } from "./payments.ts";
+import { payoutCalls } from "./payouts.ts";
+import { subscriptionCalls } from "./subscriptions.ts";
+import type { Upstream } from "./upstream.ts";
+import { walletCalls } from "./wallet.ts";
+
+export type UpstreamOptions = ClientOptions;
+
+/** The payments service as one merchant account sees it. The bucket stays its owner's to close. */
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const client = createClient(options);
+  return {
+    ...paymentCalls(client),
+    ...payoutCalls(client),
+    ...walletCalls(client),
+    ...subscriptionCalls(client),
+    ...operationCalls(client),
+    close: client.close,
+  };
+}

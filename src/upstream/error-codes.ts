@@ -1,0 +1,185 @@
+import type { ErrorCode } from "../errors.ts";
+import { ErrorType } from "../gen/payments/v1/error_pb.ts";
+
+/**
+ * When the same call may be tried again:
+ * - `no`: it would fail again as it is;
+ * - `newToken`: with a new customer token;
+ * - `otherCard`: with another card, or later;
+ * - `after`: after the pause that the error tells;
+ * - `yes`: at any time;
+ * - `lookUp`: only once its outcome was looked up.
+ */
+export type Retry = "no" | "newToken" | "otherCard" | "after" | "yes" | "lookUp";
+
+/** What an error of the payments service means to a caller (contract, section 9). */
+export interface Reading {
+  readonly code: ErrorCode;
+  readonly retry: Retry;
+  /** On a call that moves money the error leaves open whether it moved: UNKNOWN then. */
+  readonly leavesOpen?: true;
+  /** The merchant's own credentials were refused. */
+  readonly credentials?: true;
+}
+
+const badInput: Reading = { code: "INVALID_ARGUMENT", retry: "no" };
+const unknownThing: Reading = { code: "NOT_FOUND", retry: "no" };
+const alreadyDone: Reading = { code: "ALREADY_EXISTS", retry: "no" };
+const wrongState: Reading = { code: "FAILED_PRECONDITION", retry: "no" };
+const notAllowed: Reading = { code: "PERMISSION_DENIED", retry: "no" };
+const customerToken: Reading = { code: "UNAUTHENTICATED", retry: "newToken" };
+const credentials: Reading = { code: "INTERNAL", retry: "no", credentials: true };
+const declined: Reading = { code: "FAILED_PRECONDITION", retry: "otherCard" };
+const tooMany: Reading = { code: "RESOURCE_EXHAUSTED", retry: "after" };
+const failed: Reading = { code: "UNAVAILABLE", retry: "yes", leavesOpen: true };
+// As an Error object's code these contradict themselves: they tell of a payment that goes on or
+// went well. To call such a payment failed would invite a second one.
+const underWay: Reading = { code: "FAILED_PRECONDITION", retry: "lookUp", leavesOpen: true };
+const wentWell: Reading = { code: "ALREADY_EXISTS", retry: "lookUp", leavesOpen: true };
+
+/**
+ * What each code of the spec means: the 116 of its Errors part and the status codes of operation
+ * info. The spec gives names alone, so this is the gateway's reading of them.
+ */
+const readings: ReadonlyArray<readonly [Reading, string]> = [
+  [
+    badInput,
+    `invalid_request_body invalid_data invalid_currency wrong_amount invalid_transaction_amount
+    confirm_amount_cannot_be_more_than_the_transaction_amount incorrect_refund_sum_or_currency
+    currency_rate_not_found invalid_transaction_type customer_id_not_passed sender_info_required
+    receiver_info_error invalid_recipient_name invalid_phone_number missed_payout_method_data
+    invalid_card_data invalid_card_token wrong_card_number wrong_account_number cvv_is_required
+    card_bin_not_found wrong_cooperation_type wrong_payment_count wrong_installment_period`,
+  ],
+  [
+    unknownThing,
+    `transaction_not_found transaction_success_primary_not_found payment_method_not_found
+    card_not_found token_does_not_exist customer_profile_not_found user_not_found plan_not_found
+    subscription_not_found no_discount_found`,
+  ],
+  [
+    alreadyDone,
+    `transaction_already_paid action_already_done payment_method_already_confirmed
+    subscription_already_exists`,
+  ],
+  [
+    wrongState,
+    `confirm_required confirmation_required 3ds_required card_verification_required
+    transaction_is_not_recurring invalid_transaction_status transaction_is_canceled_by_payer
+    payment_was_refunded order_canceled order_expired completion_limit_reached store_is_not_active
+    plan_not_active plan_project_missing subscription_auto_renew_locked subscription_not_active
+    simultaneous_open_orders_not_supported_by_bank`,
+  ],
+  // Also what the store was not set up for: no change of the request helps there.
+  [
+    notAllowed,
+    `access_not_allowed access_error action_not_allowed payment_method_not_allowed
+    preauth_not_allowed recurring_transactions_not_allowed restricted_ip store_is_blocked
+    card_branch_is_blocked payment_settings_not_found wallet_not_configured public_key_not_found
+    terminal_not_found fee_not_found card_not_supported card_type_is_not_supported
+    payment_system_not_supported country_not_supported transaction_not_supported
+    bank_is_not_supported`,
+  ],
+  // customer_auth_* name the customer's authentication. invalid_token is read as one of them, since
+  // card tokens have codes of their own (invalid_card_token, token_does_not_exist).
+  [customerToken, "customer_auth_not_found customer_auth_token_expired_or_invalid invalid_token"],
+  // The first of the spec's list, among codes about the request as such: our Basic authentication.
+  // authorization_error stands among the outcomes of transactions, so there the card was refused;
+  // access_not_allowed and access_error are about rights, which presume known credentials (but see
+  // `readError` for HTTP 401).
+  [credentials, "authorization_failed"],
+  // pin_tries_exceeded is the card's limit: a pause does not help, and RESOURCE_EXHAUSTED would
+  // have clients repeat the call by themselves.
+  [
+    declined,
+    `transaction_declined transaction_rejected transaction_cannot_be_processed authorization_error
+    failed_to_create_transaction failed_to_finish_transaction insufficient_funds
+    insufficient_funds_for_refund transaction_amount_limit transaction_limit_exceeded
+    daily_card_usage_limit_reached card_branch_daily_limit_reached pin_tries_exceeded
+    card_has_constraints card_expired card_is_lost_or_stolen payment_card_has_invalid_status
+    anti_fraud_check finmon_validation_failed 3ds_not_supported wrong_cavv wrong_cvv wrong_pin
+    wrong_authorization_code wrong_sms_password invalid_verification_code failed_to_verify_card
+    failed_to_send_sms failed_to_load_wallet confirmation_timeout session_expired
+    banking_application_is_not_installed`,
+  ],
+  [tooMany, "too_many_requests reached_the_limit_of_attempts_for_ip"],
+  [failed, "internal_error request_failed timeout"],
+  [
+    underWay,
+    `pending waiting_for_complete waiting_for_redirect waiting_for_verification
+    additional_information_is_pending transaction_created test_transaction`,
+  ],
+  [
+    wentWell,
+    `transaction_successful refund_successful contract_was_signed_on_client_side
+    subscription_successful unsubscribed_successfully`,
+  ],
+];
+
+const byCode: ReadonlyMap<string, Reading> = new Map(
+  readings.flatMap(([reading, codes]) =>
+    codes.split(/\s+/).map((code) => [code, reading] as const),
+  ),
+);
+
+/** The table's reading of a code; undefined for one that the spec does not list. */
+export function readingOf(code: string): Reading | undefined {
+  return byCode.get(code);
+}
+
+/** What of an answer its reading depends on. */
+export interface ErrorAnswer {
+  readonly httpStatus: number;
+  /** Of the Error object, where there was one. */
+  readonly code?: string | undefined;
+  readonly type?: ErrorType;
+  /** The request carried a customer's own credentials (X-CUSTOMER-AUTH or X-CUSTOMER-RID). */
+  readonly asCustomer: boolean;
+}
+
+/**
+ * What an error answer means: by its code where the table knows it, else by HTTP status and error
+ * type. Too Many Requests and 5xx outrank the code.
+ */
+export function readError({ httpStatus, code, type, asCustomer }: ErrorAnswer): Reading {
+  if (isRateLimit(httpStatus, code)) return tooMany;
+  if (httpStatus >= 500) return failed;
+  const known = code === undefined ? undefined : byCode.get(code);
+  if (httpStatus === 401 && (known === undefined || known === notAllowed)) {
+    return asCustomer || type === ErrorType.CUSTOMER_ERROR ? customerToken : credentials;
+  }
+  return known ?? byStatus.get(httpStatus) ?? readType(type, httpStatus);
+}
+
+/** Whether an answer is the spec's Too Many Requests, which has no HTTP status there. */
+export function isRateLimit(httpStatus: number, code: string | undefined): boolean {
+  return httpStatus === 429 || code === "too_many_requests";
+}
+
+/** HTTP statuses that say more than an error type. */
+const byStatus: ReadonlyMap<number, Reading> = new Map([
+  [402, declined],
+  [403, notAllowed],
+  [404, unknownThing],
+  [408, failed],
+  [409, wrongState],
+  [410, unknownThing],
+]);
+
+function readType(type: ErrorType | undefined, httpStatus: number): Reading {
+  switch (type) {
+    case ErrorType.INVALID_REQUEST_ERROR:
+      return badInput;
+    case ErrorType.PAYMENT_METHOD_ERROR:
+    case ErrorType.PAYMENT_ERROR:
+      return declined;
+    case ErrorType.PAYMENT_SETTINGS_ERROR:
+    case ErrorType.CUSTOMER_ERROR:
+      return notAllowed;
+    case ErrorType.API_ERROR:
+      return failed;
+    default:
+      // 4xx without more blames the request; anything else says nothing.
+      return httpStatus >= 400 ? badInput : failed;
+  }
+}

@@ -1,0 +1,58 @@
+import { create } from "@bufbuild/protobuf";
+import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
+import { maskCardNumbers } from "./mask-card-numbers.ts";
+import { decode } from "./wire.ts";
+
+/** Reads a body as the spec's Error object; undefined when it holds none of what makes one. */
+export function readErrorObject(text: string): UpstreamError | undefined {
+  let error: UpstreamError;
+  try {
+    error = decode(UpstreamErrorSchema, text);
+  } catch {
+    return undefined;
+  }
+  const { code, message, type, errorId } = error;
+  const empty = !code && message === undefined && errorId === undefined && type === UNSPECIFIED;
+  return empty ? undefined : error;
+}
+
+/**
+ * Whether an Error object is meant as one even in a 2xx answer: other answers have a `message` or a
+ * `type` too, but no `code` and no error's type.
+ */
+export function isUnmistakable({ code, message, type, errorId }: UpstreamError): boolean {
+  const more = message !== undefined || errorId !== undefined;
+  return code ? more || type !== UNSPECIFIED : more && type !== UNSPECIFIED;
+}
+
+/** The properties of an Error object that other answers have as well, or could. */
+export const sharedWithErrors: ReadonlySet<string> = new Set(
+  UpstreamErrorSchema.fields.map((field) => field.localName),
+);
+
+/** The Error object of Too Many Requests, with the spec's defaults for what it lacks. */
+export function rateLimitError(given: UpstreamError | undefined): UpstreamError {
+  const error = given ?? create(UpstreamErrorSchema);
+  return {
+    ...error,
+    code: error.code ?? "too_many_requests",
+    message: error.message ?? "Too many requests",
+    type: error.type === UNSPECIFIED ? ErrorType.API_ERROR : error.type,
+  };
+}
+
+/** An Error object that is fit for callers and logs: its free texts hold no card data. */
+export function cleanError(
+  error: UpstreamError,
+  httpStatus: number,
+  hideSecrets: (text: string) => string,
+): UpstreamError {
+  const clean: UpstreamError = { ...error, httpStatus };
+  for (const name of ["code", "message", "param"] as const) {
+    const text = error[name];
+    if (text !== undefined) clean[name] = hideSecrets(maskCardNumbers(text));
+  }
+  return clean;
+}
+
+const { UNSPECIFIED } = ErrorType;

@@ -1,0 +1,174 @@
+import type { Dispatcher } from "undici";
+import { errorOfAbort, GatewayError } from "../errors.ts";
+import { startTimer } from "./timer.ts";
+
+export interface HttpRequest {
+  readonly method: Dispatcher.HttpMethod;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body: string | null;
+}
+
+/** Status line and headers of an answer; header names are in lower case. */
+export interface HttpHead {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface HttpAnswer extends HttpHead {
+  readonly text: string;
+}
+
+export interface ExchangeOptions {
+  readonly signal: AbortSignal;
+  /** The caller's deadline, in milliseconds since the epoch. */
+  readonly deadlineMs?: number;
+  /** Longest the whole exchange may take, the answer's last byte included. */
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  /** Once the request leaves, neither signal nor deadline end the exchange: only the time-out. */
+  readonly finishOnceSent: boolean;
+  /** Called once, right before the request's first byte is written. */
+  readonly onSent?: (() => void) | undefined;
+}
+
+/** Why there is no answer: `caller` is the signal or the deadline. */
+export type FailureKind = "caller" | "timeout" | "connection" | "tooLarge";
+
+/** An exchange that gave no whole answer. */
+export class ExchangeFailure extends Error {
+  override readonly name = "ExchangeFailure";
+  readonly kind: FailureKind;
+  /** Whether anything of the request may have left. False is certain: not a byte was written. */
+  readonly sent: boolean;
+  /** What had come of the answer. */
+  readonly head: HttpHead | undefined;
+
+  constructor(kind: FailureKind, sent: boolean, head: HttpHead | undefined, cause: unknown) {
+    super(`no answer: ${kind}`, { cause });
+    this.kind = kind;
+    this.sent = sent;
+    this.head = head;
+  }
+}
+
+/**
+ * Sends one request and reads the whole answer, whatever its status. It is written to a socket once
+ * at most, and redirects are not followed. Ending it early closes its socket.
+ * @throws ExchangeFailure
+ */
+export function exchange(
+  dispatcher: Dispatcher,
+  request: HttpRequest,
+  options: ExchangeOptions,
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    new Exchange(options, resolve, reject).begin(dispatcher, request);
+  });
+}
+
+/**
+ * undici calls `onRequestStart` with a connected (and, for https, authenticated) socket at hand,
+ * right before it writes the request in the same turn, and writes nothing when that throws. So it
+ * is the border between "never sent" and "perhaps sent".
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #options: ExchangeOptions;
+  readonly #resolve: (answer: HttpAnswer) => void;
+  readonly #reject: (failure: ExchangeFailure) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #settled = false;
+  #head: HttpHead | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #stopTimeout: (() => void) | undefined;
+  #stopDeadline: (() => void) | undefined;
+
+  constructor(
+    options: ExchangeOptions,
+    resolve: (answer: HttpAnswer) => void,
+    reject: (failure: ExchangeFailure) => void,
+  ) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  begin(dispatcher: Dispatcher, request: HttpRequest): void {
+    const { signal, deadlineMs, timeoutMs } = this.#options;
+    const left = (deadlineMs ?? Infinity) - Date.now();
+    if (signal.aborted || left <= 0) {
+      this.#fail("caller", signal.aborted ? errorOfAbort(signal) : deadlinePassed());
+      return;
+    }
+    signal.addEventListener("abort", this.#onAbort);
+    this.#stopTimeout = startTimer(timeoutMs, () => this.#fail("timeout", undefined));
+    if (deadlineMs !== undefined) {
+      this.#stopDeadline = startTimer(left, () => this.#fail("caller", deadlinePassed()));
+    }
+    dispatcher.dispatch(request, this);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#settled) throw new Error("the caller gave up before the request was written");
+    if (this.#controller) throw new Error("a request is written once");
+    if (this.#options.finishOnceSent) this.#letCallerGo();
+    this.#options.onSent?.();
+    this.#controller = controller;
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: HttpHead["headers"],
+  ): void {
+    if (status >= 200) this.#head = { status, headers };
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled || !this.#head) return;
+    this.#settle();
+    const [first] = this.#chunks;
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
+    const { status, headers } = this.#head;
+    this.#resolve({ status, headers, text: body.toString("utf8") });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    this.#fail("connection", error);
+  }
+
+  readonly #onAbort = () => this.#fail("caller", errorOfAbort(this.#options.signal));
+
+  #fail(kind: FailureKind, cause: unknown): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#chunks = [];
+    const sent = this.#controller !== undefined;
+    const failure = new ExchangeFailure(kind, sent, this.#head, cause);
+    this.#reject(failure);
+    
+  }
+
+  #settle(): void {
+    this.#settled = true;
+    this.#letCallerGo();
+    this.#stopTimeout?.();
+  }
+
+  #letCallerGo(): void {
+    this.#options.signal.removeEventListener("abort", this.#onAbort);
+    this.#stopDeadline?.();
+  }
+}
+
+function deadlinePassed(): GatewayError {
+  return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");
+}

@@ -1,0 +1,29 @@
+import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+
+/** The customer's own credentials as headers, names and values in turn; empty for an external id. */
+export function customerHeaders(customer: CustomerIdentity | undefined): string[] {
+  switch (customer?.identity.case) {
+    case "authToken":
+      return ["X-CUSTOMER-AUTH", customer.identity.value];
+    case "rid":
+      return ["X-CUSTOMER-RID", customer.identity.value];
+    default:
+      return [];
+  }
+}
+
+/** HTTP Basic authentication (RFC 7617), in UTF-8. */
+export function basicAuthorization(login: string, password: string): string {
+  return `Basic ${Buffer.from(`${login}:${password}`, "utf8").toString("base64")}`;
+}
+
+/** All headers of a merchant's requests but the customer's: with a body, and without one. */
+export function merchantHeaders(authorization: string): { withBody: string[]; bodiless: string[] } {
+  const bodiless = [
+    ...["authorization", authorization],
+    ...["accept", "application/json"],
+    ...["accept-encoding", "identity"],
+    ...["user-agent", "payments-gateway"],
+  ];
+  return { bodiless, withBody: [...bodiless, "content-type", "application/json"] };
+}

@@ -1,0 +1,92 @@
+import { errorOfAbort, GatewayError } from "../errors.ts";
+import { startTimer } from "./timer.ts";
+
+/** Until when one of several callers waits. */
+export interface Patience {
+  readonly signal: AbortSignal;
+  /** In milliseconds since the epoch. */
+  readonly deadlineMs?: number;
+}
+
+/** Identical calls that are in flight at the same time, made once. */
+export interface InFlight {
+  /**
+   * Joins the call of this key that has no answer yet, or starts one. Each caller leaves by its own
+   * signal and deadline; the signal that `start` gets aborts when all have left. The answer is one
+   * object for all: nobody may change it.
+   */
+  share<Answer>(
+    key: string,
+    patience: Patience,
+    start: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer>;
+}
+
+interface SharedCall {
+  readonly answer: Promise<unknown>;
+  readonly abort: AbortController;
+  waiting: number;
+}
+
+export function createInFlight(): InFlight {
+  const calls = new Map<string, SharedCall>();
+
+  function forget(key: string, call: SharedCall): void {
+    if (calls.get(key) === call) calls.delete(key);
+  }
+
+  function begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): SharedCall {
+    const abort = new AbortController();
+    const call = { answer: start(abort.signal), abort, waiting: 0 };
+    calls.set(key, call);
+    // The first to hear of the answer, so that none who acts on it joins a call that is over.
+    const over = () => forget(key, call);
+    call.answer.then(over, over);
+    return call;
+  }
+
+  return {
+    async share<Answer>(
+      key: string,
+      { signal, deadlineMs }: Patience,
+      start: (signal: AbortSignal) => Promise<Answer>,
+    ): Promise<Answer> {
+      if (signal.aborted) throw errorOfAbort(signal);
+      const call = calls.get(key) ?? begin(key, start);
+      call.waiting++;
+      return await new Promise<Answer>((resolve, reject) => {
+        const leave = (error: GatewayError) => {
+          done();
+          reject(error);
+          if (--call.waiting > 0) return;
+          forget(key, call);
+          call.abort.abort(error);
+        };
+        const onAbort = () => leave(errorOfAbort(signal));
+        const stopTimer =
+          deadlineMs === undefined
+            ? undefined
+            : startTimer(deadlineMs - Date.now(), () => leave(deadlinePassed()));
+        const done = () => {
+          signal.removeEventListener("abort", onAbort);
+          stopTimer?.();
+        };
+        signal.addEventListener("abort", onAbort);
+        call.answer.then(
+          (answer) => {
+            done();
+            resolve(answer as Answer);
+          },
+          (error: unknown) => {
+            done();
+            reject(error);
+          },
+        );
+      });
+    },
+  };
+}
+
+function deadlinePassed(): GatewayError {
+  return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");
+}

@@ -1,0 +1,65 @@
+/**
+ * Hides card numbers in a text: of each run of 12 to 19 digits that passes the Luhn check the first
+ * six and the last four stay. The digits may be grouped (`4111 1111 1111 1111`, dashes, dots); of a
+ * longer run without groups nothing more is shown either.
+ */
+export function maskCardNumbers(text: string): string {
+  return text.replace(RUN, maskRun);
+}
+
+const RUN = /\d(?:[ \u00a0.-]{0,2}\d){11,}/g;
+const LONGEST = 19;
+const SHORTEST = 12;
+
+/** A run may hold more than the number (`4111 1111 1111 1111 12`), so stretches of groups count. */
+function maskRun(run: string): string {
+  const groups = [...run.matchAll(/\d+/g)].map((match) => ({
+    digits: match[0],
+    start: match.index,
+    end: match.index + match[0].length,
+  }));
+  const digits = groups.map((group) => group.digits);
+  let masked = "";
+  let at = 0;
+  for (let first = 0; first < groups.length; first++) {
+    const last = lastOfCardNumber(digits, first);
+    if (last === undefined) continue;
+    const { start } = groups[first]!;
+    const { end } = groups[last]!;
+    masked += run.slice(at, start) + maskDigits(run.slice(start, end));
+    at = end;
+    first = last;
+  }
+  return masked + run.slice(at);
+}
+
+/** The last group of the longest card number that begins with the group `first`. */
+function lastOfCardNumber(groups: readonly string[], first: number): number | undefined {
+  let digits = groups[first]!;
+  if (digits.length > LONGEST) return first;
+  let last: number | undefined;
+  for (let next = first; digits.length <= LONGEST; digits += groups[next]!) {
+    if (digits.length >= SHORTEST && passesLuhn(digits)) last = next;
+    if (++next >= groups.length) break;
+  }
+  return last;
+}
+
+function maskDigits(text: string): string {
+  const count = text.replace(/\D/g, "").length;
+  let seen = 0;
+  return text.replace(/\d/g, (digit) => {
+    seen++;
+    return seen <= 6 || seen > count - 4 ? digit : "*";
+  });
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const digit = digits.charCodeAt(digits.length - 1 - i) - 48;
+    const weighted = i % 2 === 0 ? digit : digit * 2;
+    sum += weighted > 9 ? weighted - 9 : weighted;
+  }
+  return sum % 10 === 0;
+}

@@ -1,0 +1,28 @@
+import { OperationSchema } from "../gen/payments/v1/operation_pb.ts";
+import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
+import type { Client } from "./client.ts";
+import { type Endpoint, withQuery } from "./rest-call.ts";
+import type { Upstream } from "./upstream.ts";
+import { type DecodeOptions, decode } from "./wire.ts";
+
+/** Spec, Endpoints, Alternative payments. */
+export function operationCalls({ read }: Client): Pick<Upstream, "getOperation"> {
+  return {
+    async getOperation(request, options) {
+      const query = { external_id: request.externalId, operation_id: request.operationId };
+      const call = {
+        endpoint: info,
+        target: withQuery(info.path, query),
+        schema: GetOperationRequestSchema,
+        request,
+        read: readOperation,
+      };
+      return read(call, options);
+    },
+  };
+}
+
+const info: Endpoint = { method: "GET", path: "/api/alternative-payments/v1/info/operation" };
+
+const readOperation = (text: string, options: DecodeOptions) =>
+  decode(OperationSchema, text, options);

@@ -1,0 +1,68 @@
+import { type Payment, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../gen/payments/v1/payment_service_pb.ts";
+import type { Client } from "./client.ts";
+import { bodyOf, type Endpoint } from "./rest-call.ts";
+import type { Upstream } from "./upstream.ts";
+import { type DecodeOptions, decode } from "./wire.ts";
+
+type PaymentCalls = Pick<
+  Upstream,
+  "createPayment" | "createRecurrentPayment" | "confirmPayment" | "resendCallback"
+>;
+
+/** Spec, Endpoints, Payments. */
+export function paymentCalls({ send }: Client): PaymentCalls {
+  return {
+    async createPayment(request, options) {
+      const schema = CreatePaymentRequestSchema;
+      const call = { ...movesMoney(endpoints.new, request.externalId), schema, request };
+      return send({ ...call, body: bodyOf(schema, request) }, options);
+    },
+
+    async createRecurrentPayment(request, options) {
+      const schema = CreateRecurrentPaymentRequestSchema;
+      const call = { ...movesMoney(endpoints.recurrent, request.externalId), schema, request };
+      return send({ ...call, body: bodyOf(schema, request) }, options);
+    },
+
+    async confirmPayment(request, options) {
+      const schema = ConfirmPaymentRequestSchema;
+      const call = { ...movesMoney(endpoints.confirm, request.externalId), schema, request };
+      return send({ ...call, body: bodyOf(schema, request) }, options);
+    },
+
+    async resendCallback(request, options) {
+      const schema = ResendCallbackRequestSchema;
+      const endpoint = endpoints.resend;
+      const body = bodyOf(schema, request);
+      // The shape of the answer is not shown: any 2xx is a yes, whatever its body.
+      const read = () => {};
+      await send({ endpoint, target: endpoint.path, schema, request, body, read }, options);
+    },
+  };
+}
+
+const endpoints = {
+  new: post("/api/payments/v1/new"),
+  recurrent: post("/api/payments/v1/recurrent"),
+  confirm: post("/api/payments/v1/confirm"),
+  resend: post("/api/payments/v1/callback/resend"),
+};
+
+function post(path: string): Endpoint {
+  return { method: "POST", path };
+}
+
+function movesMoney(endpoint: Endpoint, moneyExternalId: string) {
+  return { endpoint, target: endpoint.path, moneyExternalId, read, isResult };
+}
+
+const read = (text: string, options: DecodeOptions) => decode(PaymentSchema, text, options);
+
+const isResult = ({ details }: Payment) =>
+  details !== undefined && details.status !== PaymentStatus.UNSPECIFIED;

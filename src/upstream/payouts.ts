@@ -1,0 +1,48 @@
+import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../gen/payments/v1/payout_service_pb.ts";
+import type { Client } from "./client.ts";
+import { bodyOf, type Endpoint, withQuery } from "./rest-call.ts";
+import type { Upstream } from "./upstream.ts";
+import { type DecodeOptions, decode } from "./wire.ts";
+
+/** Spec, Endpoints, Payouts. */
+export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayout" | "getPayout"> {
+  return {
+    async requestPayout(request, options) {
+      const schema = RequestPayoutRequestSchema;
+      const call = {
+        endpoint: requestPayout,
+        target: requestPayout.path,
+        schema,
+        request,
+        body: bodyOf(schema, request),
+        moneyExternalId: request.order?.externalId ?? "",
+        read: readPayout,
+        isResult,
+      };
+      return send(call, options);
+    },
+
+    async getPayout(request, options) {
+      const call = {
+        endpoint: info,
+        target: withQuery(info.path, { external_id: request.externalId }),
+        schema: GetPayoutRequestSchema,
+        request,
+        read: readPayout,
+      };
+      return read(call, options);
+    },
+  };
+}
+
+const requestPayout: Endpoint = { method: "POST", path: "/api/payouts/v1/request-payout" };
+const info: Endpoint = { method: "GET", path: "/api/payouts/v1/info" };
+
+const readPayout = (text: string, options: DecodeOptions) => decode(PayoutSchema, text, options);
+
+const isResult = ({ transactionId, status }: Payout) =>
+  transactionId !== undefined && status !== undefined;

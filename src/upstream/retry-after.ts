@@ -1,0 +1,31 @@
+import type { RateLimitHeaders } from "../ratelimit/bucket.ts";
+import { readRateLimitHeaders } from "../ratelimit/headers.ts";
+import type { HttpHead } from "./exchange.ts";
+
+/** The X-RateLimit headers of an answer (spec, Limits part). */
+export function rateLimitHeaders({ headers }: HttpHead): RateLimitHeaders {
+  return {
+    limit: single(headers["x-ratelimit-limit"]),
+    remaining: single(headers["x-ratelimit-remaining"]),
+    reset: single(headers["x-ratelimit-reset"]),
+  };
+}
+
+/**
+ * Milliseconds until a refused call may be tried again. For Too Many Requests X-RateLimit-Reset
+ * tells, or Retry-After, or the limit's own unit, a second. For other limits Retry-After alone does;
+ * the spec names no time for them, so a minute is assumed.
+ */
+export function retryAfterMs(head: HttpHead, rateLimited: boolean): number {
+  const pause = single(head.headers["retry-after"]);
+  const seconds =
+    (rateLimited ? readRateLimitHeaders(rateLimitHeaders(head)).resetSeconds : undefined) ??
+    (pause !== undefined && /^[1-9]\d{0,5}$/.test(pause) ? Number(pause) : undefined) ??
+    (rateLimited ? 1 : 60);
+  return seconds * 1000;
+}
+
+/** A header given twice is joined, as HTTP has it, and so is no number any more. */
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(", ") : value;
+}

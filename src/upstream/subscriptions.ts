@@ -1,0 +1,60 @@
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  DeactivateSubscriptionResponseSchema,
+  UpdateSubscriptionRequestSchema,
+  UpdateSubscriptionResponseSchema,
+} from "../gen/payments/v1/subscription_service_pb.ts";
+import type { Client } from "./client.ts";
+import { bodyOf, type Endpoint, escaped, externalIdOf, withQuery } from "./rest-call.ts";
+import type { Upstream } from "./upstream.ts";
+import { type DecodeOptions, decode } from "./wire.ts";
+
+type SubscriptionCalls = Pick<Upstream, "updateSubscription" | "deactivateSubscription">;
+
+/** Spec, Endpoints, Subscriptions. */
+export function subscriptionCalls({ send }: Client): SubscriptionCalls {
+  return {
+    async updateSubscription(request, options) {
+      const schema = UpdateSubscriptionRequestSchema;
+      const call = {
+        endpoint: update,
+        target: targetOf(request),
+        customer: request.customer,
+        schema,
+        request,
+        body: bodyOf(schema, request),
+        read: reader(UpdateSubscriptionResponseSchema),
+      };
+      return send(call, options);
+    },
+
+    async deactivateSubscription(request, options) {
+      const call = {
+        endpoint: deactivate,
+        target: targetOf(request),
+        customer: request.customer,
+        schema: DeactivateSubscriptionRequestSchema,
+        request,
+        read: reader(DeactivateSubscriptionResponseSchema),
+      };
+      return send(call, options);
+    },
+  };
+}
+
+const base = "/api/subscriptions/v1/subscriptions";
+const update: Endpoint = { method: "PATCH", path: `${base}/{subscription_id}` };
+const deactivate: Endpoint = { method: "DELETE", path: `${base}/{subscription_id}` };
+
+function targetOf(request: { subscriptionId: string; customer?: CustomerIdentity | undefined }) {
+  const path = `${base}/${escaped("subscription_id", request.subscriptionId)}`;
+  return withQuery(path, { external_id: externalIdOf(request.customer) });
+}
+
+/** The answer is a message for people: without a body it is a yes without one. */
+function reader<Desc extends DescMessage>(schema: Desc) {
+  return (text: string, options: DecodeOptions): MessageShape<Desc> =>
+    text === "" ? create(schema) : decode(schema, text, options);
+}

@@ -1,0 +1,74 @@
+import { DeletedWalletItemSchema, WalletItemSchema } from "../gen/payments/v1/wallet_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+import type { Client } from "./client.ts";
+import { bodyOf, type Endpoint, externalIdOf, withQuery } from "./rest-call.ts";
+import type { Upstream } from "./upstream.ts";
+import { type DecodeOptions, decode, decodeList } from "./wire.ts";
+
+type WalletCalls = Pick<Upstream, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
+
+/** Spec, Endpoints, Customer wallet. */
+export function walletCalls({ send, read }: Client): WalletCalls {
+  return {
+    async findWalletItems(request, options) {
+      const { customer, optionId } = request;
+      const query = { external_id: externalIdOf(customer), option_id: optionId };
+      const call = {
+        endpoint: find,
+        target: withQuery(find.path, query),
+        customer,
+        schema: FindWalletItemsRequestSchema,
+        request,
+        read: readItems,
+      };
+      return read(call, options);
+    },
+
+    async getConfirmationStatus(request, options) {
+      const { customer, optionId } = request;
+      const query = { external_id: externalIdOf(customer), option_id: optionId };
+      const call = {
+        endpoint: confirmation,
+        target: withQuery(confirmation.path, query),
+        customer,
+        schema: GetConfirmationStatusRequestSchema,
+        request,
+        read: readItem,
+      };
+      return read(call, options);
+    },
+
+    async deleteWalletItem(request, options) {
+      const { customer } = request;
+      const schema = DeleteWalletItemRequestSchema;
+      const call = {
+        endpoint: remove,
+        target: withQuery(remove.path, { external_id: externalIdOf(customer) }),
+        customer,
+        schema,
+        request,
+        body: bodyOf(schema, request),
+        read: readDeleted,
+      };
+      return send(call, options);
+    },
+  };
+}
+
+const base = "/api/customers/v1/wallet";
+const find: Endpoint = { method: "GET", path: `${base}/find` };
+const confirmation: Endpoint = { method: "GET", path: `${base}/confirmation/status` };
+const remove: Endpoint = { method: "DELETE", path: base };
+
+/** The spec draws one item: an object without members is no item. */
+const readItems = (text: string, options: DecodeOptions) =>
+  /^\s*\{\s*\}\s*$/.test(text) ? [] : decodeList(WalletItemSchema, text, options);
+
+const readItem = (text: string, options: DecodeOptions) => decode(WalletItemSchema, text, options);
+
+const readDeleted = (text: string, options: DecodeOptions) =>
+  decode(DeletedWalletItemSchema, text, options);

@@ -1,0 +1,85 @@
+/**
+ * The plain decimal text of a JSON number: its own text, digit for digit, with an exponent written
+ * out (`1.5e-3` is `0.0015`). Undefined for an exponent beyond ±40, which no amount or id has.
+ */
+export function plainDecimal(source: string): string | undefined {
+  const parts = EXPONENT_FORM.exec(source);
+  if (parts === null) return source;
+  const [, sign = "", whole = "", fraction = "", power = ""] = parts;
+  const exponent = Number(power);
+  if (Math.abs(exponent) > LARGEST_EXPONENT) return undefined;
+
+  const digits = whole + fraction;
+  const point = whole.length + exponent;
+  const before = point > 0 ? digits.slice(0, point).padEnd(point, "0") : "0";
+  const behind = point > 0 ? digits.slice(point) : "0".repeat(-point) + digits;
+  const integer = before.replace(/^0+(?=[0-9])/, "");
+  return behind === "" ? sign + integer : `${sign}${integer}.${behind}`;
+}
+
+const EXPONENT_FORM = /^(-?)([0-9]+)(?:\.([0-9]+))?[eE]([+-]?[0-9]+)$/;
+const LARGEST_EXPONENT = 40;
+
+/**
+ * A decimal text as a JSON number of the same value: only needless leading zeros go, since JSON
+ * refuses them (`007.10` is `7.10`). Undefined for text that is not a decimal: nothing else may be
+ * written into a body unquoted.
+ */
+export function jsonNumber(text: string): string | undefined {
+  if (JSON_DECIMAL.test(text)) return text;
+  const parts = ZERO_LED_DECIMAL.exec(text);
+  return parts === null ? undefined : `${parts[1]}${parts[2]}`;
+}
+
+const JSON_DECIMAL = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
+const ZERO_LED_DECIMAL = /^(-?)0*([0-9]+(?:\.[0-9]+)?)$/;
+
+/**
+ * The same JSON text with each number as a string of its own text, so that a plain `JSON.parse`
+ * keeps every digit: several times faster than a reviver. The text must be valid JSON.
+ */
+export function quoteNumbers(text: string): string {
+  let quoted = "";
+  let copied = 0;
+  let at = 0;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at);
+    } else if (code === MINUS || isDigit(code)) {
+      const start = at;
+      while (isPartOfNumber(text.charCodeAt(at))) at++;
+      quoted += `${text.slice(copied, start)}"${text.slice(start, at)}"`;
+      copied = at;
+    } else {
+      at++;
+    }
+  }
+  return quoted + text.slice(copied);
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+
+/** Index behind the closing quote: the first one with an even number of backslashes before it. */
+function endOfString(text: string, opening: number): number {
+  let end = text.indexOf('"', opening + 1);
+  for (;;) {
+    let slash = end - 1;
+    while (text.charCodeAt(slash) === BACKSLASH) slash--;
+    if ((end - slash) % 2 === 1) return end + 1;
+    end = text.indexOf('"', end + 1);
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isPartOfNumber(code: number): boolean {
+  const isE = (code | 0x20) === 0x65;
+  return isDigit(code) || code === POINT || code === MINUS || code === PLUS || isE;
+}

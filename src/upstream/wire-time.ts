@@ -1,0 +1,67 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+
+/**
+ * Reads an ISO 8601 date-time: with `Z`, an offset, or neither (then UTC, which the service's
+ * description leaves open); with a space for the `T`; a date alone is its midnight. Fractions keep
+ * nine digits. Undefined for any other text, for a date that no calendar has, and for years
+ * outside 1 to 9999.
+ */
+export function readInstant(text: string): Timestamp | undefined {
+  const parts = ISO_8601.exec(text);
+  if (parts === null) return undefined;
+  const year = Number(parts[1]);
+  const month = Number(parts[2]);
+  const day = Number(parts[3]);
+  const hour = Number(parts[4] ?? 0);
+  const minute = Number(parts[5] ?? 0);
+  const second = Number(parts[6] ?? 0);
+  const offsetHour = Number(parts[9] ?? 0);
+  const offsetMinute = Number(parts[10] ?? 0);
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return undefined;
+  // A leap second (:60) is the first second of the next minute: Timestamp has no name for it.
+  if (hour > 23 || minute > 59 || second > 60) return undefined;
+  if (offsetHour > 23 || offsetMinute > 59) return undefined;
+
+  const offset = (offsetHour * 60 + offsetMinute) * (parts[8] === "-" ? -60 : 60);
+  const time = hour * 3600 + minute * 60 + second;
+  const seconds = daysSinceEpoch(year, month, day) * 86_400 + time - offset;
+  if (seconds < FIRST_SECOND || seconds > LAST_SECOND) return undefined;
+  const nanos = parts[7] === undefined ? 0 : Number(parts[7].padEnd(9, "0"));
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
+}
+
+const ISO_8601 =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9})\d*)?)?(?: ?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?))?)?$/;
+
+/** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of Timestamp. */
+const FIRST_SECOND = -62_135_596_800;
+const LAST_SECOND = 253_402_300_799;
+
+/**
+ * Writes an instant as ISO 8601 in UTC, with 0, 3, 6 or 9 digits of a fraction.
+ * Undefined outside the years 1 to 9999.
+ */
+export function writeInstant({ seconds, nanos }: Timestamp): string | undefined {
+  const whole = Number(seconds);
+  if (!(whole >= FIRST_SECOND && whole <= LAST_SECOND)) return undefined;
+  if (!(Number.isInteger(nanos) && nanos >= 0 && nanos < 1e9)) return undefined;
+  const text = new Date(whole * 1000).toISOString();
+  if (nanos === 0) return `${text.slice(0, 19)}Z`;
+  if (nanos % 1e6 === 0) return `${text.slice(0, 20)}${String(nanos / 1e6).padStart(3, "0")}Z`;
+  const fraction = String(nanos).padStart(9, "0").replace(/000$/, "");
+  return `${text.slice(0, 20)}${fraction}Z`;
+}
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+/** Days from 1970-01-01 in the Gregorian calendar; years begin in March, so that leap days end them. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const y = month > 2 ? year : year - 1;
+  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
+  return (
+    365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468
+  );
+}

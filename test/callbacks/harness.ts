@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, request } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import {
+  type CallbackAccount,
+  type CallbackObserver,
+  createCallbackHandler,
+} from "../../src/callbacks/receiver.ts";
+import type { EventLog } from "../../src/events/log.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { Secret } from "../../src/secret.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export type Received = Parameters<CallbackObserver["onVerdict"]>[0];
+
+/** A receiver on a port of its own. */
+export interface Receiver extends AsyncDisposable {
+  readonly log: EventLog;
+  readonly verdicts: Received[];
+  readonly faults: string[];
+  readonly port: number;
+  /** Resolves with the next verdict that is told. */
+  nextVerdict(): Promise<Received>;
+  send(options: {
+    path?: string;
+    method?: string;
+    headers?: Record<string, string | string[]>;
+    body?: Uint8Array | string;
+  }): Promise<Answer>;
+  /** Writes bytes on a socket as they are. @returns all that comes back until it is closed. */
+  sendRaw(text: string): Promise<string>;
+}
+
+export function account(password: string, ...previous: string[]): CallbackAccount {
+  return {
+    password: new Secret(password),
+    previousPasswords: previous.map((text) => new Secret(text)),
+  };
+}
+
+export async function startReceiver({
+  accounts = { shop: account("password") },
+  log = createMemoryLog({ retentionMs: 7 * 86_400_000 }),
+  bodyTimeoutMs = 10_000,
+}: {
+  accounts?: Record<string, CallbackAccount>;
+  log?: EventLog;
+  bodyTimeoutMs?: number;
+} = {}): Promise<Receiver> {
+  const verdicts: Received[] = [];
+  const faults: string[] = [];
+  let waiting: ((received: Received) => void)[] = [];
+  const handle = createCallbackHandler({
+    accounts: new Map(Object.entries(accounts)),
+    log,
+    bodyTimeoutMs,
+    observer: {
+      onVerdict(received) {
+        verdicts.push(received);
+        for (const resolve of waiting) resolve(received);
+        waiting = [];
+      },
+      onFieldFault: ({ account, resource, path }) =>
+        void faults.push(`${account} ${resource} ${path}`),
+    },
+  });
+  const server = createServer((req, res) => void handle(req, res));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    log,
+    verdicts,
+    faults,
+    port,
+
+    nextVerdict: () => new Promise((resolve) => waiting.push(resolve)),
+
+    send: ({ path = "/callbacks/shop/payments", method = "POST", headers = {}, body = "" }) =>
+      new Promise((resolve, reject) => {
+        const options = { port, host: "127.0.0.1", path, method, headers, agent: false };
+        const req = request(options, async (res) => {
+          const chunks: Buffer[] = [];
+          for await (const chunk of res) chunks.push(chunk);
+          const text = Buffer.concat(chunks).toString();
+          resolve({ status: res.statusCode ?? 0, headers: res.headers, text });
+        });
+        req.on("error", reject).end(body);
+      }),
+
+    async sendRaw(text) {
+      const socket = connect(port, "127.0.0.1");
+      socket.write(text);
+      let answer = "";
+      for await (const chunk of socket) answer += chunk;
+      return answer;
+    },
+
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+      await log.close();
+    },
+  };
+}

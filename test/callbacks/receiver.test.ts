@@ -1,0 +1,439 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { describe, it } from "node:test";
+import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
+import { GatewayError } from "../../src/errors.ts";
+import type { EventLog } from "../../src/events/log.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { steps } from "../events/entries.ts";
+import { account, startReceiver } from "./harness.ts";
+
+const success = JSON.stringify({
+  id: "id-1",
+  external_id: "order-1",
+  operation: "payment",
+  details: {
+    amount: "100.50",
+    currency: "UAH",
+    payment_id: "pay-1",
+    status: "success",
+    status_code: "transaction_successful",
+  },
+});
+const payoutSuccess = JSON.stringify({
+  external_id: "payout-1",
+  transaction_id: "0b3e6f5e-8f1c-4b7a-9b57-6a8c1de0a001",
+  status: "success",
+});
+
+const signed = (body: string | Uint8Array, password = "password") => ({
+  headers: { "x-service-signature": sign(Buffer.from(body), password) },
+  body,
+});
+const history = (log: EventLog, externalId = "order-1", kind: EventKind = EventKind.PAYMENT) =>
+  log.history("shop", kind, externalId, 100);
+
+describe("the callback receiver", { timeout: 30_000 }, () => {
+  it("answers 200 to a signed payment callback once it is stored", async () => {
+    await using receiver = await startReceiver();
+    const { status, headers, text } = await receiver.send(signed(success));
+    assert.deepEqual([status, headers["content-length"], text], [200, "0", ""]);
+    const [event] = await history(receiver.log);
+    assert.equal(event?.source, EventSource.CALLBACK);
+    assert.equal(event?.paymentId, "pay-1");
+    assert.equal(event?.final, true);
+    assert(event?.resource.case === "payment");
+    assert.equal(event.resource.value.details?.amount, "100.50");
+    assert.deepEqual(receiver.verdicts, [
+      {
+        verdict: "stored",
+        account: "shop",
+        resource: "payments",
+        externalId: "order-1",
+        conflict: false,
+      },
+    ]);
+  });
+
+  it("answers 200 to a signed payout callback once it is stored", async () => {
+    await using receiver = await startReceiver();
+    const path = "/callbacks/shop/payouts";
+    assert.equal((await receiver.send({ path, ...signed(payoutSuccess) })).status, 200);
+    const [event] = await history(receiver.log, "payout-1", EventKind.PAYOUT);
+    assert.equal(event?.transactionId, "0b3e6f5e-8f1c-4b7a-9b57-6a8c1de0a001");
+    assert(event?.resource.case === "payout");
+    assert.equal(event.resource.value.status, "success");
+  });
+
+  it("answers 200 to the same callback again and publishes nothing twice", async () => {
+    await using receiver = await startReceiver();
+    const pretty = JSON.stringify(JSON.parse(success), null, 2);
+    for (const body of [success, success, pretty]) {
+      assert.equal((await receiver.send(signed(body))).status, 200);
+    }
+    const many = Array.from({ length: 20 }, () => receiver.send(signed(success)));
+    for (const { status } of await Promise.all(many)) assert.equal(status, 200);
+    assert.deepEqual(steps(await history(receiver.log)), ["payment:success"]);
+    const verdicts = receiver.verdicts.map(({ verdict }) => verdict);
+    assert.deepEqual(verdicts, ["stored", ...Array(22).fill("duplicate")]);
+  });
+
+  it("stores a later refund of the same payment_id", async () => {
+    await using receiver = await startReceiver();
+    const refund = success.replace('"payment"', '"refund"');
+    await receiver.send(signed(success));
+    assert.equal((await receiver.send(signed(refund))).status, 200);
+    assert.deepEqual(steps(await history(receiver.log)), ["payment:success", "refund:success"]);
+  });
+
+  it("tells of a second, different final state", async () => {
+    await using receiver = await startReceiver();
+    await receiver.send(signed(success));
+    await receiver.send(signed(success.replace('"success"', '"failure"')));
+    assert.deepEqual(
+      receiver.verdicts.map(({ verdict, conflict }) => [verdict, conflict]),
+      [
+        ["stored", false],
+        ["stored", true],
+      ],
+    );
+  });
+
+  it("does not answer before the log has stored it", async () => {
+    const inner = createMemoryLog({ retentionMs: 86_400_000 });
+    const store = Promise.withResolvers<void>();
+    const called = Promise.withResolvers<void>();
+    const log: EventLog = {
+      ...inner,
+      async append(...args) {
+        called.resolve();
+        await store.promise;
+        return inner.append(...args);
+      },
+    };
+    await using receiver = await startReceiver({ log });
+    let answered = false;
+    const answer = receiver.send(signed(success)).finally(() => {
+      answered = true;
+    });
+    await called.promise;
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(answered, false);
+    store.resolve();
+    assert.equal((await answer).status, 200);
+  });
+
+  describe("signatures", () => {
+    interface Vector {
+      name: string;
+      password: string;
+      bodyBase64: string;
+      signature: string;
+      valid: boolean;
+    }
+    const vectors: Vector[] = JSON.parse(
+      readFileSync(new URL("../fixtures/callback-signatures.json", import.meta.url), "utf8"),
+    );
+    for (const { name, password, bodyBase64, signature, valid } of vectors) {
+      it(`${valid ? "accepts" : "refuses"}: ${name}`, async () => {
+        await using receiver = await startReceiver({ accounts: { shop: account(password) } });
+        const { status } = await receiver.send({
+          headers: { "x-service-signature": signature },
+          body: Buffer.from(bodyBase64, "base64"),
+        });
+        assert.equal(status, valid ? 200 : 401);
+        if (valid) return;
+        assert.deepEqual(await history(receiver.log), []);
+        assert.deepEqual(await receiver.log.deadLetters("shop"), []);
+        assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
+      });
+    }
+
+    it("refuses a callback without a signature, and stores nothing", async () => {
+      await using receiver = await startReceiver();
+      assert.equal((await receiver.send({ body: success })).status, 401);
+      assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
+      assert.deepEqual(await history(receiver.log), []);
+    });
+
+    it("refuses a doubled signature header, even of two right ones", async () => {
+      await using receiver = await startReceiver();
+      const right = sign(Buffer.from(success), "password");
+      for (const [one, other] of [
+        [right, right],
+        [right, "wrong"],
+        ["wrong", right],
+      ] as const) {
+        const headers = { "X-Service-Signature": [one, other] };
+        assert.equal((await receiver.send({ headers, body: success })).status, 401);
+      }
+      assert.deepEqual(await history(receiver.log), []);
+    });
+
+    it("refuses another merchant's password: the merchant comes from the path", async () => {
+      const accounts = { shop: account("password"), other: account("other-password") };
+      await using receiver = await startReceiver({ accounts });
+      assert.equal((await receiver.send(signed(success, "other-password"))).status, 401);
+      const path = "/callbacks/other/payments";
+      const { status } = await receiver.send({ path, ...signed(success, "other-password") });
+      assert.equal(status, 200);
+      assert.deepEqual(await history(receiver.log), []);
+      const others = await receiver.log.history("other", EventKind.PAYMENT, "order-1", 10);
+      assert.equal(others.length, 1);
+    });
+
+    it("accepts a previous password while it is rotated, and an empty one never", async () => {
+      await using receiver = await startReceiver({ accounts: { shop: account("new", "old", "") } });
+      assert.equal((await receiver.send(signed(success, "old"))).status, 200);
+      assert.equal((await receiver.send(signed(success, "new"))).status, 200);
+      assert.equal((await receiver.send(signed(success, ""))).status, 401);
+      assert.equal((await receiver.send(signed(success, "older"))).status, 401);
+    });
+
+    it("refuses every body of which one byte was changed", async () => {
+      await using receiver = await startReceiver();
+      const { headers } = signed(success);
+      for (let at = 0; at < success.length; at += 7) {
+        const body = Buffer.from(success);
+        body[at] = (body[at] ?? 0) ^ 1;
+        assert.equal((await receiver.send({ headers, body })).status, 401);
+      }
+      assert.equal((await receiver.send({ headers, body: success })).status, 200, "the control");
+    });
+  });
+
+  describe("bodies that are not understood", () => {
+    const bodies: Record<string, string | Uint8Array> = {
+      "not JSON": "<html>oops</html>",
+      empty: "",
+      "truncated JSON": success.slice(0, -5),
+      "a list": `[${success}]`,
+      null: "null",
+      "not UTF-8": Buffer.from([...Buffer.from('{"external_id":"'), 0xff, 0xfe, 0x22, 0x7d]),
+      "without an external_id": '{"details":{"payment_id":"p"}}',
+      "without anything that identifies it": '{"external_id":"order-1","details":{}}',
+    };
+    for (const [name, body] of Object.entries(bodies)) {
+      it(`keeps one that is ${name} whole as a dead letter, and answers 200`, async () => {
+        await using receiver = await startReceiver();
+        assert.equal((await receiver.send(signed(body))).status, 200);
+        assert.equal((await receiver.send(signed(body))).status, 200);
+        const letters = await receiver.log.deadLetters("shop");
+        assert.equal(letters.length, 1);
+        assert.deepEqual(Buffer.from(letters[0]?.body ?? "", "base64"), Buffer.from(body));
+        assert.equal(letters[0]?.kind, EventKind.PAYMENT);
+        assert.match(letters[0]?.reason ?? "", /^[ -~]+$/);
+        assert(!letters[0]?.reason.includes("oops"));
+        assert.equal(receiver.verdicts[0]?.verdict, "dead_letter");
+        assert.deepEqual(await history(receiver.log), []);
+      });
+    }
+
+    it("keeps the same body on the payments' and on the payouts' address apart", async () => {
+      await using receiver = await startReceiver();
+      await receiver.send(signed("{}"));
+      await receiver.send({ path: "/callbacks/shop/payouts", ...signed("{}") });
+      const kinds = (await receiver.log.deadLetters("shop")).map(({ kind }) => kind);
+      assert.deepEqual(kinds, [EventKind.PAYMENT, EventKind.PAYOUT]);
+    });
+
+    it("reads around fields of an unexpected type, and tells their paths", async () => {
+      await using receiver = await startReceiver();
+      const body = success.replace('"100.50"', '{"value":1}').replace('"id-1"', "null");
+      assert.equal((await receiver.send(signed(body))).status, 200);
+      assert.deepEqual(receiver.faults, ["shop payments details.amount"]);
+      assert.deepEqual(steps(await history(receiver.log)), ["payment:success"]);
+    });
+
+    it("takes a status that the contract lacks as an event that changes no state", async () => {
+      await using receiver = await startReceiver();
+      await receiver.send(signed(success));
+      await receiver.send(signed(success.replace('"success"', '"held"')));
+      await receiver.send(signed(success.replace('"success"', '"frozen"')));
+      assert.equal((await history(receiver.log)).length, 3);
+      const snapshot = await receiver.log.snapshot("shop", EventKind.PAYMENT, "order-1");
+      assert.deepEqual(
+        snapshot?.states.map(({ status }) => status),
+        ["success"],
+      );
+    });
+  });
+
+  describe("requests that are no callbacks", () => {
+    for (const path of [
+      "/callbacks/stranger/payments",
+      "/callbacks/shop/refunds",
+      "/callbacks/shop",
+      "/callbacks/shop/payments/",
+      "/callbacks//payments",
+      "/callbacks/%zz/payments",
+      "/callbacks/__proto__/payments",
+      "/callbacks/shop/payments/more",
+    ]) {
+      it(`answers 404 at ${path}`, async () => {
+        await using receiver = await startReceiver();
+        assert.equal((await receiver.send({ path, ...signed(success) })).status, 404);
+        assert.deepEqual(receiver.verdicts, [{ verdict: "not_found" }]);
+      });
+    }
+
+    it("finds an account whose name is percent-encoded, with a query behind it", async () => {
+      await using receiver = await startReceiver({ accounts: { "my shop": account("password") } });
+      const path = "/callbacks/my%20shop/payments?from=1";
+      assert.equal((await receiver.send({ path, ...signed(success) })).status, 200);
+    });
+
+    for (const method of ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]) {
+      it(`answers 405 with Allow to ${method}`, async () => {
+        await using receiver = await startReceiver();
+        const { status, headers } = await receiver.send({ method });
+        assert.deepEqual([status, headers.allow], [405, "POST"]);
+        assert.equal(receiver.verdicts[0]?.verdict, "method_not_allowed");
+      });
+    }
+
+    it("answers 404 without waiting for the body", async () => {
+      await using receiver = await startReceiver();
+      const answer = await receiver.sendRaw(
+        "POST /callbacks/stranger/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{",
+      );
+      assert.match(answer, /^HTTP\/1\.1 404 /);
+      assert.match(answer, /\r\nconnection: close\r\n/i);
+    });
+  });
+
+  describe("large bodies", () => {
+    const filled = (length: number) => success.padEnd(length, " ");
+
+    it("takes one of exactly 1 MiB", async () => {
+      await using receiver = await startReceiver();
+      assert.equal((await receiver.send(signed(filled(maxBodyBytes)))).status, 200);
+    });
+
+    it("answers 413 to one byte more, by its length", async () => {
+      await using receiver = await startReceiver();
+      const { status, headers } = await receiver.send(signed(filled(maxBodyBytes + 1)));
+      assert.deepEqual([status, headers.connection], [413, "close"]);
+      assert.equal(receiver.verdicts[0]?.verdict, "too_large");
+      assert.deepEqual(await history(receiver.log), []);
+    });
+
+    it("answers 413 to one byte more in chunks, before the body ends", async () => {
+      await using receiver = await startReceiver();
+      const body = filled(maxBodyBytes + 1);
+      const socket = connect(receiver.port, "127.0.0.1");
+      socket.write(
+        "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\n" +
+          `X-Service-Signature: ${sign(Buffer.from(body), "password")}\r\n` +
+          `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n`,
+      );
+      const [first] = (await once(socket, "data")) as [Buffer];
+      assert.match(first.toString(), /^HTTP\/1\.1 413 /);
+      socket.end("0\r\n\r\n").resume();
+      await once(socket, "close");
+    });
+
+    it("lets a client that reads only after it has sent all read its answer", async () => {
+      await using receiver = await startReceiver();
+      const chunk = Buffer.alloc(64 * 1024, " ");
+      const told = receiver.nextVerdict();
+      const socket = connect(receiver.port, "127.0.0.1").pause();
+      socket.write(
+        "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+          `Content-Length: ${48 * chunk.length}\r\n\r\n`,
+      );
+      assert.equal((await told).verdict, "too_large");
+      for (let i = 0; i < 48; i++) {
+        await new Promise<void>((resolve, reject) => {
+          socket.write(chunk, (error) => (error ? reject(error) : setImmediate(resolve)));
+        });
+      }
+      let answer = "";
+      for await (const part of socket) answer += part;
+      assert.match(answer, /^HTTP\/1\.1 413 /);
+      assert.match(answer, /over 1 MiB$/);
+    });
+  });
+
+  it("answers 408 to a body that does not come, and closes", async () => {
+    await using receiver = await startReceiver({ bodyTimeoutMs: 50 });
+    const answer = await receiver.sendRaw(
+      "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+        "Content-Length: 100\r\n\r\n{",
+    );
+    assert.match(answer, /^HTTP\/1\.1 408 /);
+    assert.equal(receiver.verdicts[0]?.verdict, "slow");
+  });
+
+  it("takes no harm from a client that leaves in the middle of its body", async () => {
+    await using receiver = await startReceiver();
+    const told = receiver.nextVerdict();
+    const socket = connect(receiver.port, "127.0.0.1");
+    socket.write(
+      "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+        "Content-Length: 100\r\n\r\n{",
+      () => setImmediate(() => socket.destroy()),
+    );
+    assert.equal((await told).verdict, "aborted");
+    assert.equal((await receiver.send(signed(success))).status, 200);
+  });
+
+  describe("with the store out of reach", () => {
+    const broken = (error: Error): EventLog => ({
+      ...createMemoryLog({ retentionMs: 86_400_000 }),
+      append: async () => {
+        throw error;
+      },
+      bury: async () => {
+        throw error;
+      },
+    });
+
+    for (const [name, body] of [
+      ["a callback", success],
+      ["a dead letter", "not JSON"],
+    ] as const) {
+      it(`answers 503 with Retry-After to ${name}`, async () => {
+        const error = new GatewayError("UNAVAILABLE", "redis://secret@host is away");
+        await using receiver = await startReceiver({ log: broken(error) });
+        const { status, headers, text } = await receiver.send(signed(body));
+        assert.deepEqual([status, headers["retry-after"]], [503, "5"]);
+        assert(!text.includes("secret"));
+        assert.equal(receiver.verdicts[0]?.verdict, "unavailable");
+        assert.equal(receiver.verdicts[0]?.error, error);
+      });
+    }
+
+    it("asks for the pause that the store asks for, in whole seconds", async () => {
+      const error = new GatewayError("UNAVAILABLE", "away", { retryAfterMs: 1_200 });
+      await using receiver = await startReceiver({ log: broken(error) });
+      assert.equal((await receiver.send(signed(success))).headers["retry-after"], "2");
+    });
+
+    it("answers 503, never 200, to an error that nobody foresaw", async () => {
+      await using receiver = await startReceiver({ log: broken(new TypeError("a bug")) });
+      assert.equal((await receiver.send(signed(success))).status, 503);
+    });
+
+    it("stores the callback when it is sent again", async () => {
+      const inner = createMemoryLog({ retentionMs: 86_400_000 });
+      let away = true;
+      const log: EventLog = {
+        ...inner,
+        async append(...args) {
+          if (away) throw new GatewayError("UNAVAILABLE", "away");
+          return inner.append(...args);
+        },
+      };
+      await using receiver = await startReceiver({ log });
+      assert.equal((await receiver.send(signed(success))).status, 503);
+      away = false;
+      assert.equal((await receiver.send(signed(success))).status, 200);
+      assert.deepEqual(steps(await history(log)), ["payment:success"]);
+    });
+  });
+});

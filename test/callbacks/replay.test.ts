@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { replay } from "../../src/callbacks/replay.ts";
+import { GatewayError } from "../../src/errors.ts";
+import type { EventLog } from "../../src/events/log.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { steps } from "../events/entries.ts";
+
+const understood =
+  '{"external_id":"order-1","operation":"payment","details":{"payment_id":"p","status":"success"}}';
+
+/** A log with one dead letter, such as one that an older gateway did not understand. */
+async function buried(body: string, kind: EventKind = EventKind.PAYMENT): Promise<EventLog> {
+  const log = createMemoryLog({ retentionMs: 86_400_000 });
+  await log.bury("shop", {
+    id: "letter-1",
+    kind,
+    body: Buffer.from(body).toString("base64"),
+    reason: "not understood then",
+    receivedAtMs: 1,
+  });
+  return log;
+}
+
+describe("replaying a dead letter", () => {
+  it("makes an event of what is understood now, and forgets the letter", async () => {
+    const log = await buried(understood);
+    assert.equal(await replay(log, "shop", "letter-1"), "stored");
+    const events = await log.history("shop", EventKind.PAYMENT, "order-1", 10);
+    assert.deepEqual(steps(events), ["payment:success"]);
+    assert.equal(events[0]?.source, EventSource.CALLBACK);
+    assert.deepEqual(await log.deadLetters("shop"), []);
+    assert.equal(await replay(log, "shop", "letter-1"), "not_found");
+  });
+
+  it("reads a payout's letter as a payout", async () => {
+    const body = '{"external_id":"payout-1","transaction_id":"tx-1","status":"success"}';
+    const log = await buried(body, EventKind.PAYOUT);
+    assert.equal(await replay(log, "shop", "letter-1"), "stored");
+    assert.equal((await log.history("shop", EventKind.PAYOUT, "payout-1", 10)).length, 1);
+  });
+
+  it("forgets one whose event came by another callback", async () => {
+    const log = await buried(understood);
+    assert.equal(await replay(log, "shop", "letter-1"), "stored");
+    await log.bury("shop", {
+      id: "letter-2",
+      kind: EventKind.PAYMENT,
+      body: Buffer.from(`${understood}\n`).toString("base64"),
+      reason: "not understood then",
+      receivedAtMs: 2,
+    });
+    assert.equal(await replay(log, "shop", "letter-2"), "duplicate");
+    assert.deepEqual(await log.deadLetters("shop"), []);
+  });
+
+  it("keeps what is still not understood", async () => {
+    const log = await buried("<html>");
+    assert.equal(await replay(log, "shop", "letter-1"), "not_understood");
+    assert.equal((await log.deadLetters("shop")).length, 1);
+  });
+
+  it("keeps the letter when its event cannot be stored", async () => {
+    const log = await buried(understood);
+    const away: EventLog = {
+      ...log,
+      async append() {
+        throw new GatewayError("UNAVAILABLE", "away");
+      },
+    };
+    await assert.rejects(replay(away, "shop", "letter-1"), GatewayError);
+    assert.equal((await log.deadLetters("shop")).length, 1);
+  });
+
+  it("knows no letter of another account", async () => {
+    const log = await buried(understood);
+    assert.equal(await replay(log, "other", "letter-1"), "not_found");
+  });
+});

@@ -1,0 +1,694 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { GatewayError } from "../../src/errors.ts";
+import { currentEvent } from "../../src/events/current.ts";
+import { newEpoch } from "../../src/events/cursor.ts";
+import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
+import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { cursors, payment, payout, step, steps, take, takeUntil } from "../events/entries.ts";
+
+/** One fresh, empty log, and what the suite needs to do to it from outside. */
+export interface EventLogHarness {
+  readonly log: EventLog;
+  /** Another view of the same store, as another process has it; the log itself if there is none. */
+  readonly peer: EventLog;
+  /** Lets all events that are stored so far fall out of the retention. */
+  expire(account: string): Promise<void>;
+  /** Ends what stands behind the log, after the logs were closed. */
+  stop(): Promise<void>;
+}
+
+const timeout = 30_000;
+const account = "shop";
+const everything: Topic = { kinds: [] };
+const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
+
+/** What every implementation of EventLog promises. */
+export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
+  describe(`event log contract: ${name}`, { timeout }, () => {
+    let harness: EventLogHarness;
+    let log: EventLog;
+    let peer: EventLog;
+    let ends: AbortController;
+
+    beforeEach(async () => {
+      harness = await create();
+      ({ log, peer } = harness);
+      ends = new AbortController();
+    });
+    afterEach(async () => {
+      ends.abort();
+      await log.close();
+      await peer.close();
+      await harness.stop();
+    });
+
+    const read = (
+      topic: Topic,
+      after: string,
+      { by = log, of = account, signal = ends.signal } = {},
+    ) => by.read(of, topic, after, { signal });
+    const append = async (entry: Entry, by = log): Promise<Appended> => by.append(account, entry);
+    const stored = async (entry: Entry, by = log): Promise<Event> => {
+      const { outcome, event } = await append(entry, by);
+      assert.equal(outcome, "stored");
+      assert(event);
+      return event;
+    };
+    const storeMany = async (count: number, from = 0): Promise<Event[]> => {
+      const events: Event[] = [];
+      for (let i = from; i < from + count; i++) {
+        events.push(await stored(payment({ externalId: `many-${i}`, paymentId: `many-${i}` })));
+      }
+      return events;
+    };
+    const snapshotOf = (externalId = "order-1", kind: EventKind = EventKind.PAYMENT) =>
+      log.snapshot(account, kind, externalId);
+    const currentStep = async (externalId = "order-1"): Promise<string | undefined> => {
+      const snapshot = await snapshotOf(externalId);
+      const event = snapshot && currentEvent(snapshot);
+      return event && step(event);
+    };
+
+    describe("append", () => {
+      it("returns the stored event with its cursor and the time it was received", async () => {
+        const event = await stored(payment({ status: "success" }));
+        assert.match(event.cursor, /^[\x21-\x7e]+$/);
+        assert.equal(event.kind, EventKind.PAYMENT);
+        assert.equal(event.externalId, "order-1");
+        assert.equal(event.paymentId, "pay-1");
+        assert.equal(event.source, EventSource.CALLBACK);
+        assert.equal(event.final, true);
+        assert.equal(step(event), "payment:success");
+        assert(event.receivedAt && event.receivedAt.seconds > 0n);
+      });
+
+      it("leaves the writer's own message alone", async () => {
+        const entry = payment();
+        await stored(entry);
+        assert.equal(entry.event.cursor, "");
+        assert.equal(entry.event.receivedAt, undefined);
+      });
+
+      it("gives cursors that are unique and whose text order is the order of the log", async () => {
+        const events = await storeMany(300);
+        const given = cursors(events);
+        assert.deepEqual([...given].sort(), given);
+        assert.equal(new Set(given).size, given.length);
+        assert.equal(new Set(given.map(({ length }) => length)).size, 1);
+        const kept = await take(await read(everything, "earliest"), 300);
+        assert.deepEqual(cursors(kept), given);
+      });
+
+      it("keeps one order for concurrent writers in all processes", async () => {
+        const writers = Array.from({ length: 200 }, (_, i) =>
+          stored(payment({ paymentId: `p-${i}` }), i % 2 ? peer : log),
+        );
+        const given = cursors(await Promise.all(writers)).sort();
+        assert.equal(new Set(given).size, 200);
+        for (const by of [log, peer]) {
+          const kept = await take(await read(everything, "earliest", { by }), 200);
+          assert.deepEqual(cursors(kept), given);
+        }
+      });
+    });
+
+    describe("deduplication", () => {
+      const published = async () => {
+        const last = await stored(payment({ externalId: "last", paymentId: "last" }));
+        const all = await takeUntil(
+          await read(everything, "earliest"),
+          ({ cursor }) => cursor === last.cursor,
+        );
+        return steps(all.slice(0, -1));
+      };
+
+      it("takes a callback with the same bytes once", async () => {
+        await stored(payment({ bytes: "the same" }));
+        const again = { ...payment({ bytes: "the same" }), identity: "read differently" };
+        assert.deepEqual(await append(again), { outcome: "duplicate", conflict: false });
+        assert.deepEqual(await published(), ["payment:pending"]);
+      });
+
+      it("takes a callback with the same identity and other bytes once", async () => {
+        await stored(payment({ bytes: "{}" }));
+        assert.equal((await append(payment({ bytes: "{ }" }))).outcome, "duplicate");
+        assert.deepEqual(await published(), ["payment:pending"]);
+      });
+
+      it("takes one of a hundred concurrent callbacks that are the same", async () => {
+        const answers = await Promise.all(
+          Array.from({ length: 100 }, (_, i) => append(payment(), i % 2 ? peer : log)),
+        );
+        assert.equal(answers.filter(({ outcome }) => outcome === "stored").length, 1);
+        assert.deepEqual(await published(), ["payment:pending"]);
+      });
+
+      it("tells apart what differs in payment_id, operation, operation_id, status or status_code", async () => {
+        await stored(payment());
+        await stored(payment({ paymentId: "pay-2" }));
+        await stored(payment({ operation: "refund" }));
+        await stored(payment({ operationId: "op-1" }));
+        await stored(payment({ status: "success" }));
+        await stored(payment({ statusCode: "waiting_for_redirect" }));
+        assert.equal((await published()).length, 6);
+      });
+
+      it("takes the callback after the answer that told the same, and not the other way", async () => {
+        await stored(payment({ source: "response" }));
+        await stored(payment());
+        const response = await append(payment({ source: "response" }));
+        assert.equal(response.outcome, "duplicate");
+        const reconciled = await append(payment({ source: "reconciliation" }));
+        assert.equal(reconciled.outcome, "duplicate");
+        assert.deepEqual(await published(), ["payment:pending", "payment:pending"]);
+      });
+
+      it("takes no answer that would take its operation back", async () => {
+        await stored(payment({ status: "success" }));
+        for (const source of ["response", "reconciliation"] as const) {
+          const { outcome } = await append(payment({ status: "pending", source }));
+          assert.equal(outcome, "duplicate");
+        }
+        assert.deepEqual(await published(), ["payment:success"]);
+      });
+    });
+
+    describe("state", () => {
+      it("is unknown before the first event", async () => {
+        assert.equal(await snapshotOf(), undefined);
+        await stored(payment());
+        assert.equal(await snapshotOf("order-2"), undefined);
+        assert.equal(await snapshotOf("order-1", EventKind.PAYOUT), undefined);
+      });
+
+      it("ends the same for every order of six events and ten redeliveries of each", async () => {
+        const entries = [
+          payment({ status: "init" }),
+          payment({ status: "pending", statusCode: "waiting_for_redirect" }),
+          payment({ status: "success" }),
+          payment({ paymentId: "pay-0", status: "failure" }),
+          payment({ operation: "refund", status: "pending" }),
+          payment({ operation: "refund", status: "success" }),
+        ];
+        const expected = ["payment:failure pay-0", "payment:success pay-1", "refund:success pay-1"];
+        for (const [index, order] of permutations(entries).entries()) {
+          const externalId = `order-${index}`;
+          const suffixed = order.map((entry) => ofAnother(entry, externalId));
+          const delivered = suffixed.flatMap((entry, at) => [
+            entry,
+            ...(index % 40 === 0 ? redelivered(suffixed.slice(0, at + 1)) : []),
+          ]);
+          for (const entry of delivered) await append(entry);
+          await Promise.all(redelivered(suffixed).map((entry) => append(entry)));
+          const snapshot = await snapshotOf(externalId);
+          assert(snapshot);
+          const states = snapshot.states.map(
+            ({ event, subjectId }) => `${step(event)} ${subjectId.split("/")[0]}`,
+          );
+          assert.deepEqual(states.sort(), expected);
+          assert.equal(await currentStep(externalId), "payment:success");
+          const history = await log.history(account, EventKind.PAYMENT, externalId, 100);
+          assert.deepEqual(cursors(history), [...new Set(cursors(history))].sort());
+          assert.equal(history.length, entries.length);
+        }
+      });
+
+      it("keeps the success of the second attempt over a late failure of the first", async () => {
+        await stored(payment({ paymentId: "first", status: "pending" }));
+        await stored(payment({ paymentId: "second", status: "success" }));
+        await stored(payment({ paymentId: "first", status: "failure" }));
+        assert.equal(await currentStep(), "payment:success");
+      });
+
+      it("shows the attempt that began last while none succeeded", async () => {
+        await stored(payment({ paymentId: "first", status: "pending" }));
+        await stored(payment({ paymentId: "second", status: "pending" }));
+        await stored(payment({ paymentId: "first", status: "failure" }));
+        assert.equal(await currentStep(), "payment:pending");
+        await stored(payment({ paymentId: "second", status: "failure" }));
+        const snapshot = await snapshotOf();
+        assert.equal(snapshot && currentEvent(snapshot)?.paymentId, "second");
+      });
+
+      it("is not overwritten by a refund, which is an event of its own", async () => {
+        await stored(payment({ status: "success" }));
+        const refund = await stored(payment({ operation: "refund", status: "success" }));
+        assert.equal(await currentStep(), "payment:success");
+        const snapshot = await snapshotOf();
+        assert.deepEqual(
+          snapshot?.states.map(({ operation }) => operation),
+          ["payment", "refund"],
+        );
+        assert.equal(snapshot?.cursor, refund.cursor);
+      });
+
+      it("stores and delivers a late callback, and stays", async () => {
+        const success = await stored(payment({ status: "success" }));
+        const late = await stored(payment({ status: "pending" }));
+        assert.equal(await currentStep(), "payment:success");
+        const [delivered] = await take(await read(order1, success.cursor), 1);
+        assert.equal(delivered?.cursor, late.cursor);
+      });
+
+      for (const [first, second] of [
+        ["success", "failure"],
+        ["failure", "success"],
+      ] as const) {
+        it(`reports the conflict of ${second} after ${first}, and success stands`, async () => {
+          assert.equal((await append(payment({ status: first }))).conflict, false);
+          const { outcome, conflict } = await append(payment({ status: second }));
+          assert.deepEqual({ outcome, conflict }, { outcome: "stored", conflict: true });
+          assert.equal(await currentStep(), "payment:success");
+          const history = await log.history(account, EventKind.PAYMENT, "order-1", 10);
+          assert.deepEqual(steps(history), [`payment:${first}`, `payment:${second}`]);
+        });
+      }
+
+      it("sees no conflict in two partial refunds with operation ids of their own", async () => {
+        const refund = { operation: "refund", operationId: "r-1", status: "success" } as const;
+        await stored(payment(refund));
+        const second = { ...refund, operationId: "r-2" };
+        assert.equal((await append(payment({ ...second, status: "failure" }))).conflict, false);
+        const answer = payment({
+          ...second,
+          operationId: "r-3",
+          status: "pending",
+          source: "response",
+        });
+        assert.equal((await append(answer)).outcome, "stored");
+      });
+
+      it("tells when each operation began", async () => {
+        const first = await stored(payment({ status: "pending" }));
+        await stored(payment({ status: "success" }));
+        const snapshot = await snapshotOf();
+        assert.equal(snapshot?.states[0]?.since, first.cursor);
+      });
+
+      it("keeps payments and payouts of the same external id apart", async () => {
+        await stored(payment({ externalId: "same" }));
+        await stored(payout({ externalId: "same", status: "success" }));
+        const states = (await snapshotOf("same", EventKind.PAYOUT))?.states ?? [];
+        assert.deepEqual(
+          states.map(({ event }) => step(event)),
+          ["payout:success"],
+        );
+        assert.equal(await currentStep("same"), "payment:pending");
+      });
+    });
+
+    describe("snapshot, then live", () => {
+      it("yields an event between the snapshot and the read exactly once", async () => {
+        await stored(payment({ status: "init" }));
+        const snapshot = await snapshotOf();
+        assert(snapshot);
+        const between = await stored(payment({ status: "pending" }));
+        const events = await read(order1, snapshot.cursor);
+        const after = await stored(payment({ status: "success" }));
+        assert.deepEqual(cursors(await take(events, 2)), [between.cursor, after.cursor]);
+      });
+
+      it("yields it exactly once too when the read is opened before the snapshot", async () => {
+        await stored(payment({ status: "init" }));
+        const events = await read(order1, "latest");
+        const between = await stored(payment({ status: "pending" }));
+        const snapshot = await snapshotOf();
+        assert.equal(snapshot?.cursor, between.cursor);
+        const after = await stored(payment({ status: "success" }));
+        const [first, second] = await take(events, 2);
+        assert.equal(first?.cursor, snapshot?.cursor);
+        assert.equal(second?.cursor, after.cursor);
+      });
+
+      it("has no gap and no repeat wherever a writer gets in between", async () => {
+        for (let round = 0; round < 60; round++) {
+          const externalId = `race-${round}`;
+          const topic: Topic = { kind: EventKind.PAYMENT, externalId };
+          const made: Event[] = [];
+          const write = async (i: number) => {
+            made.push(await stored(payment({ externalId, paymentId: `${externalId}-${i}` }), peer));
+          };
+          await write(0);
+          const writer = (async () => {
+            for (let i = 1; i <= 20; i++) {
+              await write(i);
+              for (let turn = 0; turn < round % 7; turn++) await Promise.resolve();
+            }
+          })();
+          for (let turn = 0; turn < round; turn++) await Promise.resolve();
+          const snapshot = await snapshotOf(externalId);
+          assert(snapshot);
+          const known = snapshot.states.map(({ event }) => event);
+          const rest = await take(await read(topic, snapshot.cursor), 21 - known.length);
+          await writer;
+          assert.deepEqual(cursors([...known, ...rest]), cursors(made));
+        }
+      });
+
+      it("tells a cursor to read on from once the events of the snapshot are gone", async () => {
+        await stored(payment({ status: "success" }));
+        await storeMany(2);
+        await harness.expire(account);
+        const snapshot = await snapshotOf();
+        assert(snapshot, "the state outlives the events");
+        assert.equal(await currentStep(), "payment:success");
+        const events = await read(order1, snapshot.cursor);
+        const refund = await stored(payment({ operation: "refund" }));
+        assert.deepEqual(cursors(await take(events, 1)), [refund.cursor]);
+      });
+    });
+
+    describe("read", () => {
+      it("goes on behind any cursor, through what is stored into what comes", async () => {
+        const before = await storeMany(600);
+        for (const at of [0, 1, 255, 256, 257, 599]) {
+          const events = await read(everything, before[at]?.cursor ?? "");
+          const rest = await take(events, 599 - at);
+          assert.deepEqual(cursors(rest), cursors(before.slice(at + 1)));
+        }
+        const events = await read(everything, before[299]?.cursor ?? "");
+        const after = await storeMany(20, 600);
+        assert.deepEqual(
+          cursors(await take(events, 320)),
+          cursors([...before.slice(300), ...after]),
+        );
+      });
+
+      it("resumes in another process with the cursor of the first", async () => {
+        const events = await storeMany(10);
+        const resumed = await read(everything, events[4]?.cursor ?? "", { by: peer });
+        assert.deepEqual(cursors(await take(resumed, 5)), cursors(events.slice(5)));
+        const next = await stored(payment());
+        assert.deepEqual(cursors(await take(resumed, 1)), [next.cursor]);
+      });
+
+      it("starts from now on with latest, fixed when the promise resolves", async () => {
+        await stored(payment({ status: "init" }));
+        const events = await read(order1, "latest");
+        const next = await stored(payment({ status: "pending" }));
+        await storeMany(5);
+        const last = await stored(payment({ status: "success" }));
+        assert.deepEqual(cursors(await take(events, 2)), [next.cursor, last.cursor]);
+      });
+
+      it("delivers to a reader that already waits, in any process", async () => {
+        const readers = [log, peer].map(async (by) =>
+          take(await read(order1, "latest", { by }), 1),
+        );
+        // The first appends may come before both readers are attached.
+        const end = new AbortController();
+        const pending = Promise.all(readers).finally(() => end.abort());
+        for (let i = 0; !end.signal.aborted && i < 1_000; i++) {
+          await append(payment({ paymentId: `p-${i}` }));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        const [[mine], [theirs]] = (await pending) as [Event[], Event[]];
+        assert.equal(mine?.externalId, "order-1");
+        assert.equal(theirs?.externalId, "order-1");
+      });
+
+      it("starts with the oldest kept event with earliest, also in an empty log", async () => {
+        const events = await read(everything, "earliest");
+        const first = await stored(payment());
+        assert.deepEqual(cursors(await take(events, 1)), [first.cursor]);
+      });
+
+      it("yields the payment or payout that was asked for alone", async () => {
+        const topic: Topic = { kind: EventKind.PAYOUT, externalId: "order-1" };
+        const events = await read(topic, "latest");
+        await stored(payment());
+        await stored(payout({ externalId: "order-11", transactionId: "tx-11" }));
+        const mine = await stored(payout({ externalId: "order-1" }));
+        assert.deepEqual(cursors(await take(events, 1)), [mine.cursor]);
+        assert.deepEqual(cursors(await take(await read(topic, "earliest"), 1)), [mine.cursor]);
+      });
+
+      it("yields the kinds that were asked for alone, stored and live", async () => {
+        const early = await stored(payout());
+        await storeMany(300);
+        const all = await read(everything, "earliest");
+        const payouts = await read({ kinds: [EventKind.PAYOUT] }, "earliest");
+        await stored(payment());
+        const late = await stored(payout({ status: "success" }));
+        assert.deepEqual(cursors(await take(payouts, 2)), [early.cursor, late.cursor]);
+        const kinds = (await take(all, 303)).map(({ kind }) => kind);
+        assert.equal(kinds.filter((kind) => kind === EventKind.PAYOUT).length, 2);
+      });
+
+      it("ends a read that waits when its signal aborts", async () => {
+        const caller = new AbortController();
+        const events = await read(order1, "latest", { signal: caller.signal });
+        const next = events[Symbol.asyncIterator]().next();
+        caller.abort(new DOMException("too late", "TimeoutError"));
+        await assert.rejects(next, hasCode("DEADLINE_EXCEEDED"));
+      });
+
+      it("tells where to resume from when it ends before it yielded anything", async () => {
+        await storeMany(3);
+        const caller = new AbortController();
+        const events = await read(everything, "latest", { signal: caller.signal });
+        const missed = await stored(payment());
+        caller.abort();
+        let resumeCursor: string | undefined;
+        await assert.rejects(take(events, 1), (error: unknown) => {
+          assert(error instanceof GatewayError);
+          assert.equal(error.code, "CANCELLED");
+          resumeCursor = error.details.resumeCursor;
+          return true;
+        });
+        const resumed = await read(everything, resumeCursor ?? "");
+        assert.deepEqual(cursors(await take(resumed, 1)), [missed.cursor]);
+      });
+
+      it("refuses a read whose signal was aborted before", async () => {
+        await assert.rejects(
+          read(order1, "latest", { signal: AbortSignal.abort() }),
+          hasCode("CANCELLED"),
+        );
+      });
+
+      it("ends a read that waits when its reader returns", async () => {
+        const events = await read(order1, "latest");
+        const iterator = events[Symbol.asyncIterator]();
+        const next = iterator.next();
+        await iterator.return?.();
+        assert.deepEqual(await next, { done: true, value: undefined });
+        assert.equal((await iterator.next()).done, true);
+      });
+
+      it("ends reads that wait when the log is closed", async () => {
+        const next = (await read(order1, "latest"))[Symbol.asyncIterator]().next();
+        await log.close();
+        await assert.rejects(next, hasCode("UNAVAILABLE"));
+        await assert.rejects(append(payment()), hasCode("UNAVAILABLE"));
+        await assert.rejects(read(order1, "latest"), hasCode("UNAVAILABLE"));
+      });
+
+      it("serves five hundred readers the same events in the same order", async () => {
+        const readers = await Promise.all(
+          Array.from({ length: 500 }, (_, i) => read(i % 2 ? order1 : everything, "latest")),
+        );
+        const made: Event[] = [];
+        for (let i = 0; i < 20; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
+        for (const seen of await Promise.all(readers.map((events) => take(events, 20)))) {
+          assert.deepEqual(cursors(seen), cursors(made));
+        }
+      });
+    });
+
+    describe("cursors that cannot be resumed from", () => {
+      const isExpired = (error: unknown) =>
+        error instanceof GatewayError &&
+        error.code === "OUT_OF_RANGE" &&
+        error.details.reason === "CURSOR_EXPIRED";
+
+      for (const text of [
+        "",
+        "0",
+        "now",
+        "not-a-cursor",
+        "1732147200000-0",
+        "9".repeat(500),
+        "ä",
+      ]) {
+        it(`refuses ${JSON.stringify(text.slice(0, 20))}, which never was a cursor`, async () => {
+          await stored(payment());
+          await assert.rejects(read(order1, text), (error: unknown) => {
+            assert(error instanceof GatewayError);
+            assert.equal(error.code, "INVALID_ARGUMENT");
+            assert.deepEqual(
+              error.details.fields?.map(({ path }) => path),
+              ["after_cursor"],
+            );
+            return true;
+          });
+        });
+      }
+
+      it("refuses one that is ahead of the log", async () => {
+        const { cursor } = await stored(payment());
+        const ahead = cursor.replace(/^0/, "1");
+        assert(ahead > cursor);
+        await assert.rejects(read(everything, ahead), isExpired);
+        assert(await read(everything, cursor), "the control");
+      });
+
+      it("refuses one of a log that was lost", async () => {
+        const { cursor } = await stored(payment());
+        const [place, epoch] = cursor.split("-");
+        const lost = newEpoch();
+        assert.notEqual(lost, epoch);
+        await assert.rejects(read(everything, `${place}-${lost}`), isExpired);
+      });
+
+      it("refuses one of another account", async () => {
+        const { cursor } = await stored(payment());
+        const { event } = await log.append("other", payment());
+        await assert.rejects(read(everything, cursor, { of: "other" }), isExpired);
+        await assert.rejects(read(everything, event?.cursor ?? ""), isExpired);
+      });
+
+      it("refuses one that is older than what is kept", async () => {
+        const [first] = await storeMany(3);
+        await harness.expire(account);
+        await storeMany(1, 3);
+        await assert.rejects(read(everything, first?.cursor ?? ""), isExpired);
+        const kept = await take(await read(everything, "earliest"), 1);
+        assert.equal(kept[0]?.externalId, "many-3");
+      });
+
+      it("does not skip what expires ahead of a slow reader of stored events", async () => {
+        const made = await storeMany(1_000);
+        const events = (await read(everything, "earliest"))[Symbol.asyncIterator]();
+        const seen: Event[] = [(await events.next()).value];
+        // The reader's live buffer overflows, so that it depends on the store alone.
+        made.push(...(await storeMany(1_001, 1_000)));
+        await harness.expire(account);
+        await storeMany(1, 3_000);
+        const rest = async () => {
+          for (let next = await events.next(); !next.done; next = await events.next()) {
+            seen.push(next.value);
+          }
+        };
+        await assert.rejects(rest(), isExpired);
+        assert.deepEqual(cursors(seen), cursors(made.slice(0, seen.length)));
+        assert(seen.length < made.length);
+      });
+    });
+
+    describe("slow readers", () => {
+      it("are cut off at 1,000 unread events and lose nothing when they resume", async () => {
+        const slow = (await read(everything, "latest"))[Symbol.asyncIterator]();
+        const fast = await read(everything, "latest");
+        const [first] = await storeMany(1);
+        assert.equal((await slow.next()).value?.cursor, first?.cursor);
+        const rest = takeUntil(fast, ({ externalId }) => externalId === "many-1200");
+        const made = [first, ...(await storeMany(1_200, 1))].filter((event) => event !== undefined);
+        assert.deepEqual(cursors(await rest), cursors(made), "other readers see all");
+
+        let resumeCursor: string | undefined;
+        await assert.rejects(slow.next(), (error: unknown) => {
+          assert(error instanceof GatewayError);
+          assert.equal(error.code, "RESOURCE_EXHAUSTED");
+          assert.equal(error.details.reason, "SLOW_CONSUMER");
+          resumeCursor = error.details.resumeCursor;
+          return true;
+        });
+        assert.equal(resumeCursor, first?.cursor);
+        assert.equal((await slow.next()).done, true);
+        const resumed = await take(await read(everything, resumeCursor ?? ""), 1_200);
+        assert.deepEqual(cursors(resumed), cursors(made.slice(1)));
+      });
+
+      it("are not cut off while they catch up, and still see each event once", async () => {
+        const before = await storeMany(500);
+        const events = await read(everything, "earliest");
+        const [first] = await take(events, 1);
+        const during = await storeMany(1_500, 500);
+        const rest = await take(events, 1_999);
+        assert.deepEqual(cursors([first as Event, ...rest]), cursors([...before, ...during]));
+        const after = await storeMany(3, 2_000);
+        assert.deepEqual(cursors(await take(events, 3)), cursors(after));
+      });
+    });
+
+    describe("accounts", () => {
+      it("see nothing of each other", async () => {
+        const mine = await read(everything, "latest");
+        const entry = payment({ status: "success" });
+        assert.equal((await log.append("other", entry)).outcome, "stored");
+        assert.equal(await snapshotOf(), undefined);
+        assert.deepEqual(await log.history(account, EventKind.PAYMENT, "order-1", 10), []);
+        const same = await stored(entry);
+        assert.deepEqual(cursors(await take(mine, 1)), [same.cursor]);
+        await log.bury("other", letter("l-1"));
+        assert.deepEqual(await log.deadLetters(account), []);
+        await log.exhume(account, "l-1");
+        assert.equal((await log.deadLetters("other")).length, 1);
+      });
+    });
+
+    describe("history", () => {
+      it("gives the newest events of one payment, oldest first", async () => {
+        const made: Event[] = [];
+        for (let i = 0; i < 10; i++) {
+          made.push(await stored(payment({ paymentId: `p-${i}` })));
+          await stored(payment({ externalId: "order-2", paymentId: `q-${i}` }));
+        }
+        const history = (limit: number) =>
+          log.history(account, EventKind.PAYMENT, "order-1", limit);
+        assert.deepEqual(cursors(await history(3)), cursors(made.slice(-3)));
+        assert.deepEqual(cursors(await history(100)), cursors(made));
+        assert.deepEqual(await history(0), []);
+        assert.deepEqual(await log.history(account, EventKind.PAYOUT, "order-1", 5), []);
+      });
+    });
+
+    describe("dead letters", () => {
+      it("are kept once per id, in order, until they are exhumed", async () => {
+        assert.deepEqual(await log.deadLetters(account), []);
+        await log.bury(account, letter("l-1"));
+        await log.bury(account, letter("l-2"));
+        await log.bury(account, letter("l-1"));
+        assert.deepEqual(await peer.deadLetters(account), [letter("l-1"), letter("l-2")]);
+        await log.exhume(account, "l-1");
+        await log.exhume(account, "l-1");
+        assert.deepEqual(await log.deadLetters(account), [letter("l-2")]);
+      });
+    });
+  });
+}
+
+function letter(id: string) {
+  const body = Buffer.from("<html>").toString("base64");
+  return { id, kind: EventKind.PAYMENT, body, reason: "the body is not JSON", receivedAtMs: 1 };
+}
+
+function hasCode(code: string) {
+  return (error: unknown) => error instanceof GatewayError && error.code === code;
+}
+
+/** The same step of another payment: neither its identity nor its bytes are known yet. */
+function ofAnother(entry: Entry, externalId: string): Entry {
+  return {
+    ...entry,
+    externalId,
+    event: { ...entry.event, externalId },
+    subjectId: `${entry.subjectId}/${externalId}`,
+    identity: `${entry.identity}/${externalId}`,
+    digest: `${entry.digest}/${externalId}`,
+  };
+}
+
+/** Ten times what was delivered so far, in turn. */
+function redelivered(entries: readonly Entry[]): Entry[] {
+  return Array.from({ length: 10 }, () => entries).flat();
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length <= 1) return [[...items]];
+  return items.flatMap((item, at) =>
+    permutations(items.toSpliced(at, 1)).map((rest) => [item, ...rest]),
+  );
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { Deque } from "../../src/events/deque.ts";
+import { Seen } from "../../src/events/seen.ts";
+
+describe("deque", () => {
+  it("is a list that grows at its end and shrinks at its front", () => {
+    fc.assert(
+      fc.property(fc.array(fc.option(fc.nat())), (steps) => {
+        const deque = new Deque<number>();
+        let list: number[] = [];
+        for (const value of steps) {
+          if (value === null) {
+            assert.equal(deque.shift(), list[0]);
+            list = list.slice(1);
+          } else {
+            deque.push(value);
+            list.push(value);
+          }
+          assert.equal(deque.length, list.length);
+          for (const index of [-1, 0, 1, list.length - 1, list.length]) {
+            assert.equal(deque.at(index), list[index]);
+          }
+          assert.deepEqual(deque.slice(-2, 3), list.slice(0, 3));
+          assert.deepEqual(deque.slice(1, list.length), list.slice(1));
+        }
+      }),
+    );
+  });
+
+  it("finds the first item that a test holds for", () => {
+    const deque = new Deque<number>();
+    for (let i = 0; i < 100; i++) deque.push(i * 2);
+    for (let i = 0; i < 50; i++) deque.shift();
+    assert.equal(
+      deque.findFirst((item) => item > 120),
+      11,
+    );
+    assert.equal(
+      deque.findFirst(() => true),
+      0,
+    );
+    assert.equal(
+      deque.findFirst(() => false),
+      50,
+    );
+  });
+});
+
+describe("seen", () => {
+  it("remembers for its time, counted from the first", () => {
+    const seen = new Seen({ lastsMs: 100, limit: 10 });
+    seen.add("a", 0);
+    seen.add("a", 50);
+    seen.add("b", 60);
+    seen.sweep(100);
+    assert(seen.has("a"));
+    seen.sweep(101);
+    assert(!seen.has("a"));
+    assert(seen.has("b"));
+  });
+
+  it("remembers no more than its limit, the newest", () => {
+    const seen = new Seen({ lastsMs: 100, limit: 2 });
+    for (const key of ["a", "b", "c"]) seen.add(key, 0);
+    assert.deepEqual(
+      ["a", "b", "c"].map((key) => seen.has(key)),
+      [false, true, true],
+    );
+  });
+});

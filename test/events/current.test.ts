@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { currentEvent } from "../../src/events/current.ts";
+import type { OperationState } from "../../src/events/log.ts";
+import { payment, step } from "./entries.ts";
+
+/** States in the order of the events that set them; `since` as given, else in that order too. */
+function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
+  const states = told.map(({ since, ...rest }, index): OperationState => {
+    const { event, subjectId, operation, operationId, rank, status } = payment(rest);
+    const cursor = String(since ?? index);
+    return { event, subjectId, operation, operationId, rank, status, since: cursor };
+  });
+  const event = currentEvent({ states, cursor: "9" });
+  return event && `${step(event)} ${event.paymentId}`;
+}
+
+describe("the current state", () => {
+  it("is unknown without a state", () => {
+    assert.equal(current(), undefined);
+  });
+
+  it("is the successful attempt", () => {
+    assert.equal(
+      current({ paymentId: "a", status: "success" }, { paymentId: "b", status: "failure" }),
+      "payment:success a",
+    );
+  });
+
+  it("is the latest of several successes of what pays", () => {
+    assert.equal(
+      current({ status: "success" }, { operation: "confirm", status: "success" }),
+      "confirm:success pay-1",
+    );
+  });
+
+  it("is the attempt that began last while none succeeded", () => {
+    assert.equal(
+      current(
+        { paymentId: "b", status: "pending", since: 2 },
+        { paymentId: "a", status: "failure", since: 1 },
+      ),
+      "payment:pending b",
+    );
+  });
+
+  for (const operation of ["refund", "cancel", "lookup"] as const) {
+    it(`is not that of a ${operation} while the payment is known`, () => {
+      assert.equal(
+        current({ status: "failure" }, { operation, status: "success" }),
+        "payment:failure pay-1",
+      );
+      assert.equal(current({ operation, status: "pending" }), `${operation}:pending pay-1`);
+    });
+  }
+
+  it("is that of a recurrent payment", () => {
+    assert.equal(
+      current({ operation: "recurrent", status: "pending" }, { operation: "refund" }),
+      "recurrent:pending pay-1",
+    );
+  });
+});

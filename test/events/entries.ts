@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
+import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
+import type { Entry } from "../../src/events/log.ts";
+import { type Event, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+
+export interface Told {
+  readonly externalId?: string;
+  readonly paymentId?: string;
+  readonly operation?: "payment" | "refund" | "confirm" | "cancel" | "lookup" | "recurrent";
+  readonly operationId?: string;
+  readonly status?: "init" | "pending" | "success" | "failure";
+  readonly statusCode?: string;
+  readonly source?: "callback" | "response" | "reconciliation";
+  /** A callback's bytes; by default they follow from the rest. */
+  readonly bytes?: string;
+}
+
+/** An entry of a payment, from a callback unless told otherwise. */
+export function payment(told: Told = {}): Entry {
+  const { externalId = "order-1", paymentId = "pay-1", source = "callback" } = told;
+  const { operation = "payment", status = "pending" } = told;
+  const message = create(PaymentSchema, {
+    externalId,
+    operation: PaymentOperation[operation.toUpperCase() as keyof typeof PaymentOperation],
+    details: {
+      paymentId,
+      status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
+      ...(told.statusCode !== undefined && { statusCode: told.statusCode }),
+      ...(told.operationId !== undefined && { operationId: told.operationId }),
+    },
+  });
+  const raw = Buffer.from(told.bytes ?? JSON.stringify({ ...told, externalId, paymentId }));
+  const entry = paymentEntry(message, {
+    source: EventSource[source.toUpperCase() as keyof typeof EventSource],
+    ...(source === "callback" && { raw }),
+  });
+  assert(entry);
+  return entry;
+}
+
+/** An entry of a payout, from a callback. */
+export function payout(
+  told: { externalId?: string; transactionId?: string; status?: string } = {},
+): Entry {
+  const { externalId = "payout-1", transactionId = "tx-1", status = "pending" } = told;
+  const entry = payoutEntry(create(PayoutSchema, { externalId, transactionId, status }), {
+    source: EventSource.CALLBACK,
+    raw: Buffer.from(JSON.stringify({ externalId, transactionId, status })),
+  });
+  assert(entry);
+  return entry;
+}
+
+/** `payment:success` and the like: which step an event is. */
+export function step(event: Event): string {
+  if (event.resource.case === "payout") return `payout:${event.resource.value.status}`;
+  const { operation = 0, details } = event.resource.value ?? {};
+  const name = (values: object, value: number | undefined) =>
+    Object.entries(values)
+      .find(([, number]) => number === value)?.[0]
+      .toLowerCase();
+  return `${name(PaymentOperation, operation)}:${name(PaymentStatus, details?.status)}`;
+}
+
+/** The next `count` events; fails when the iteration ends before. */
+export async function take(events: AsyncIterable<Event>, count: number): Promise<Event[]> {
+  const iterator = events[Symbol.asyncIterator]();
+  const taken: Event[] = [];
+  while (taken.length < count) {
+    const { done, value } = await iterator.next();
+    assert(!done, `the events ended after ${taken.length} of ${count}`);
+    taken.push(value);
+  }
+  return taken;
+}
+
+/** All events up to the one that the test holds for. */
+export async function takeUntil(
+  events: AsyncIterable<Event>,
+  isLast: (event: Event) => boolean,
+): Promise<Event[]> {
+  const taken: Event[] = [];
+  for await (const event of events) {
+    taken.push(event);
+    if (isLast(event)) return taken;
+  }
+  assert.fail(`the events ended after ${taken.length}`);
+}
+
+export const cursors = (events: readonly Event[]): string[] => events.map(({ cursor }) => cursor);
+export const steps = (events: readonly Event[]): string[] => events.map(step);

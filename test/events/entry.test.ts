@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { decode } from "../../src/upstream/wire.ts";
+
+const source = EventSource.CALLBACK;
+
+function payment(json: object, options: Partial<Parameters<typeof paymentEntry>[1]> = {}) {
+  const unread: string[] = [];
+  const message = decode(PaymentSchema, JSON.stringify(json), {
+    onFault: ({ path }) => unread.push(path),
+  });
+  const raw = Buffer.from(JSON.stringify(json));
+  return paymentEntry(message, { source, raw, unread, ...options });
+}
+
+function payout(json: object) {
+  return payoutEntry(decode(PayoutSchema, JSON.stringify(json)), { source });
+}
+
+describe("entry of a payment", () => {
+  const full = {
+    id: "id-1",
+    external_id: "order-1",
+    operation: "refund",
+    details: {
+      payment_id: "pay-1",
+      transaction_id: "tx-1",
+      operation_id: "op-1",
+      status: "success",
+      status_code: "refund_successful",
+    },
+  };
+
+  it("says which payment, operation and state it is about", () => {
+    const entry = payment(full);
+    assert(entry);
+    assert.equal(entry.kind, EventKind.PAYMENT);
+    assert.equal(entry.externalId, "order-1");
+    assert.equal(entry.subjectId, "pay-1");
+    assert.equal(entry.operation, "refund");
+    assert.equal(entry.operationId, "op-1");
+    assert.equal(entry.status, "success");
+    assert.equal(entry.rank, 2);
+    assert.equal(entry.event.paymentId, "pay-1");
+    assert.equal(entry.event.final, true);
+    assert.equal(entry.event.source, EventSource.CALLBACK);
+    assert.equal(entry.event.resource.case, "payment");
+  });
+
+  for (const [status, rank, final] of [
+    ["init", 0, false],
+    ["pending", 1, false],
+    ["success", 2, true],
+    ["failure", 2, true],
+  ] as const) {
+    it(`ranks ${status} as ${rank}`, () => {
+      const entry = payment({ ...full, details: { ...full.details, status } });
+      assert.deepEqual([entry?.rank, entry?.event.final, entry?.status], [rank, final, status]);
+    });
+  }
+
+  it("is identified by payment_id, else id, else transaction_id", () => {
+    const { payment_id: _, ...details } = full.details;
+    assert.equal(payment({ ...full, details })?.subjectId, "id-1");
+    assert.equal(payment({ ...full, details, id: null })?.subjectId, "tx-1");
+    assert.equal(payment({ ...full, details: {}, id: "" }), undefined);
+  });
+
+  it("needs an external_id, of its own or of the request that it answers", () => {
+    const { external_id: _, ...anonymous } = full;
+    assert.equal(payment(anonymous), undefined);
+    assert.equal(payment(anonymous, { externalId: "order-9" })?.externalId, "order-9");
+    assert.equal(payment(full, { externalId: "order-9" })?.externalId, "order-1");
+  });
+
+  it("is about the payment itself when no operation is named, or about that of the request", () => {
+    const { operation: _, ...unnamed } = full;
+    assert.equal(payment(unnamed)?.operation, "payment");
+    const confirm = { operation: PaymentOperation.CONFIRM };
+    assert.equal(payment(unnamed, confirm)?.operation, "confirm");
+    assert.equal(payment(full, confirm)?.operation, "refund");
+  });
+
+  it("has the same identity for the same payment_id, operation, operation_id, status and code", () => {
+    const same = payment({ ...full, receipt_url: "https://example.com/receipt" });
+    assert.equal(same?.identity, payment(full)?.identity);
+    assert.notEqual(same?.digest, payment(full)?.digest);
+    const identities = [
+      full,
+      { ...full, operation: "cancel" },
+      ...(["payment_id", "operation_id", "status_code"] as const).map((field) => ({
+        ...full,
+        details: { ...full.details, [field]: "other" },
+      })),
+      { ...full, details: { ...full.details, status: "failure" } },
+      // The separators of one field must not read as another.
+      { ...full, details: { ...full.details, operation_id: "op-1,success" } },
+    ].map((json) => payment(json)?.identity);
+    assert.equal(new Set(identities).size, identities.length);
+  });
+
+  it("does not take an operation that the contract lacks for the payment itself", () => {
+    const chargeback = payment({ ...full, operation: "chargeback" });
+    assert.equal(chargeback?.operation, "unknown");
+  });
+
+  it("tells two bodies apart that differ in a value which the contract lacks", () => {
+    const held = payment({ ...full, details: { ...full.details, status: "held" } });
+    const frozen = payment({ ...full, details: { ...full.details, status: "frozen" } });
+    assert.notEqual(held?.identity, frozen?.identity);
+    assert.deepEqual([held?.rank, held?.status, held?.event.final], [0, "", false]);
+  });
+
+  it("holds a digest of a callback's bytes, and none of an answer", () => {
+    assert.match(payment(full)?.digest ?? "", /^[\w-]{43}$/);
+    const answer = paymentEntry(create(PaymentSchema, { externalId: "o", id: "i" }), {
+      source: EventSource.RESPONSE,
+    });
+    assert(answer && !("digest" in answer));
+  });
+});
+
+describe("entry of a payout", () => {
+  const full = { external_id: "payout-1", transaction_id: "tx-1", status_code: "ok" };
+
+  for (const [status, rank] of [
+    ["init", 0],
+    ["INIT", 0],
+    ["", 0],
+    ["processing", 1],
+    ["Pending", 1],
+    ["success", 2],
+    ["SUCCESS", 2],
+    ["Failure", 2],
+  ] as const) {
+    it(`ranks the status ${JSON.stringify(status)} as ${rank}`, () => {
+      const entry = payout({ ...full, status });
+      assert.equal(entry?.rank, rank);
+      assert.equal(entry?.status, status.toLowerCase());
+      assert.equal(entry?.event.final, rank === 2);
+    });
+  }
+
+  it("is identified by its transaction_id, and needs an external_id", () => {
+    const entry = payout({ ...full, status: "success" });
+    assert.equal(entry?.subjectId, "tx-1");
+    assert.equal(entry?.event.transactionId, "tx-1");
+    assert.equal(entry?.event.paymentId, undefined);
+    assert.equal(entry?.operation, "payout");
+    assert.equal(payout({ ...full, transaction_id: null }), undefined);
+    assert.equal(payout({ ...full, external_id: "" }), undefined);
+  });
+});

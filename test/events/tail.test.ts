@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { describe, it } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
+import { type Bounds, encodeCursor } from "../../src/events/cursor.ts";
+import { type Follower, Hub } from "../../src/events/hub.ts";
+import type { Topic } from "../../src/events/log.ts";
+import { liveBuffer, type Page, readOn, type StoredLog } from "../../src/events/tail.ts";
+import { type Event, EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { cursors, take } from "./entries.ts";
+
+const everything: Topic = { kinds: [] };
+const epoch = "0123abcd";
+const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
+
+/** A log whose every step can be interrupted, and whose live part may lag behind or repeat. */
+class ScriptedLog implements StoredLog {
+  readonly hub = new Hub();
+  readonly events: Event[] = [];
+  floor = at(0);
+  /** Called between the steps of a read. */
+  hooks: {
+    followed?: () => void;
+    bounded?: () => void;
+    beforePage?: () => void;
+    paged?: () => void;
+  } = {};
+
+  append({ publish = true } = {}): Event {
+    const event = create(EventSchema, {
+      cursor: at(this.events.length + 1),
+      kind: EventKind.PAYMENT,
+      externalId: "order-1",
+    });
+    this.events.push(event);
+    if (publish) this.hub.publish(event);
+    return event;
+  }
+
+  async follow(topic: Topic, follower: Follower): Promise<() => void> {
+    const detach = this.hub.follow(topic, follower);
+    this.hooks.followed?.();
+    return detach;
+  }
+
+  async bounds(): Promise<Bounds> {
+    const bounds = this.#bounds();
+    this.hooks.bounded?.();
+    return bounds;
+  }
+
+  async page(_: Topic, after: string | undefined, limit: number): Promise<Page> {
+    this.hooks.beforePage?.();
+    const all = this.events.filter(({ cursor }) => cursor > (after ?? this.floor));
+    const events = all.slice(0, limit);
+    const bounds = this.#bounds();
+    const upTo = events.length < all.length ? (events.at(-1)?.cursor ?? bounds.tail) : bounds.tail;
+    this.hooks.paged?.();
+    return { events, upTo, bounds };
+  }
+
+  #bounds(): Bounds {
+    return { epoch, floor: this.floor, tail: this.events.at(-1)?.cursor ?? at(0) };
+  }
+}
+
+const hasCode = (code: string) => (error: unknown) =>
+  error instanceof GatewayError && error.code === code;
+
+describe("reading on", () => {
+  const never = new AbortController().signal;
+
+  for (const hook of ["followed", "bounded", "beforePage", "paged"] as const) {
+    for (const start of ["latest", "earliest", "cursor"] as const) {
+      it(`has no gap and no repeat from ${start} when events come at the step ${hook}`, async () => {
+        const log = new ScriptedLog();
+        for (let i = 0; i < 300; i++) log.append();
+        log.hooks[hook] = () => {
+          if (log.events.length < 320) log.append();
+        };
+        const after = start === "cursor" ? at(10) : start;
+        const events = await readOn(log, everything, after, never);
+        const first = { earliest: 0, cursor: 10, latest: 300 }[start];
+        const [one] = start === "latest" ? [log.append()] : [log.events[first]];
+        const [seen] = await take(events, 1);
+        if (start !== "latest") assert.equal(seen?.cursor, one?.cursor);
+        while (log.events.length < 330) log.append();
+        const from = log.events.findIndex(({ cursor }) => cursor === seen?.cursor);
+        assert(from === first || (start === "latest" && from === first + 1 && hook === "followed"));
+        const rest = await take(events, log.events.length - from - 1);
+        assert.deepEqual(cursors(rest), cursors(log.events.slice(from + 1)));
+      });
+    }
+  }
+
+  it("skips what the live part tells late, after it was read from the store", async () => {
+    const log = new ScriptedLog();
+    const events = await readOn(log, everything, "earliest", never);
+    const stored = [1, 2, 3].map(() => log.append({ publish: false }));
+    const resumed = await readOn(log, everything, "earliest", never);
+    assert.deepEqual(cursors(await take(resumed, 3)), cursors(stored));
+    for (const event of stored) log.hub.publish(event);
+    const next = log.append();
+    assert.deepEqual(cursors(await take(resumed, 1)), [next.cursor]);
+    assert.deepEqual(cursors(await take(events, 4)), cursors([...stored, next]));
+  });
+
+  it("does not count what the live part tells late as unread", async () => {
+    const log = new ScriptedLog();
+    const stored = Array.from({ length: liveBuffer + 1 }, () => log.append({ publish: false }));
+    const events = await readOn(log, everything, "earliest", never);
+    await take(events, stored.length);
+    const next = events.next();
+    // The reader is live once it waits; then the live part catches up in one go.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const event of stored) log.hub.publish(event);
+    const fresh = log.append();
+    assert.equal((await next).value?.cursor, fresh.cursor);
+  });
+
+  it("goes on from the store when the live part overflows before it is reached", async () => {
+    const log = new ScriptedLog();
+    const events = await readOn(log, everything, "latest", never);
+    const made = Array.from({ length: liveBuffer * 3 }, () => log.append());
+    assert.deepEqual(cursors(await take(events, made.length)), cursors(made));
+    const next = log.append();
+    assert.deepEqual(cursors(await take(events, 1)), [next.cursor]);
+  });
+
+  it("overflows again while it reads on, and still misses nothing", async () => {
+    const log = new ScriptedLog();
+    const events = await readOn(log, everything, "latest", never);
+    let bursts = 3;
+    log.hooks.paged = () => {
+      if (bursts-- > 0) for (let i = 0; i <= liveBuffer; i++) log.append();
+    };
+    for (let i = 0; i <= liveBuffer; i++) log.append();
+    const seen = await take(events, (liveBuffer + 1) * 4);
+    assert.deepEqual(cursors(seen), cursors(log.events));
+  });
+
+  it("allows exactly the live buffer of unread events", async () => {
+    for (const [unread, isCut] of [
+      [liveBuffer, false],
+      [liveBuffer + 1, true],
+    ] as const) {
+      const log = new ScriptedLog();
+      const events = await readOn(log, everything, "latest", never);
+      const first = log.append();
+      await take(events, 1);
+      const next = events[Symbol.asyncIterator]();
+      // The reader is live once it waits for an event.
+      const waiting = next.next();
+      const second = log.append();
+      assert.equal((await waiting).value?.cursor, second.cursor);
+      for (let i = 0; i < unread; i++) log.append();
+      assert.equal(log.hub.size, isCut ? 0 : 1);
+      if (!isCut) {
+        assert.equal((await take(events, unread)).length, unread);
+        continue;
+      }
+      await assert.rejects(
+        next.next(),
+        (error: unknown) =>
+          error instanceof GatewayError &&
+          error.code === "RESOURCE_EXHAUSTED" &&
+          error.details.resumeCursor === second.cursor,
+      );
+      assert.notEqual(first.cursor, second.cursor);
+    }
+  });
+
+  it("says so when the retention overtakes it, rather than skip events", async () => {
+    const log = new ScriptedLog();
+    for (let i = 0; i < 1_000; i++) log.append();
+    const events = await readOn(log, everything, "earliest", never);
+    await take(events, 10);
+    log.floor = at(500);
+    const rest = async () => {
+      let last = "";
+      for await (const { cursor } of events) {
+        assert(last === "" || cursor > last);
+        last = cursor;
+      }
+    };
+    await assert.rejects(rest(), hasCode("OUT_OF_RANGE"));
+    assert.equal(log.hub.size, 0);
+  });
+
+  it("ends with what the log fails with", async () => {
+    const log = new ScriptedLog();
+    const events = await readOn(log, everything, "latest", never);
+    const next = events.next();
+    log.hub.fail(new GatewayError("UNAVAILABLE", "gone"));
+    await assert.rejects(next, hasCode("UNAVAILABLE"));
+    assert.deepEqual(await events.next(), { done: true, value: undefined });
+  });
+
+  describe("lets go of the log and of the signal", () => {
+    async function opened() {
+      const log = new ScriptedLog();
+      const caller = new AbortController();
+      const events = await readOn(log, everything, "latest", caller.signal);
+      const held = () => [log.hub.size, getEventListeners(caller.signal, "abort").length];
+      assert.deepEqual(held(), [1, 1]);
+      return { log, caller, events, held };
+    }
+
+    it("when the signal aborts before anything was asked for", async () => {
+      const { caller, events, held } = await opened();
+      caller.abort();
+      assert.deepEqual(held(), [0, 0]);
+      await assert.rejects(events.next(), hasCode("CANCELLED"));
+    });
+
+    it("when the signal aborts while it waits", async () => {
+      const { caller, events, held } = await opened();
+      const next = events.next();
+      caller.abort();
+      await assert.rejects(next, hasCode("CANCELLED"));
+      assert.deepEqual(held(), [0, 0]);
+    });
+
+    it("when the reader breaks off", async () => {
+      const { log, events, held } = await opened();
+      log.append();
+      for await (const _ of events) break;
+      assert.deepEqual(held(), [0, 0]);
+    });
+
+    it("when the reader returns without having asked for anything", async () => {
+      const { events, held } = await opened();
+      await events.return?.();
+      assert.deepEqual(held(), [0, 0]);
+      assert.equal((await events.next()).done, true);
+    });
+
+    for (const step of ["followed", "bounded"] as const) {
+      it(`when the signal aborts at the step ${step}`, async () => {
+        const log = new ScriptedLog();
+        const caller = new AbortController();
+        log.hooks[step] = () => caller.abort();
+        await assert.rejects(
+          readOn(log, everything, "latest", caller.signal),
+          hasCode("CANCELLED"),
+        );
+        assert.equal(log.hub.size, 0);
+        assert.equal(getEventListeners(caller.signal, "abort").length, 0);
+      });
+    }
+
+    it("when the cursor is refused", async () => {
+      const log = new ScriptedLog();
+      const caller = new AbortController();
+      await assert.rejects(readOn(log, everything, at(7), caller.signal), hasCode("OUT_OF_RANGE"));
+      assert.equal(log.hub.size, 0);
+      assert.equal(getEventListeners(caller.signal, "abort").length, 0);
+    });
+  });
+});

@@ -1,0 +1,343 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, beforeEach, test } from "node:test";
+import fc from "fast-check";
+import type { Gateway } from "../../src/gateway.ts";
+import { startTestGateway } from "../start.ts";
+
+/** An upstream that counts what reaches it and answers a payment with the amount it was sent. */
+const received: { url: string; body: string }[] = [];
+const upstream = createServer(async (request, response) => {
+  const body = await textOf(request);
+  received.push({ url: request.url ?? "", body });
+  const amount = /"amount":(-?[0-9.]+)/.exec(body)?.[1] ?? "0";
+  const externalId = /"external_id":"([^"]*)"/.exec(body)?.[1];
+  response.setHeader("content-type", "application/json");
+  response.setHeader("x-ratelimit-limit", "1000000");
+  response.end(
+    `{"external_id":"${externalId}","details":{"payment_id":"p-${externalId}","status":"success","amount":${amount}}}`,
+  );
+});
+
+let gateway: Gateway;
+before(async () => {
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  gateway = await startTestGateway({
+    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/base/`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "password",
+    AUTH_MODE: "none",
+    RATE_LIMIT_INITIAL: "1000000",
+  });
+});
+after(async () => {
+  await gateway.stop();
+  upstream.close();
+  upstream.closeAllConnections();
+});
+beforeEach(() => {
+  received.length = 0;
+});
+
+const card = { cvv: "123", exp_month: 12, exp_year: 2031, number: "4111111111111111" };
+const good = {
+  amount: "10.10",
+  currency: "UAH",
+  mode: "PAYMENT_MODE_DIRECT",
+  external_id: "order",
+  customer: { email: "a@b.example" },
+  payment_method: { cc: card },
+};
+const uuid = "7b0f0f5e-3a53-4d3e-8a6e-0d6b2f6b1a11";
+
+const refusals: [method: string, request: object, fields: string[]][] = [
+  [
+    "PaymentService/CreatePayment",
+    {},
+    ["amount", "currency", "mode", "external_id", "payment_method"],
+  ],
+  ["PaymentService/CreatePayment", { ...good, amount: "1e3" }, ["amount"]],
+  ["PaymentService/CreatePayment", { ...good, amount: ".5" }, ["amount"]],
+  ["PaymentService/CreatePayment", { ...good, amount: "1.1234567" }, ["amount"]],
+  ["PaymentService/CreatePayment", { ...good, amount: "12345678901234.56" }, ["amount"]],
+  ["PaymentService/CreatePayment", { ...good, customer: undefined }, ["customer"]],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" } },
+    ["payment_method.method"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: {} },
+    ["payment_method.type", "payment_method.method"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { type: "PAYMENT_METHOD_TYPE_WALLET", cc: card } },
+    ["payment_method.type"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { cc: { ...card, exp_month: 13 } } },
+    ["payment_method.cc.exp_month"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { cc: { ...card, number: "4111-1111" } } },
+    ["payment_method.cc.number"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { wallet: { option_id: "1" } } },
+    ["payment_method.wallet.option_id"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, payment_method: { decrypted_google_pay: {} } },
+    [
+      "payment_method.decrypted_google_pay.pan",
+      "payment_method.decrypted_google_pay.exp_month",
+      "payment_method.decrypted_google_pay.exp_year",
+      "payment_method.decrypted_google_pay.cryptogram",
+    ],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, mode: "PAYMENT_MODE_EXPRESS_CHECKOUT" },
+    ["products"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, products: [{}, { quantity: "many", tax_group: 10 }] },
+    ["products[1].quantity", "products[1].tax_group"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    {
+      ...good,
+      customer: { address: "x".repeat(51), ip_address: "::1", email: "me", locale: "uk" },
+    },
+    ["customer.locale", "customer.ip_address", "customer.address", "customer.email"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, callback_url: "ftp://a", result_url: "/done" },
+    ["callback_url", "result_url"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, fingerprint: { browser_language: "uk" } },
+    [
+      "fingerprint.browser_accept_header",
+      "fingerprint.browser_color_depth",
+      "fingerprint.browser_ip_address",
+      "fingerprint.browser_java_enabled",
+      "fingerprint.browser_screen_height",
+      "fingerprint.browser_screen_width",
+      "fingerprint.browser_time_zone",
+      "fingerprint.browser_time_zone_offset",
+      "fingerprint.browser_user_agent",
+    ],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, recipient: { address: "x".repeat(51) } },
+    ["recipient.address", "recipient.payment_method"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    {
+      ...good,
+      recipient: {
+        payment_method: { type: "RECIPIENT_PAYMENT_METHOD_TYPE_WALLET", iban: { iban: "UA1" } },
+      },
+    },
+    ["recipient.payment_method.type"],
+  ],
+  [
+    "PaymentService/CreateRecurrentPayment",
+    { amount: "1", delegate_api_key: "k" },
+    ["recurrent_id", "external_id", "delegate_api_key"],
+  ],
+  ["PaymentService/ConfirmPayment", { amount: "x" }, ["external_id", "amount"]],
+  ["PaymentService/ResendCallback", {}, ["external_id"]],
+  ["PaymentService/GetPayment", {}, ["external_id"]],
+  [
+    "PayoutService/RequestPayout",
+    { payout_type: "card", recipient: {} },
+    ["order", "payer", "recipient.card"],
+  ],
+  [
+    "PayoutService/RequestPayout",
+    {
+      payout_type: "cash",
+      recipient: { card: { first_name: "A", last_name: "B" } },
+      payer: { entity_id: "1" },
+      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1,0" },
+    },
+    ["order.original_amount", "recipient.cash"],
+  ],
+  [
+    "PayoutService/RequestPayout",
+    {
+      payout_type: "card",
+      recipient: {
+        card: { first_name: "A", last_name: "B", card_data: { number: card.number, token: "t" } },
+      },
+      payer: { entity_id: "1" },
+      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" },
+    },
+    ["recipient.card.card_data.token"],
+  ],
+  [
+    "PayoutService/RequestPayout",
+    {
+      payout_type: "card",
+      recipient: { card: { first_name: "A", last_name: "B", rid: "r", card_data: {} } },
+      payer: { entity_id: "1" },
+      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" },
+    },
+    ["recipient.card.rid", "recipient.card.card_data.number"],
+  ],
+  ["PayoutService/GetPayout", {}, ["external_id"]],
+  ["WalletService/FindWalletItems", {}, ["customer"]],
+  ["WalletService/FindWalletItems", { customer: { rid: uuid } }, ["customer.rid"]],
+  ["WalletService/FindWalletItems", { customer: { auth_token: "a b" } }, ["customer.auth_token"]],
+  ["WalletService/GetConfirmationStatus", { customer: { external_id: "c" } }, ["option_id"]],
+  [
+    "WalletService/DeleteWalletItem",
+    { customer: { external_id: "c" }, option_id: "1" },
+    ["option_id", "type"],
+  ],
+  ["SubscriptionService/UpdateSubscription", { subscription_id: "../../x" }, ["subscription_id"]],
+  [
+    "SubscriptionService/DeactivateSubscription",
+    { customer: { rid: "r" } },
+    ["subscription_id", "customer.rid"],
+  ],
+  ["OperationService/GetOperation", {}, ["external_id", "operation_id"]],
+  ["EventService/CreateWatchToken", { ttl_seconds: 86401 }, ["external_id", "kind", "ttl_seconds"]],
+];
+
+for (const [method, request, fields] of refusals) {
+  test(`${method} refuses ${fields.join(", ")} before anything is sent`, async () => {
+    const { status, json } = await rpc(method, request);
+    assert.equal(status, 400);
+    assert.equal(json.code, "invalid_argument");
+    const badRequest = json.details?.find(({ type }) => type === "google.rpc.BadRequest");
+    const named = badRequest?.debug?.fieldViolations?.map(({ field }) => field);
+    assert.deepEqual(named?.toSorted(), fields.toSorted());
+    assert.equal(received.length, 0);
+    assert.ok(!JSON.stringify(json).includes(card.number), "a refused value is not echoed");
+  });
+}
+
+test("GraphQL refuses the same with the field's path, before anything is sent", async () => {
+  const { data } = await graphql(
+    `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
+      __typename ... on InvalidInputError { fields { path } } } }`,
+    {
+      input: {
+        amount: "1e3",
+        currency: "UAH",
+        mode: "DIRECT",
+        externalId: "order",
+        paymentMethod: { method: { cc: { cvv: "1", expMonth: 13, expYear: 2031, number: "4" } } },
+      },
+    },
+  );
+  assert.deepEqual(data?.createPayment, {
+    __typename: "InvalidInputError",
+    fields: [
+      "amount",
+      "paymentMethod.method.cc.cvv",
+      "paymentMethod.method.cc.expMonth",
+      "paymentMethod.method.cc.number",
+      "customer",
+    ].map((path) => ({ path })),
+  });
+  assert.equal(received.length, 0);
+});
+
+test("the good request is sent: the refusals above fail for what they name", async () => {
+  const { status } = await rpc("PaymentService/CreatePayment", good);
+  assert.equal(status, 200);
+  assert.equal(received[0]?.url, "/base/api/payments/v1/new");
+  assert.deepEqual(JSON.parse(received[0]?.body ?? ""), {
+    amount: 10.1,
+    currency: "UAH",
+    mode: "direct",
+    external_id: "order",
+    callback_url: `${gateway.publicUrl}/callbacks/default/payments`,
+    customer: { email: "a@b.example" },
+    payment_method: { type: "cc_number", cc: card },
+  });
+});
+
+test("decimals reach the upstream and come back as the same text, by RPC and GraphQL", async () => {
+  let n = 0;
+  const check = async (amount: string) => {
+    const byRpc = await rpc("PaymentService/CreatePayment", {
+      ...good,
+      amount,
+      external_id: `rpc-${n++}`,
+    });
+    assert.equal(byRpc.json.payment?.details?.amount, amount);
+    const { data } = await graphql(
+      `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
+        ... on Payment { details { amount } } } }`,
+      {
+        input: {
+          amount,
+          currency: "UAH",
+          mode: "HOSTED",
+          externalId: `graphql-${n++}`,
+          paymentMethod: { type: "CARD" },
+        },
+      },
+    );
+    assert.deepEqual(data?.createPayment, { details: { amount } });
+  };
+  for (const amount of ["10.10", "0.1", "99999999999.99", "0", "123456789012345", "0.000001"]) {
+    await check(amount);
+  }
+  const decimal = fc
+    .tuple(fc.nat(999_999_999), fc.nat(6), fc.nat(999_999))
+    .map(([whole, digits, part]) =>
+      digits === 0 ? `${whole}` : `${whole}.${String(part).padStart(6, "0").slice(0, digits)}`,
+    );
+  await fc.assert(fc.asyncProperty(decimal, check), { numRuns: 50 });
+});
+
+interface Json {
+  code?: string;
+  details?: { type: string; debug?: { fieldViolations?: { field: string }[] } }[];
+  payment?: { details?: { amount?: string } };
+}
+
+async function rpc(method: string, request: object): Promise<{ status: number; json: Json }> {
+  const response = await fetch(`${gateway.rpcUrl}/payments.v1.${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(request),
+  });
+  return { status: response.status, json: (await response.json()) as Json };
+}
+
+async function graphql(query: string, variables: object) {
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query, variables }),
+  });
+  return (await response.json()) as { data?: Record<string, unknown> };
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += chunk;
+  return text;
+}

@@ -1,0 +1,294 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { create, type DescEnum, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import grpc from "@grpc/grpc-js";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { type Event, EventSourceSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  PaymentOperation,
+  PaymentOperationSchema,
+  PaymentStatus,
+  PaymentStatusSchema,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  PaymentService,
+  WatchPaymentRequestSchema,
+  WatchPaymentResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+const password = "sandbox-password";
+
+test("a 3DS payment shows pending, then success, to gRPC, SSE and WebSocket at once", async () => {
+  const externalId = "order-3ds";
+  const watchers = [watchByGrpc, watchBySse, watchByWebSocket].map((watch) => watch(externalId));
+
+  const payment = await createPayment(externalId, "4000000000003014");
+  assert.equal(payment.details?.status, PaymentStatus.PENDING);
+  assert.equal(payment.actionRequired, true);
+  const page = payment.action?.value ?? "";
+  await clickThrough(page, "approve");
+
+  for (const seen of await Promise.all(watchers)) {
+    assert.deepEqual(seen, ["PENDING RESPONSE", "SUCCESS CALLBACK"]);
+  }
+  const query = await graphql(
+    `{ payment(externalId: "${externalId}") { isSuccess details { status amount } } }`,
+  );
+  assert.deepEqual(query.data.payment, {
+    isSuccess: true,
+    details: { status: "SUCCESS", amount: "10.10" },
+  });
+});
+
+test("the same callback three times shows once, and a refund shows as a further event", async () => {
+  const externalId = "order-refund";
+  const body = (operation: string, status: string) =>
+    JSON.stringify({
+      external_id: externalId,
+      operation,
+      is_success: true,
+      details: {
+        payment_id: "pay-1",
+        amount: "5.00",
+        status,
+        status_code: "transaction_successful",
+      },
+    });
+  const events: string[] = [];
+  const watch = rpc().watchPayment({ externalId }, patience())[Symbol.asyncIterator]();
+  const next = async () => {
+    const { event } = (await watch.next()).value ?? {};
+    assert.ok(event?.resource.case === "payment");
+    events.push(
+      `${nameOf(PaymentOperationSchema, event.resource.value.operation)} ${nameOf(EventSourceSchema, event.source)} final=${event.final}`,
+    );
+  };
+
+  const success = body("payment", "success");
+  const first = next();
+  for (let n = 0; n < 3; n++) assert.equal(await sendCallback(success), 200);
+  // The same step in other words is the same step.
+  assert.equal(await sendCallback(` ${success}`), 200);
+  await first;
+  const second = next();
+  assert.equal(await sendCallback(body("refund", "success")), 200);
+  await second;
+  await watch.return?.();
+  assert.deepEqual(events, ["PAYMENT CALLBACK final=true", "REFUND CALLBACK final=true"]);
+
+  const { payment } = await rpc().getPayment({ externalId });
+  assert.equal(payment?.operation, PaymentOperation.PAYMENT, "a refund does not hide the payment");
+});
+
+test("a watcher that comes back with its cursor sees what it missed, once", async () => {
+  const externalId = "order-resume";
+  await createPayment(externalId, "4000000000003014");
+  const first = await firstEvent(externalId);
+  const { payment } = await rpc().getPayment({ externalId });
+  await clickThrough(payment?.action?.value ?? "", "approve");
+
+  const resumed: string[] = [];
+  const rest = rpc().watchPayment(
+    { externalId, afterCursor: first.cursor, untilFinal: true },
+    patience(),
+  );
+  for await (const { event } of rest)
+    resumed.push(String(nameOf(EventSourceSchema, event?.source)));
+  assert.deepEqual(resumed, ["CALLBACK"]);
+});
+
+test("a watch token opens its own payment to an EventSource, and no other", async () => {
+  await createPayment("order-watched", "4111111111111111");
+  const made = await graphql(
+    `mutation { createWatchToken(input: { externalId: "order-watched", kind: PAYMENT, ttlSeconds: 60 }) {
+      ... on WatchToken { token } } }`,
+  );
+  const token = String(made.data.createWatchToken?.token);
+  const subscribe = async (externalId: string) => {
+    const query = `subscription { paymentUpdated(externalId: "${externalId}", untilFinal: true) { final } }`;
+    const url = `${gateway.publicUrl}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
+    const response = await fetch(url, {
+      headers: { accept: "text/event-stream" },
+      signal: AbortSignal.timeout(patienceMs),
+    });
+    return response.text();
+  };
+  assert.match(await subscribe("order-watched"), /"final":true/);
+  assert.match(await subscribe("order-other"), /FORBIDDEN/);
+});
+
+function rpc() {
+  return createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
+}
+
+async function createPayment(externalId: string, number: string) {
+  const { payment } = await rpc().createPayment({
+    amount: "10.10",
+    currency: "UAH",
+    mode: PaymentMode.DIRECT,
+    externalId,
+    customer: { email: "customer@shop.example" },
+    paymentMethod: {
+      method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+    },
+  });
+  assert.ok(payment);
+  return payment;
+}
+
+/** Opens a page of the sandbox and presses one of its buttons, as a browser without scripts would. */
+async function clickThrough(page: string, button: string): Promise<void> {
+  const html = await (await fetch(page)).text();
+  const form = /<form[^>]*action="([^"]*)"/.exec(html)?.[1] ?? "";
+  const [, name = "", value = ""] =
+    new RegExp(`<button[^>]*name="([^"]+)"[^>]*value="(${button})"`, "i").exec(html) ?? [];
+  assert.ok(name, `no button ${button} in ${html}`);
+  const answer = await fetch(new URL(form, page), {
+    method: "POST",
+    body: new URLSearchParams({ [name]: value }),
+    redirect: "manual",
+  });
+  assert.ok(answer.status < 400, `${answer.status}`);
+  await answer.arrayBuffer();
+}
+
+async function sendCallback(text: string): Promise<number> {
+  const body = new TextEncoder().encode(text);
+  const response = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(body, password) },
+    body,
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+async function graphql(query: string) {
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  return response.json() as Promise<{ data: Record<string, Record<string, unknown>> }>;
+}
+
+function nameOf(desc: DescEnum, value: number | undefined): string | undefined {
+  return desc.value[value ?? 0]?.localName;
+}
+
+/** The first event of a watch, which then is cancelled: leaving the loop alone would not end it. */
+async function firstEvent(externalId: string): Promise<Event> {
+  const leave = new AbortController();
+  const { signal } = leave;
+  try {
+    for await (const { event } of rpc().watchPayment({ externalId }, { signal })) {
+      if (event) return event;
+    }
+    throw new Error("no event");
+  } finally {
+    leave.abort();
+  }
+}
+
+/** By grpc-js alone, as a Node.js service without Connect would. */
+function watchByGrpc(externalId: string): Promise<string[]> {
+  const Client = grpc.makeGenericClientConstructor(
+    {
+      watchPayment: {
+        path: "/payments.v1.PaymentService/WatchPayment",
+        requestStream: false,
+        responseStream: true,
+        requestSerialize: (message) => Buffer.from(toBinary(WatchPaymentRequestSchema, message)),
+        requestDeserialize: (bytes) => fromBinary(WatchPaymentRequestSchema, bytes),
+        responseSerialize: (message) => Buffer.from(toBinary(WatchPaymentResponseSchema, message)),
+        responseDeserialize: (bytes) => fromBinary(WatchPaymentResponseSchema, bytes),
+      },
+    },
+    "PaymentService",
+  );
+  const client = new Client(new URL(gateway.rpcUrl).host, grpc.credentials.createInsecure());
+  const stream = client.watchPayment?.(
+    create(WatchPaymentRequestSchema, { externalId, untilFinal: true }),
+    new grpc.Metadata(),
+    { deadline: Date.now() + patienceMs },
+  ) as unknown as grpc.ClientReadableStream<{ event?: Event }>;
+  return new Promise((resolve, reject) => {
+    const seen: string[] = [];
+    stream.on("data", ({ event }) => {
+      const status = event?.resource.case === "payment" && event.resource.value.details?.status;
+      seen.push(
+        `${nameOf(PaymentStatusSchema, status || 0)} ${nameOf(EventSourceSchema, event?.source)}`,
+      );
+    });
+    stream.on("error", reject);
+    stream.on("end", () => resolve(seen));
+  }).finally(() => client.close()) as Promise<string[]>;
+}
+
+const subscription = `subscription ($externalId: ID!) {
+  paymentUpdated(externalId: $externalId, untilFinal: true) {
+    source
+    payment { details { status } }
+  }
+}`;
+
+interface Updated {
+  paymentUpdated: { source: string; payment: { details: { status: string } } };
+}
+
+async function watchBySse(externalId: string): Promise<string[]> {
+  const client = createSseClient({ url: `${gateway.publicUrl}/graphql`, retryAttempts: 0 });
+  try {
+    return await collect(
+      client.iterate<Updated>({ query: subscription, variables: { externalId } }),
+    );
+  } finally {
+    client.dispose();
+  }
+}
+
+async function watchByWebSocket(externalId: string): Promise<string[]> {
+  const client = createWsClient({
+    url: `${gateway.publicUrl.replace("http", "ws")}/graphql`,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+  });
+  try {
+    return await collect(
+      client.iterate<Updated>({ query: subscription, variables: { externalId } }),
+    );
+  } finally {
+    await client.dispose();
+  }
+}
+
+async function collect(
+  results: AsyncIterable<{ data?: Updated | null | undefined; errors?: unknown }>,
+): Promise<string[]> {
+  const seen: string[] = [];
+  for await (const { data, errors } of results) {
+    assert.equal(errors, undefined);
+    const { source, payment } = data?.paymentUpdated ?? {};
+    seen.push(`${payment?.details.status} ${source}`);
+  }
+  return seen;
+}
+
+/** A client's own deadline timer would outlive a stream that the test leaves early. */
+function patience() {
+  return { signal: AbortSignal.timeout(patienceMs) };
+}

@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
+import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { type Answer, serve } from "./serve.ts";
+
+const upstream = create(UpstreamErrorSchema, {
+  code: "insufficient_funds",
+  message: "Not enough money",
+  param: "amount",
+  paymentId: "pay-1",
+  type: ErrorType.PAYMENT_ERROR,
+  errorId: "err-1",
+  httpStatus: 400,
+});
+const upstreamJson = {
+  code: "insufficient_funds",
+  type: "PAYMENT_ERROR",
+  param: "amount",
+  paymentId: "pay-1",
+  errorId: "err-1",
+};
+
+/** Each code, as `extensions.code` without and with an error of the payments service behind it. */
+const codes: Record<ErrorCode, [own: string, upstream: string]> = {
+  CANCELLED: ["CANCELLED", "CANCELLED"],
+  UNKNOWN: ["UPSTREAM_ERROR", "UPSTREAM_ERROR"],
+  INVALID_ARGUMENT: ["BAD_USER_INPUT", "BAD_USER_INPUT"],
+  DEADLINE_EXCEEDED: ["DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED"],
+  NOT_FOUND: ["NOT_FOUND", "NOT_FOUND"],
+  ALREADY_EXISTS: ["CONFLICT", "UPSTREAM_ERROR"],
+  PERMISSION_DENIED: ["FORBIDDEN", "FORBIDDEN"],
+  RESOURCE_EXHAUSTED: ["RATE_LIMITED", "RATE_LIMITED"],
+  FAILED_PRECONDITION: ["FAILED_PRECONDITION", "UPSTREAM_ERROR"],
+  ABORTED: ["CONFLICT", "UPSTREAM_ERROR"],
+  OUT_OF_RANGE: ["CURSOR_EXPIRED", "CURSOR_EXPIRED"],
+  UNIMPLEMENTED: ["NOT_IMPLEMENTED", "NOT_IMPLEMENTED"],
+  INTERNAL: ["INTERNAL_SERVER_ERROR", "UPSTREAM_ERROR"],
+  UNAVAILABLE: ["UPSTREAM_UNAVAILABLE", "UPSTREAM_UNAVAILABLE"],
+  UNAUTHENTICATED: ["UNAUTHENTICATED", "UNAUTHENTICATED"],
+};
+
+test("a failed read tells each code, and the payments service's own error", async (t) => {
+  let thrown: unknown;
+  const gateway = await serve(t, {
+    getOperation: async () => {
+      throw thrown;
+    },
+  });
+  const ask = () => gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
+  for (const [code, [own, behind]] of Object.entries(codes)) {
+    thrown = new GatewayError(code as ErrorCode, "what went wrong");
+    assert.deepEqual(await ask(), {
+      errors: [
+        {
+          message: "what went wrong",
+          locations: [{ line: 1, column: 3 }],
+          path: ["operation"],
+          extensions: { code: own },
+        },
+      ],
+      data: { operation: null },
+    });
+    thrown = new GatewayError(code as ErrorCode, "what went wrong", { upstream });
+    const { errors } = await ask();
+    assert.deepEqual(errors[0].extensions, { code: behind, upstream: upstreamJson });
+  }
+});
+
+test("a failed read tells its reason, its fields, when to retry and where to resume", async (t) => {
+  const gateway = await serve(t, {
+    getOperation: async () => {
+      throw new GatewayError("RESOURCE_EXHAUSTED", "slow down", {
+        reason: "BUDGET",
+        fields: [
+          { path: "after_cursor", message: "no" },
+          { path: "option_id", message: "no" },
+        ],
+        retryAfterMs: 1_001,
+        resumeCursor: "c-9",
+      });
+    },
+  });
+  const { errors } = await gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
+  assert.deepEqual(errors[0].extensions, {
+    code: "RATE_LIMITED",
+    reason: "BUDGET",
+    fields: [
+      { path: "after", message: "no" },
+      { path: "optionId", message: "no" },
+    ],
+    retryAfterSeconds: 2,
+    resumeCursor: "c-9",
+  });
+});
+
+test("an unexpected error is masked and logged", async (t) => {
+  const gateway = await serve(t, {
+    getPayment: async () => {
+      throw new TypeError("the inside of the gateway");
+    },
+  });
+  const response = await gateway.post({ query: `{ payment(externalId: "e") { id } }` });
+  const text = await response.text();
+  assert.doesNotMatch(text, /inside|TypeError|\.ts/);
+  assert.deepEqual(JSON.parse(text).errors[0].extensions, { code: "INTERNAL_SERVER_ERROR" });
+  assert.equal(JSON.parse(text).errors[0].message, "internal error");
+  assert.match(gateway.logged(), /the inside of the gateway/);
+});
+
+const createPayment = `mutation { createPayment(input: {
+  amount: "1", currency: "EUR", mode: HOSTED, externalId: "e", paymentMethod: {type: CARD}
+}) {
+  __typename
+  ... on Error { message }
+  ... on PaymentServiceError { code type param paymentId errorId retryable }
+  ... on RateLimitError { retryAfterSeconds }
+  ... on OutcomeUnknownError { externalId }
+  ... on InvalidInputError { fields { path message } }
+} }`;
+
+async function failing(
+  t: Parameters<typeof serve>[0],
+  code: ErrorCode,
+  details: GatewayErrorDetails,
+): Promise<Answer> {
+  const gateway = await serve(t, {
+    createPayment: async () => {
+      throw new GatewayError(code, "what went wrong", details);
+    },
+  });
+  return gateway.run(createPayment);
+}
+
+test("a mutation answers with the payments service's error", async (t) => {
+  const serviceError = {
+    __typename: "PaymentServiceError",
+    message: "what went wrong",
+    ...upstreamJson,
+    retryable: false,
+  };
+  assert.deepEqual(await failing(t, "FAILED_PRECONDITION", { upstream }), {
+    data: { createPayment: serviceError },
+  });
+  const again = await failing(t, "UNAVAILABLE", { upstream });
+  assert.equal(again.data.createPayment.retryable, true);
+  const bare = await failing(t, "ABORTED", { upstream: create(UpstreamErrorSchema) });
+  assert.deepEqual(bare.data.createPayment, {
+    __typename: "PaymentServiceError",
+    message: "what went wrong",
+    code: null,
+    type: null,
+    param: null,
+    paymentId: null,
+    errorId: null,
+    retryable: true,
+  });
+});
+
+test("a mutation answers with RateLimitError, whoever set the limit", async (t) => {
+  for (const details of [{ retryAfterMs: 200 }, { retryAfterMs: 200, upstream }]) {
+    assert.deepEqual(await failing(t, "RESOURCE_EXHAUSTED", details), {
+      data: {
+        createPayment: {
+          __typename: "RateLimitError",
+          message: "what went wrong",
+          retryAfterSeconds: 1,
+        },
+      },
+    });
+  }
+});
+
+test("a mutation whose outcome is unknown says so, and says of what", async (t) => {
+  for (const code of ["UNKNOWN", "DEADLINE_EXCEEDED"] as const) {
+    const outcomeUnknown = { externalId: "e" };
+    for (const details of [{ outcomeUnknown }, { outcomeUnknown, upstream }]) {
+      assert.deepEqual(await failing(t, code, details), {
+        data: {
+          createPayment: {
+            __typename: "OutcomeUnknownError",
+            message: "what went wrong",
+            externalId: "e",
+          },
+        },
+      });
+    }
+  }
+});
+
+test("what concerns the whole request goes into errors", async (t) => {
+  for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE", "INTERNAL"] as const) {
+    const answer = await failing(t, code, {});
+    assert.deepEqual(answer.data, { createPayment: null });
+    assert.equal(answer.errors[0].extensions.code, codes[code][0]);
+    assert.deepEqual(answer.errors[0].path, ["createPayment"]);
+  }
+});
+
+test("the failure of one mutation leaves the result of another", async (t) => {
+  const gateway = await serve(t, {
+    createPayment: async () => create(PaymentSchema, { id: "p-1" }),
+    confirmPayment: async () => {
+      throw new GatewayError("PERMISSION_DENIED", "no");
+    },
+  });
+  const { data } = await gateway.run(`mutation {
+    a: createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED, externalId: "e",
+      paymentMethod: {type: CARD}}) { ... on Payment { id } }
+    b: confirmPayment(input: {externalId: "e"}) { __typename }
+  }`);
+  assert.deepEqual(data, { a: { id: "p-1" }, b: null });
+});

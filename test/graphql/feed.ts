@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call } from "../../src/core/core.ts";
+import { errorOfAbort } from "../../src/errors.ts";
+import {
+  type Event,
+  EventKind,
+  EventSchema,
+  EventSource,
+} from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+
+/** A stream of the core that a test feeds by hand, and that says how it ended. */
+export interface Feed {
+  /** For a core's `watchPayment`, `watchPayout` or `streamEvents`. */
+  readonly watch: (request: unknown, call: Call) => AsyncIterable<Event>;
+  push(...events: Event[]): void;
+  fail(error: unknown): void;
+  finish(): void;
+  /** Resolves when the stream was opened, and with what. */
+  readonly opened: Promise<{ request: unknown; call: Call }>;
+  /** Resolves when the stream was let go, for whatever reason. */
+  readonly released: Promise<void>;
+}
+
+export function createFeed(): Feed {
+  const opened = Promise.withResolvers<{ request: unknown; call: Call }>();
+  const released = Promise.withResolvers<void>();
+  const steps: (() => Event | undefined)[] = [];
+  let wake = Promise.withResolvers<void>();
+  const step = (next: () => Event | undefined) => {
+    steps.push(next);
+    wake.resolve();
+  };
+
+  async function* watch(request: unknown, call: Call): AsyncGenerator<Event> {
+    call.signal.addEventListener("abort", () => wake.resolve());
+    opened.resolve({ request, call });
+    try {
+      for (;;) {
+        const next = steps.shift();
+        if (next) {
+          const event = next();
+          if (!event) return;
+          yield event;
+        } else {
+          if (call.signal.aborted) throw errorOfAbort(call.signal);
+          await wake.promise;
+          wake = Promise.withResolvers();
+        }
+      }
+    } finally {
+      released.resolve();
+    }
+  }
+
+  return {
+    watch,
+    push: (...events) => {
+      for (const event of events) step(() => event);
+    },
+    fail: (error) =>
+      step(() => {
+        throw error;
+      }),
+    finish: () => step(() => undefined),
+    opened: opened.promise,
+    released: released.promise,
+  };
+}
+
+/** An event of the payment `order-1`. */
+export function paymentEvent(cursor: string, status: PaymentStatus): Event {
+  return create(EventSchema, {
+    cursor,
+    kind: EventKind.PAYMENT,
+    externalId: "order-1",
+    paymentId: "pay-1",
+    source: EventSource.CALLBACK,
+    receivedAt: { seconds: 1795255200n, nanos: 0 },
+    final: status >= PaymentStatus.SUCCESS,
+    resource: {
+      case: "payment",
+      value: { externalId: "order-1", details: { status, operationId: "op-1" } },
+    },
+  });
+}
+
+/** An event of the payout `payout-1`. */
+export function payoutEvent(cursor: string, status: string): Event {
+  return create(EventSchema, {
+    cursor,
+    kind: EventKind.PAYOUT,
+    externalId: "payout-1",
+    transactionId: "tx-1",
+    source: EventSource.RESPONSE,
+    receivedAt: { seconds: 1795255200n, nanos: 0 },
+    resource: { case: "payout", value: { status } },
+  });
+}

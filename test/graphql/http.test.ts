@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import { request as httpRequest } from "node:http";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import type { Identify } from "../../src/auth/identify.ts";
+import type { Call } from "../../src/core/core.ts";
+import { errorOfAbort, GatewayError } from "../../src/errors.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { serve } from "./serve.ts";
+
+const budget = "{ rateLimit { limit } }";
+const confirm = (alias: string) =>
+  `${alias}: confirmPayment(input: {externalId: "e"}) { __typename }`;
+
+test("answers tell the request budget and the request's id", async (t) => {
+  const gateway = await serve(t);
+  for (const query of [budget, "{ nonsense }"]) {
+    const { headers } = await gateway.post({ query });
+    assert.equal(headers.get("x-ratelimit-limit"), "10");
+    assert.equal(headers.get("x-ratelimit-remaining"), "7");
+    assert.equal(headers.get("x-ratelimit-reset"), "1");
+    assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
+  }
+});
+
+test("the core is told of the caller, the deadline, the key and the request's id", async (t) => {
+  const gateway = await serve(
+    t,
+    { confirmPayment: async () => create(PaymentSchema) },
+    { identify: async ({ header }) => ({ ...somebodyCalled(header("authorization")) }) },
+  );
+  const before = Date.now();
+  const response = await gateway.post(
+    { query: `mutation { ${confirm("a")} }` },
+    { "idempotency-key": "key-1", authorization: "Bearer me" },
+  );
+  const call = gateway.seen()[0]?.args[1] as Call;
+  assert.equal(call.caller.name, "Bearer me");
+  assert.equal(call.idempotencyKey, "key-1");
+  assert.equal(call.requestId, response.headers.get("x-request-id"));
+  assert.ok((call.deadlineMs ?? 0) >= before + 60_000);
+});
+
+function somebodyCalled(name: string | null | undefined) {
+  return { name: name ?? "", account: "default", scopes: new Set<never>() };
+}
+
+test("an Idempotency-Key with several mutations runs none of them", async (t) => {
+  const gateway = await serve(t, { confirmPayment: async () => create(PaymentSchema) });
+  const several = [
+    `mutation { ${confirm("a")} ${confirm("b")} }`,
+    `mutation { ${confirm("a")} ...More } fragment More on Mutation { ${confirm("b")} }`,
+    `mutation { ... on Mutation { ${confirm("a")} ...More } ...More }
+      fragment More on Mutation { ${confirm("b")} }`,
+  ];
+  for (const query of several) {
+    const refused = await gateway.run(query, undefined, { "idempotency-key": "key-1" });
+    assert.equal(refused.errors[0].extensions.code, "BAD_USER_INPUT");
+    assert.equal(refused.data, undefined);
+  }
+  assert.deepEqual(gateway.seen(), []);
+  const without = await gateway.run(several[0] ?? "");
+  assert.deepEqual(without.data, { a: { __typename: "Payment" }, b: { __typename: "Payment" } });
+  const one = await gateway.run(`mutation { ... { ${confirm("a")} } }`, undefined, {
+    "idempotency-key": "key-1",
+  });
+  assert.deepEqual(one.data, { a: { __typename: "Payment" } });
+});
+
+test("identical reads of one request cost one call each", async (t) => {
+  const gateway = await serve(t, {
+    getPayment: async () => ({
+      $typeName: "payments.v1.GetPaymentResponse",
+      payment: create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
+      cursor: "",
+    }),
+    getPayout: async () => create(PayoutSchema),
+    getOperation: async () => create(OperationSchema),
+    paymentEvents: async () => [],
+    findWalletItems: async () => [create(WalletItemSchema, { optionId: "w" })],
+    getConfirmationStatus: async () => create(WalletItemSchema, { optionId: "w" }),
+  });
+  const links = "operationInfo { id } events { cursor }";
+  const { errors } = await gateway.run(`{
+    a: payment(externalId: "e") { ${links} more: events { cursor } }
+    b: payment(externalId: "e") { ${links} }
+    c: payout(externalId: "e") { status }
+    d: payout(externalId: "e") { status }
+    e: operation(externalId: "e", operationId: "o") { id }
+    f: walletItems(customer: {externalId: "c"}) { confirmation { status } }
+    g: walletItems(customer: {externalId: "c"}) { confirmation { confirmation { status } } }
+    h: walletConfirmation(customer: {externalId: "c"}, optionId: "w") { status }
+    i: walletItems(customer: {authToken: "c"}) { name }
+    j: walletItems(customer: {externalId: "c"}, optionId: "w") { name }
+    k: walletItems { name }
+  }`);
+  assert.equal(errors, undefined);
+  const counts: Record<string, number> = {};
+  for (const { method } of gateway.seen()) counts[method] = (counts[method] ?? 0) + 1;
+  assert.deepEqual(counts, {
+    getPayment: 1,
+    getPayout: 1,
+    getOperation: 1,
+    paymentEvents: 1,
+    // By token, by external id, with an option id and by the caller's token: four different reads.
+    findWalletItems: 4,
+    getConfirmationStatus: 1,
+  });
+});
+
+test("a read after a mutation is not the one from before it", async (t) => {
+  let reads = 0;
+  const gateway = await serve(t, {
+    confirmPayment: async () =>
+      create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
+    getOperation: async () => create(OperationSchema, { statusCode: `read ${++reads}` }),
+  });
+  const step = `confirmPayment(input: {externalId: "e"}) {
+    ... on Payment { operationInfo { statusCode } }
+  }`;
+  const { data } = await gateway.run(`mutation { a: ${step} b: ${step} }`);
+  assert.equal(data.a.operationInfo.statusCode, "read 1");
+  assert.equal(data.b.operationInfo.statusCode, "read 2");
+});
+
+test("a client that goes away cancels its query and its mutation", async (t) => {
+  for (const operation of [
+    `{ operation(externalId: "e", operationId: "o") { id } }`,
+    `mutation { ${confirm("a")} }`,
+  ]) {
+    const called = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<unknown>();
+    const wait = async (_: unknown, { signal }: Call): Promise<never> => {
+      called.resolve();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      aborted.resolve(errorOfAbort(signal).code);
+      throw errorOfAbort(signal);
+    };
+    const gateway = await serve(t, { getOperation: wait, confirmPayment: wait });
+    const request = httpRequest(gateway.url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+    });
+    request.on("error", () => undefined);
+    request.end(JSON.stringify({ query: operation }));
+    await called.promise;
+    request.destroy();
+    assert.equal(await aborted.promise, "CANCELLED");
+    assert.doesNotMatch(gateway.logged(), /"level":50/);
+  }
+});
+
+test("an operation that takes too long is cut at its deadline", async (t) => {
+  const gateway = await serve(
+    t,
+    {
+      getOperation: async (_, { signal }) => {
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        throw errorOfAbort(signal);
+      },
+    },
+    { timeoutMs: 20 },
+  );
+  const { errors } = await gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
+  assert.equal(errors[0].extensions.code, "DEADLINE_EXCEEDED");
+});
+
+const refusals: [thrown: Error, status: number, code: string][] = [
+  [new GatewayError("UNAUTHENTICATED", "who are you?"), 401, "UNAUTHENTICATED"],
+  [new GatewayError("PERMISSION_DENIED", "not you"), 403, "FORBIDDEN"],
+  [new GatewayError("UNAVAILABLE", "no keys"), 503, "UPSTREAM_UNAVAILABLE"],
+  [new TypeError("the inside of the gateway"), 500, "INTERNAL_SERVER_ERROR"],
+];
+
+for (const [thrown, status, code] of refusals) {
+  test(`a caller refused with ${code} gets ${status}, before the body is read`, async (t) => {
+    const identify: Identify = async () => {
+      throw thrown;
+    };
+    const gateway = await serve(t, {}, { identify });
+    const response = await gateway.post("not even JSON");
+    assert.equal(response.status, status);
+    assert.equal(response.headers.get("www-authenticate"), status === 401 ? "Bearer" : null);
+    assert.equal(response.headers.get("x-ratelimit-limit"), null);
+    const { errors, data } = (await response.json()) as { errors: Error[]; data?: unknown };
+    assert.equal(data, undefined);
+    assert.deepEqual(errors, [
+      {
+        message: thrown instanceof GatewayError ? thrown.message : "internal error",
+        extensions: { code },
+      },
+    ]);
+  });
+}
+
+test("queries may come by GET, mutations may not", async (t) => {
+  const gateway = await serve(t);
+  const get = (query: string) => fetch(`${gateway.url}?query=${encodeURIComponent(query)}`);
+  assert.deepEqual(await (await get(budget)).json(), { data: { rateLimit: { limit: 10 } } });
+  const refused = await get(`mutation { ${confirm("a")} }`);
+  assert.equal(refused.status, 405);
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("forms, plain text, batches and bodies over 1 MiB are refused", async (t) => {
+  const gateway = await serve(t);
+  const query = `mutation { ${confirm("a")} }`;
+  const form = new FormData();
+  form.set("operations", JSON.stringify({ query }));
+  for (const body of [new URLSearchParams({ query }), form, JSON.stringify({ query })]) {
+    assert.equal((await fetch(gateway.url, { method: "POST", body })).status, 415);
+  }
+  assert.equal((await gateway.post([{ query }, { query }])).status, 400);
+  const long = `{"query": "${"x".repeat(1024 * 1024)}"}`;
+  assert.equal((await gateway.post(long)).status, 413);
+  const chunked = new Blob([long]).stream();
+  const response = await fetch(gateway.url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: chunked,
+    duplex: "half",
+  } as RequestInit);
+  assert.equal(response.status, 413);
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("only pages of listed origins may call from a browser", async (t) => {
+  const shop = "https://shop.example";
+  const gateway = await serve(t, {}, { corsOrigins: [shop, "https://other.example"] });
+  const closed = await serve(t);
+  const allowed = async (url: string, origin: string, method: string) => {
+    const { headers } = await fetch(url, {
+      method,
+      headers: {
+        origin,
+        "content-type": "application/json",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization",
+      },
+      ...(method === "POST" ? { body: JSON.stringify({ query: budget }) } : {}),
+    });
+    return headers.get("access-control-allow-origin");
+  };
+  for (const method of ["OPTIONS", "POST"]) {
+    assert.equal(await allowed(gateway.url, shop, method), shop);
+    assert.equal(await allowed(gateway.url, "https://evil.example", method), null);
+    assert.equal(await allowed(gateway.url, "null", method), null);
+    assert.equal(await allowed(closed.url, shop, method), null);
+  }
+});
+
+test("GraphiQL answers a browser, but not in production", async (t) => {
+  const page = (url: string) => fetch(url, { headers: { accept: "text/html,*/*;q=0.8" } });
+  const development = await serve(t, {}, { production: false });
+  assert.match(await (await page(development.url)).text(), /graphiql/i);
+  const production = await serve(t);
+  assert.doesNotMatch(await (await page(production.url)).text(), /graphiql/i);
+});
+
+test("a wrong document is a 400 to clients that speak GraphQL over HTTP", async (t) => {
+  const gateway = await serve(t);
+  const accept = { accept: "application/graphql-response+json" };
+  for (const [query, code] of [
+    ["{ nonsense }", "GRAPHQL_VALIDATION_FAILED"],
+    ["{ nonsense", "GRAPHQL_PARSE_FAILED"],
+    ["query($c: CustomerInput!) { walletItems(customer: $c) { name } }", "BAD_USER_INPUT"],
+  ]) {
+    const response = await gateway.post({ query }, accept);
+    assert.equal(response.status, 400);
+    assert.match(
+      response.headers.get("content-type") ?? "",
+      /^application\/graphql-response\+json/,
+    );
+    const { errors } = (await response.json()) as { errors: { extensions: unknown }[] };
+    assert.deepEqual(errors[0]?.extensions, { code });
+  }
+});

@@ -1,0 +1,263 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import type { DescFile, DescMessage } from "@bufbuild/protobuf";
+import {
+  type GraphQLEnumType,
+  type GraphQLInputObjectType,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  type GraphQLUnionType,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  isSpecifiedScalarType,
+  printSchema,
+} from "graphql";
+import { file_payments_v1_customer } from "../../src/gen/payments/v1/customer_pb.ts";
+import { EventSchema, file_payments_v1_event } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  CreateWatchTokenRequestSchema,
+  CreateWatchTokenResponseSchema,
+} from "../../src/gen/payments/v1/event_service_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { file_payments_v1_payment_input } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { file_payments_v1_payment, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+  UpdateSubscriptionResponseSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { schema } from "../../src/graphql/schema.ts";
+
+test("schema.graphql is the schema", () => {
+  const committed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");
+  assert.equal(`${printSchema(schema)}\n`, committed, "run npm run generate");
+});
+
+test("every type, field, argument and enum value is described", () => {
+  const bare: string[] = [];
+  const need = (what: string, described: { description?: string | null | undefined }) => {
+    if (!described.description) bare.push(what);
+  };
+  for (const type of ownTypes()) {
+    need(type.name, type);
+    if (isEnumType(type)) {
+      for (const value of type.getValues()) need(`${type.name}.${value.name}`, value);
+    }
+    if (isObjectType(type) || isInterfaceType(type) || isInputObjectType(type)) {
+      for (const field of Object.values(type.getFields())) {
+        need(`${type.name}.${field.name}`, field);
+        for (const arg of "args" in field ? field.args : []) {
+          if (arg.name !== "input") need(`${type.name}.${field.name}(${arg.name})`, arg);
+        }
+      }
+    }
+  }
+  assert.deepEqual(bare, []);
+});
+
+test("no description speaks of RPC", () => {
+  const descriptions = printSchema(schema).match(/"""[\s\S]*?"""/g) ?? [];
+  const foreign = descriptions.filter((text) =>
+    /\b(Get|Find|Stream)[A-Z]|WatchP|after_cursor|_UNSPECIFIED|_id\b/.test(text),
+  );
+  assert.deepEqual(foreign, []);
+});
+
+test("every field of an answer is there, but the full number of a wallet card", () => {
+  const answers: [DescMessage, string][] = [
+    [PaymentSchema, "Payment"],
+    [PayoutSchema, "Payout"],
+    [WalletItemSchema, "WalletItem"],
+    [DeletedWalletItemSchema, "DeletedWalletItem"],
+    [OperationSchema, "Operation"],
+    [CreateWatchTokenResponseSchema, "WatchToken"],
+    [UpdateSubscriptionResponseSchema, "SubscriptionMessage"],
+  ];
+  const missing = answers.flatMap(([desc, name]) =>
+    missingFields(desc, schema.getType(name) as GraphQLObjectType),
+  );
+  assert.deepEqual(missing, ["WalletCard.full_number"]);
+
+  const events = ["PaymentEvent", "PayoutEvent"].flatMap((name) =>
+    Object.keys((schema.getType(name) as GraphQLObjectType).getFields()),
+  );
+  for (const field of EventSchema.fields) assert.ok(events.includes(field.localName), field.name);
+});
+
+test("every field of a request is an input, but callback_url and the customer's rid", () => {
+  const requests: [DescMessage, string][] = [
+    [CreatePaymentRequestSchema, "CreatePaymentInput"],
+    [CreateRecurrentPaymentRequestSchema, "CreateRecurrentPaymentInput"],
+    [ConfirmPaymentRequestSchema, "ConfirmPaymentInput"],
+    [ResendCallbackRequestSchema, "ResendCallbackInput"],
+    [RequestPayoutRequestSchema, "RequestPayoutInput"],
+    [DeleteWalletItemRequestSchema, "DeleteWalletItemInput"],
+    [UpdateSubscriptionRequestSchema, "UpdateSubscriptionInput"],
+    [DeactivateSubscriptionRequestSchema, "DeactivateSubscriptionInput"],
+    [CreateWatchTokenRequestSchema, "CreateWatchTokenInput"],
+  ];
+  const missing = requests.flatMap(([desc, name]) =>
+    missingFields(desc, schema.getType(name) as GraphQLInputObjectType),
+  );
+  assert.deepEqual([...new Set(missing)].sort(), [
+    "ConfirmPaymentRequest.callback_url",
+    "CreatePaymentRequest.callback_url",
+    "CreateRecurrentPaymentRequest.callback_url",
+    "CustomerIdentity.rid",
+    "PayoutOrder.callback_url",
+  ]);
+});
+
+test("every enum has the proto's values but the unspecified one", () => {
+  const files: DescFile[] = [
+    file_payments_v1_payment,
+    file_payments_v1_payment_input,
+    file_payments_v1_event,
+    file_payments_v1_customer,
+  ];
+  for (const desc of files.flatMap((file) => file.enums)) {
+    const names = (schema.getType(desc.name) as GraphQLEnumType).getValues().map((v) => v.name);
+    assert.ok(!names.includes("UNSPECIFIED"));
+    assert.equal(names.length, desc.values.length - 1, desc.name);
+  }
+  assert.deepEqual(
+    (schema.getType("EventKind") as GraphQLEnumType).getValues().map(({ name }) => name),
+    ["PAYMENT", "PAYOUT"],
+  );
+});
+
+test("each mutation answers with its success type or one of the four errors", () => {
+  const successes: Record<string, string> = {
+    createPayment: "Payment",
+    createRecurrentPayment: "Payment",
+    confirmPayment: "Payment",
+    resendCallback: "CallbackResent",
+    requestPayout: "Payout",
+    deleteWalletItem: "DeletedWalletItem",
+    updateSubscription: "SubscriptionMessage",
+    deactivateSubscription: "SubscriptionMessage",
+    createWatchToken: "WatchToken",
+  };
+  const mutations = schema.getMutationType()?.getFields() ?? {};
+  assert.deepEqual(Object.keys(mutations).sort(), Object.keys(successes).sort());
+  for (const [name, field] of Object.entries(mutations)) {
+    const result = getNamedType(field.type) as GraphQLUnionType;
+    assert.equal(result.name, `${name[0]?.toUpperCase()}${name.slice(1)}Result`);
+    assert.deepEqual(
+      result
+        .getTypes()
+        .map((type) => type.name)
+        .sort(),
+      [
+        successes[name],
+        "InvalidInputError",
+        "OutcomeUnknownError",
+        "PaymentServiceError",
+        "RateLimitError",
+      ].sort(),
+    );
+    assert.deepEqual(
+      field.args.map((arg) => String(arg.type)),
+      [`${name[0]?.toUpperCase()}${name.slice(1)}Input!`],
+    );
+  }
+});
+
+test("what the contract spells out is spelt so", () => {
+  const text = printSchema(schema).replace(/\s*"""[\s\S]*?"""\s*/g, "\n");
+  for (const line of [
+    "input CustomerInput @oneOf {",
+    "input PaymentMethodDetailsInput @oneOf {",
+    "input RecipientPaymentMethodDetailsInput @oneOf {",
+    "type PaymentServiceError implements Error {",
+    "type PaymentEvent implements Event {",
+    "type PayoutEvent implements Event {",
+    "fullNumber",
+  ]) {
+    assert.equal(text.includes(line), line !== "fullNumber", line);
+  }
+  assert.deepEqual(signatures("Query"), {
+    operation: "(externalId: ID!, operationId: ID!): Operation",
+    payment: "(externalId: ID!): Payment",
+    payout: "(externalId: ID!): Payout",
+    rateLimit: ": RateLimit!",
+    walletConfirmation: "(customer: CustomerInput, optionId: ID!): WalletItem",
+    walletItems: "(customer: CustomerInput, optionId: String): [WalletItem!]!",
+  });
+  assert.deepEqual(signatures("Subscription"), {
+    events: "(after: String, kinds: [EventKind!]): Event!",
+    paymentUpdated: "(after: String, externalId: ID!, untilFinal: Boolean): PaymentEvent!",
+    payoutUpdated: "(after: String, externalId: ID!, untilFinal: Boolean): PayoutEvent!",
+  });
+  assert.deepEqual(signatures("PaymentMethodInput"), {
+    method: ": PaymentMethodDetailsInput",
+    saveToWallet: ": Boolean",
+    type: ": PaymentMethodType",
+  });
+  assert.deepEqual(Object.keys(signatures("PaymentMethodDetailsInput")).sort(), [
+    "applePay",
+    "cc",
+    "ccToken",
+    "decryptedApplePay",
+    "decryptedGooglePay",
+    "googlePay",
+    "wallet",
+  ]);
+  assert.deepEqual(Object.keys(signatures("CustomerInput")).sort(), ["authToken", "externalId"]);
+  assert.match(signatures("Payment").events ?? "", /^\(first: Int\): \[PaymentEvent!\]!$/);
+});
+
+function ownTypes(): GraphQLNamedType[] {
+  return Object.values(schema.getTypeMap()).filter(
+    (type) => !isIntrospectionType(type) && !isSpecifiedScalarType(type),
+  );
+}
+
+/** Fields as `(args): type`, arguments in the order of their names. */
+function signatures(name: string): Record<string, string> {
+  const { ...fields } = (schema.getType(name) as GraphQLObjectType).getFields();
+  return Object.fromEntries(
+    Object.entries(fields).map(([field, { args = [], type }]) => {
+      const list = args.map((arg) => `${arg.name}: ${arg.type}`).sort();
+      return [field, `${list.length > 0 ? `(${list.join(", ")})` : ""}: ${type}`];
+    }),
+  );
+}
+
+/** Fields of a message, and of those below it, that a GraphQL type has no place for. */
+function missingFields(
+  desc: DescMessage,
+  type: GraphQLObjectType | GraphQLInputObjectType,
+  done = new Set<DescMessage>(),
+): string[] {
+  if (done.has(desc)) return [];
+  done.add(desc);
+  const fields = type.getFields();
+  return desc.fields.flatMap((field) => {
+    const nested = field.oneof && fields[field.oneof.localName];
+    const holder = nested
+      ? (getNamedType(nested.type) as GraphQLInputObjectType).getFields()
+      : fields;
+    const found = holder[field.localName];
+    if (!found) return [`${desc.name}.${field.name}`];
+    const below = getNamedType(found.type);
+    return field.message && (isObjectType(below) || isInputObjectType(below))
+      ? missingFields(field.message, below, done)
+      : [];
+  });
+}

@@ -1,0 +1,78 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
+import { pino } from "pino";
+import { type Caller, scopes } from "../../src/auth/caller.ts";
+import type { Credentials } from "../../src/auth/identify.ts";
+import type { Core } from "../../src/core/core.ts";
+import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
+import { fakeCore, type Seen } from "./fake-core.ts";
+
+export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
+
+export interface Served {
+  readonly url: string;
+  readonly wsUrl: string;
+  /** What reached the core, without the budget that each answer tells. */
+  readonly seen: () => Seen[];
+  /** The log, as it was written. */
+  readonly logged: () => string;
+  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Runs an operation by POST and reads its JSON. */
+  run(query: string, variables?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  closeWebSockets(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
+export type Answer = any;
+
+/** The GraphQL edge over a fake core, on a listener of its own that the test takes down. */
+export async function serve(
+  t: TestContext,
+  methods: Partial<Core> = {},
+  options: Partial<GraphqlServerOptions> = {},
+): Promise<Served> {
+  const { core, seen } = fakeCore(methods);
+  let logged = "";
+  const sink = {
+    write(line: string) {
+      logged += line;
+    },
+  };
+  const graphql = createGraphqlServer({
+    core,
+    identify: async (_: Credentials) => somebody,
+    log: pino({ level: "trace" }, sink),
+    production: true,
+    ...options,
+  });
+  const server = createServer((request, response) => graphql.handle(request, response));
+  const closeWebSockets = graphql.attachWebSocket(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(async () => {
+    await closeWebSockets();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/graphql`;
+  const post = (body: unknown, headers: Record<string, string> = {}) =>
+    fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+  return {
+    url,
+    wsUrl: url.replace("http", "ws"),
+    seen: () => seen.filter(({ method }) => method !== "rateLimit"),
+    logged: () => logged,
+    post,
+    run: async (query, variables, headers) =>
+      (await post({ query, variables }, headers)).json() as Promise<Answer>,
+    closeWebSockets,
+  };
+}

@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import { request as httpRequest } from "node:http";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
+import { type Answer, type Served, serve } from "./serve.ts";
+
+const { PENDING, SUCCESS } = PaymentStatus;
+const watchPayment = `subscription { paymentUpdated(externalId: "order-1") {
+  cursor final payment { details { status } }
+} }`;
+const pendingJson = {
+  cursor: "c-1",
+  final: false,
+  payment: { details: { status: "PENDING" } },
+};
+const successJson = { cursor: "c-2", final: true, payment: { details: { status: "SUCCESS" } } };
+
+type Iterate = (query: string) => AsyncIterableIterator<Answer>;
+
+/** The two transports, each by the client that browsers use. */
+const transports: Record<string, (t: TestContext, gateway: Served) => Iterate> = {
+  SSE: (t, { url }) => {
+    const client = createSseClient({ url, retryAttempts: 0 });
+    t.after(() => client.dispose());
+    return (query) => client.iterate({ query });
+  },
+  WebSocket: (t, { wsUrl }) => {
+    const client = createWsClient({ url: wsUrl, webSocketImpl: WebSocket, retryAttempts: 0 });
+    t.after(() => client.dispose());
+    return (query) => client.iterate({ query });
+  },
+};
+
+for (const [name, connect] of Object.entries(transports)) {
+  const start = async (t: TestContext, feed: Feed) => {
+    const gateway = await serve(t, {
+      watchPayment: feed.watch,
+      watchPayout: feed.watch,
+      streamEvents: feed.watch,
+    });
+    return connect(t, gateway);
+  };
+
+  test(`${name} delivers each event as it comes, and the end`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(watchPayment);
+    feed.push(paymentEvent("c-1", PENDING));
+    assert.deepEqual((await events.next()).value, { data: { paymentUpdated: pendingJson } });
+    feed.push(paymentEvent("c-2", SUCCESS));
+    assert.deepEqual((await events.next()).value, { data: { paymentUpdated: successJson } });
+    feed.finish();
+    assert.equal((await events.next()).done, true);
+    await feed.released;
+  });
+
+  test(`${name} delivers the error that ends a stream, with the cursor to go on from`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(watchPayment);
+    feed.push(paymentEvent("c-1", PENDING));
+    await events.next();
+    feed.fail(
+      new GatewayError("UNAVAILABLE", "the gateway is shutting down", { resumeCursor: "c-1" }),
+    );
+    const { value } = await events.next();
+    assert.equal(value.data ?? null, null);
+    assert.equal(value.errors[0].message, "the gateway is shutting down");
+    assert.deepEqual(value.errors[0].extensions, {
+      code: "UPSTREAM_UNAVAILABLE",
+      resumeCursor: "c-1",
+    });
+    assert.equal((await events.next()).done, true);
+    await feed.released;
+  });
+
+  test(`${name} masks an unexpected error of a stream`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(watchPayment);
+    feed.fail(new TypeError("the inside of the gateway"));
+    const { value } = await events.next();
+    assert.equal(value.errors[0].message, "internal error");
+    assert.equal((await events.next()).done, true);
+  });
+
+  test(`${name} lets go of the core's stream when the client leaves`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(watchPayment);
+    feed.push(paymentEvent("c-1", PENDING));
+    await events.next();
+    await events.return?.();
+    await feed.released;
+    assert.equal((await feed.opened).call.signal.aborted, true);
+  });
+
+  test(`${name} lets go of a stream that never said anything`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(watchPayment);
+    void events.next().catch(() => undefined);
+    await feed.opened;
+    await events.return?.();
+    await feed.released;
+  });
+
+  test(`${name} hands the arguments on, without a deadline`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(
+      `subscription { payoutUpdated(externalId: "payout-1", after: "c-0", untilFinal: true) {
+        __typename transactionId payout { status }
+      } }`,
+    );
+    feed.push(payoutEvent("c-1", "pending"));
+    assert.deepEqual((await events.next()).value.data, {
+      payoutUpdated: {
+        __typename: "PayoutEvent",
+        transactionId: "tx-1",
+        payout: { status: "pending" },
+      },
+    });
+    const { request, call } = await feed.opened;
+    assert.deepEqual(request, {
+      $typeName: "payments.v1.WatchPayoutRequest",
+      externalId: "payout-1",
+      afterCursor: "c-0",
+      untilFinal: true,
+    });
+    assert.equal(call.deadlineMs, undefined);
+    await events.return?.();
+  });
+
+  test(`${name} delivers events of both kinds on one stream`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(
+      `subscription { events(after: "earliest", kinds: [PAYMENT, PAYOUT]) {
+        __typename kind cursor
+        ... on PaymentEvent { paymentId }
+        ... on PayoutEvent { transactionId }
+      } }`,
+    );
+    feed.push(paymentEvent("c-1", PENDING), payoutEvent("c-2", "pending"));
+    assert.deepEqual((await events.next()).value.data, {
+      events: { __typename: "PaymentEvent", kind: "PAYMENT", cursor: "c-1", paymentId: "pay-1" },
+    });
+    assert.deepEqual((await events.next()).value.data, {
+      events: { __typename: "PayoutEvent", kind: "PAYOUT", cursor: "c-2", transactionId: "tx-1" },
+    });
+    assert.deepEqual((await feed.opened).request, {
+      $typeName: "payments.v1.StreamEventsRequest",
+      afterCursor: "earliest",
+      kinds: [EventKind.PAYMENT, EventKind.PAYOUT],
+    });
+    await events.return?.();
+  });
+}
+
+test("the links of each event are read anew, within a time of their own", async (t) => {
+  const feed = createFeed();
+  let reads = 0;
+  const deadlines: unknown[] = [];
+  const gateway = await serve(t, {
+    watchPayment: feed.watch,
+    getOperation: async (_, call) => {
+      deadlines.push(call.deadlineMs);
+      reads += 1;
+      return create(OperationSchema, { statusCode: `read ${reads}` });
+    },
+  });
+  const client = createSseClient({ url: gateway.url, retryAttempts: 0 });
+  const events: AsyncIterableIterator<Answer> = client.iterate({
+    query: `subscription { paymentUpdated(externalId: "order-1") { payment {
+      a: operationInfo { statusCode } b: operationInfo { statusCode }
+    } } }`,
+  });
+  feed.push(paymentEvent("c-1", PENDING), paymentEvent("c-2", SUCCESS));
+  for (const statusCode of ["read 1", "read 2"]) {
+    assert.deepEqual((await events.next()).value.data.paymentUpdated.payment, {
+      a: { statusCode },
+      b: { statusCode },
+    });
+  }
+  assert.ok(deadlines.every((deadline) => Number(deadline) > Date.now()));
+  client.dispose();
+  await feed.released;
+});
+
+test("an SSE client that only asks by fetch reads the protocol's events", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  feed.push(paymentEvent("c-1", PENDING));
+  feed.finish();
+  const response = await gateway.post({ query: watchPayment }, { accept: "text/event-stream" });
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  assert.equal(response.headers.get("x-ratelimit-limit"), null);
+  const text = await response.text();
+  assert.equal(
+    text.replace(/^:\n\n/gm, ""),
+    `event: next\ndata: ${JSON.stringify({ data: { paymentUpdated: pendingJson } })}\n\nevent: complete\ndata:\n\n`,
+  );
+});
+
+test("an EventSource's GET is a subscription too", async (t) => {
+  const feed = createFeed();
+  const asked: (string | undefined)[] = [];
+  const gateway = await serve(
+    t,
+    { watchPayment: feed.watch },
+    {
+      identify: async ({ watchToken }) => {
+        asked.push(watchToken);
+        return { name: "holder", account: "default", scopes: new Set() };
+      },
+    },
+  );
+  feed.finish();
+  const url = `${gateway.url}?query=${encodeURIComponent(watchPayment)}&watch_token=jwt`;
+  const response = await fetch(url, { headers: { accept: "text/event-stream" } });
+  assert.match(await response.text(), /event: complete/);
+  assert.deepEqual(asked, ["jwt"]);
+});
+
+test("a client that stops reading and then leaves does not leave its stream behind", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const request = httpRequest(gateway.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+  });
+  request.on("error", () => undefined);
+  request.end(
+    JSON.stringify({
+      query: `subscription { paymentUpdated(externalId: "order-1") {
+    payment { details { description } } } }`,
+    }),
+  );
+  await feed.opened;
+  const large = paymentEvent("c-1", PENDING);
+  if (large.resource.case === "payment" && large.resource.value.details) {
+    large.resource.value.details.description = "x".repeat(1_000_000);
+  }
+  feed.push(...Array.from({ length: 40 }, () => large));
+  await new Promise((resolve) => request.once("response", resolve));
+  request.destroy();
+  await feed.released;
+  // The stream's keep-alive timer goes with it: nothing holds what it holds.
+  while (timers() > before) await new Promise((resolve) => setImmediate(resolve));
+});

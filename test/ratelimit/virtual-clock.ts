@@ -1,0 +1,55 @@
+import type { Clock } from "../../src/ratelimit/clock.ts";
+
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly run: () => void;
+}
+
+/** A clock that stands still until it is told to run; the epoch is its start. */
+export class VirtualClock implements Clock {
+  #now = 0;
+  #order = 0;
+  #timers: Timer[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  epoch(): number {
+    return this.#now;
+  }
+
+  get pendingTimers(): number {
+    return this.#timers.length;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const timer = { at: this.#now + ms, order: this.#order++, run };
+    let at = this.#timers.length;
+    while (at > 0 && this.#timers[at - 1]!.at > timer.at) at--;
+    this.#timers.splice(at, 0, timer);
+    return () => {
+      const index = this.#timers.indexOf(timer);
+      if (index >= 0) this.#timers.splice(index, 1);
+    };
+  }
+
+  /** Runs all that falls due within `ms`, in order, with the promises that follow from each. */
+  async run(ms: number): Promise<void> {
+    const until = this.#now + ms;
+    await settled();
+    for (let next = this.#timers[0]; next && next.at <= until; next = this.#timers[0]) {
+      this.#timers.shift();
+      this.#now = next.at;
+      next.run();
+      await settled();
+    }
+    this.#now = until;
+  }
+}
+
+/** Resolves when every promise that can settle without a timer has done so. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

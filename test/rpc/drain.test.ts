@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { GatewayError } from "../../src/errors.ts";
+import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { start } from "./start.ts";
+
+const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+
+test("a drain lets calls in flight finish, closes idle connections and accepts no more", async () => {
+  const entered = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const release = Promise.withResolvers<void>();
+  let count = 0;
+  await using started = await start({
+    getPayment: async () => {
+      entered[count++]?.resolve();
+      await release.promise;
+      return known;
+    },
+  });
+  const idleH2 = http2.connect(started.url);
+  await once(idleH2, "remoteSettings");
+  const idleH1 = net.connect(started.port, "127.0.0.1");
+  idleH1.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(idleH1, "data");
+  const silent = net.connect(started.port, "127.0.0.1");
+  await once(silent, "connect");
+  const closed = [idleH2, idleH1, silent].map((connection) => once(connection, "close"));
+  idleH1.resume();
+  silent.resume();
+
+  const agent = new http.Agent({ keepAlive: true });
+  const h1 = http.request(started.url + getPayment, {
+    agent,
+    method: "POST",
+    headers: { "content-type": "application/json" },
+  });
+  h1.end("{}");
+  const h2 = http2.connect(started.url);
+  const stream = h2.request({
+    ":method": "POST",
+    ":path": getPayment,
+    "content-type": "application/json",
+  });
+  stream.end("{}");
+  await Promise.all(entered.map(({ promise }) => promise));
+
+  const drained = started.server.drain(60_000);
+  await Promise.all(closed);
+  const late = net.connect(started.port, "127.0.0.1");
+  await assert.rejects(once(late, "connect"), { code: "ECONNREFUSED" });
+
+  const answer = once(h1, "response");
+  release.resolve();
+  const [response] = (await answer) as [http.IncomingMessage];
+  assert.equal(response.headers.connection, "close");
+  assert.equal(await text(response), '{"cursor":"c1"}');
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  await drained;
+  assert.equal(h2.closed, true);
+  agent.destroy();
+});
+
+test("a drain closes a connection that was kept alive for a stream when the stream ends", async () => {
+  const release = Promise.withResolvers<void>();
+  await using started = await start({
+    async *watchPayment() {
+      yield create(EventSchema, { cursor: "c1" });
+      await release.promise;
+      throw new GatewayError("UNAVAILABLE", "the gateway is shutting down");
+    },
+  });
+  const agent = new http.Agent({ keepAlive: true });
+  const request = http.request(`${started.url}/payments.v1.PaymentService/WatchPayment`, {
+    agent,
+    method: "POST",
+    headers: { "content-type": "application/connect+json" },
+  });
+  request.end(Buffer.from([0, 0, 0, 0, 2, 0x7b, 0x7d]));
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  assert.equal(response.headers.connection, "keep-alive");
+  const drained = started.server.drain(60_000);
+  release.resolve();
+  assert.match(await text(response), /"code":"unavailable"/);
+  await drained;
+  agent.destroy();
+});
+
+test("a drain that takes too long tells what is left, and then cuts it", async () => {
+  const reasons: unknown[] = [];
+  await using started = await start({
+    getPayment: (_request, call) =>
+      new Promise((_resolve, reject) => {
+        call.signal.addEventListener("abort", () => {
+          reasons.push(call.signal.reason);
+          reject(call.signal.reason);
+        });
+      }),
+    // One that ignores its signal.
+    confirmPayment: () => new Promise(() => {}),
+  });
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  const polite = client.getPayment({}).catch((error: unknown) => error);
+  const deaf = client.confirmPayment({}).catch((error: unknown) => error);
+  while (started.calls.length < 2) await new Promise(setImmediate);
+  await started.server.drain(300);
+  assert.match(String(await polite), /\[unavailable\] the gateway is shutting down/);
+  assert.ok((await deaf) instanceof Error);
+  assert.equal((reasons[0] as { code: string }).code, "UNAVAILABLE");
+});

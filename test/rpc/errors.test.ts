@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import type grpc from "@grpc/grpc-js";
+import type { Core } from "../../src/core/core.ts";
+import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "../../src/gen/google/rpc/error_details_pb.ts";
+import {
+  ErrorType,
+  OutcomeUnknownSchema,
+  UpstreamErrorSchema,
+} from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { grpcJsClient, start, wires } from "./start.ts";
+
+/** The gRPC status code and, for Connect, the HTTP status of each code of the closed list. */
+const codes: Readonly<Record<ErrorCode, readonly [grpc: number, http: number]>> = {
+  CANCELLED: [1, 499],
+  UNKNOWN: [2, 500],
+  INVALID_ARGUMENT: [3, 400],
+  DEADLINE_EXCEEDED: [4, 504],
+  NOT_FOUND: [5, 404],
+  ALREADY_EXISTS: [6, 409],
+  PERMISSION_DENIED: [7, 403],
+  RESOURCE_EXHAUSTED: [8, 429],
+  FAILED_PRECONDITION: [9, 400],
+  ABORTED: [10, 409],
+  OUT_OF_RANGE: [11, 400],
+  UNIMPLEMENTED: [12, 501],
+  INTERNAL: [13, 500],
+  UNAVAILABLE: [14, 503],
+  UNAUTHENTICATED: [16, 401],
+};
+
+const upstream = create(UpstreamErrorSchema, {
+  code: "insufficient_funds",
+  message: "Недостатньо коштів",
+  param: "amount",
+  paymentId: "p-1",
+  type: ErrorType.PAYMENT_ERROR,
+  errorId: "e-1",
+  httpStatus: 402,
+});
+
+const everyDetail: GatewayErrorDetails = {
+  reason: "DECLINED",
+  upstream,
+  fields: [{ path: "payment_method.cc.number", message: "must be 12 to 19 digits" }],
+  retryAfterMs: 1250,
+  outcomeUnknown: { externalId: "order-1" },
+  resumeCursor: "c-42",
+};
+
+function failing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
+  return {
+    getPayment: async () => {
+      throw new GatewayError(code, `it is ${code}`, details);
+    },
+  };
+}
+
+async function failure(call: Promise<unknown>): Promise<ConnectError> {
+  try {
+    await call;
+  } catch (error) {
+    return ConnectError.from(error);
+  }
+  throw new assert.AssertionError({ message: "the call succeeded" });
+}
+
+/** The trailers of a failed GetPayment by grpc-js. */
+async function grpcFailure(
+  port: number,
+  options: grpc.CallOptions = {},
+): Promise<grpc.ServiceError> {
+  const client = grpcJsClient(PaymentService, port);
+  const { promise, resolve } = Promise.withResolvers<grpc.ServiceError>();
+  const { getPayment } = client as never as {
+    getPayment: (
+      request: unknown,
+      options: grpc.CallOptions,
+      done: (error: grpc.ServiceError) => void,
+    ) => void;
+  };
+  getPayment.call(client, create(PaymentService.method.getPayment.input), options, resolve);
+  const error = await promise;
+  client.close();
+  return error;
+}
+
+function assertEveryDetail(error: ConnectError): void {
+  assert.deepEqual(
+    error.findDetails(UpstreamErrorSchema).map((detail) => ({ ...detail })),
+    [{ ...upstream }],
+  );
+  assert.equal(error.findDetails(OutcomeUnknownSchema)[0]?.externalId, "order-1");
+  const [info] = error.findDetails(ErrorInfoSchema);
+  assert.equal(info?.reason, "DECLINED");
+  assert.equal(info?.domain, "payments-gateway");
+  assert.deepEqual(info?.metadata, { resume_cursor: "c-42" });
+  const [retry] = error.findDetails(RetryInfoSchema);
+  assert.equal(retry?.retryDelay?.seconds, 1n);
+  assert.equal(retry?.retryDelay?.nanos, 250_000_000);
+  const violations = error.findDetails(BadRequestSchema)[0]?.fieldViolations;
+  assert.equal(violations?.length, 1);
+  assert.equal(violations?.[0]?.field, "payment_method.cc.number");
+  assert.equal(violations?.[0]?.description, "must be 12 to 19 digits");
+  assert.equal(error.metadata.get("x-resume-cursor"), "c-42");
+}
+
+for (const [name, [status, httpStatus]] of Object.entries(codes)) {
+  test(`${name} goes out as ${status} and HTTP ${httpStatus}`, async () => {
+    await using started = await start(failing(name as ErrorCode));
+    const byGrpc = await grpcFailure(started.port);
+    assert.equal(byGrpc.code, status);
+    assert.equal(byGrpc.details, `it is ${name}`);
+
+    const byHttp = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
+    assert.equal(byHttp.status, httpStatus);
+    const code = name === "CANCELLED" ? "canceled" : name.toLowerCase();
+    assert.deepEqual(await byHttp.json(), { code, message: `it is ${name}` });
+    const record = await started.logged(({ protocol }) => protocol === "grpc");
+    assert.equal(record.code, name);
+  });
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`an error brings all its details by ${name}`, async () => {
+    await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const error = await failure(client.getPayment({ externalId: "order-1" }));
+    assert.equal(error.code, Code.FailedPrecondition);
+    assert.equal(error.rawMessage, "it is FAILED_PRECONDITION");
+    assertEveryDetail(error);
+  });
+}
+
+test("an error brings all its details to grpc-js", async () => {
+  await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
+  const { metadata } = await grpcFailure(started.port);
+  const [details] = metadata.get("grpc-status-details-bin");
+  assert.ok(Buffer.isBuffer(details));
+  const headers = new Headers({ "grpc-status-details-bin": details.toString("base64") });
+  headers.set("x-resume-cursor", String(metadata.get("x-resume-cursor")[0]));
+  const error = findTrailerError(headers);
+  assert.ok(error);
+  assertEveryDetail(error);
+});
+
+test("an error brings its details to a plain HTTP client", async () => {
+  await using started = await start(failing("UNKNOWN", { outcomeUnknown: { externalId: "o-1" } }));
+  const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  assert.deepEqual(await answer.json(), {
+    code: "unknown",
+    message: "it is UNKNOWN",
+    details: [
+      { type: "payments.v1.OutcomeUnknown", value: "CgNvLTE", debug: { externalId: "o-1" } },
+    ],
+  });
+});
+
+test("long texts of the upstream leave an error small enough for every client", async () => {
+  const long = "дуже довго ".repeat(10_000);
+  const texts = { code: long, message: long, param: long, paymentId: long, errorId: long };
+  await using started = await start({
+    getPayment: async () => {
+      throw new GatewayError("UNKNOWN", long, {
+        reason: "OUTCOME_UNKNOWN",
+        upstream: create(UpstreamErrorSchema, texts),
+        outcomeUnknown: { externalId: "order-1" },
+      });
+    },
+  });
+  const { code, metadata } = await grpcFailure(started.port);
+  assert.equal(code, 2);
+  const trailers = Object.entries(metadata.toHttp2Headers());
+  const size = trailers.reduce(
+    (sum, [name, values]) => sum + name.length + String(values).length,
+    0,
+  );
+  assert.ok(size < 8192, `${size} bytes of trailers`);
+  assert.ok(metadata.get("grpc-status-details-bin").length === 1);
+});
+
+test("an error with half a surrogate pair in its text still goes out", async () => {
+  await using started = await start({
+    getPayment: async () => {
+      throw new GatewayError("NOT_FOUND", "half \ud83d", {
+        upstream: create(UpstreamErrorSchema, { message: "\udc00 half" }),
+      });
+    },
+  });
+  const { code, details } = await grpcFailure(started.port);
+  assert.equal(code, 5);
+  assert.equal(details, "half \ufffd");
+});
+
+test("an unexpected error is masked outside, and logged inside without its text", async () => {
+  await using started = await start({
+    getPayment: async () => {
+      throw new TypeError("the card 4111111111111111 broke it");
+    },
+  });
+  for (const { protocol, httpVersion } of wires) {
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const error = await failure(client.getPayment({}));
+    assert.equal(error.code, Code.Internal);
+    assert.equal(error.rawMessage, "internal error");
+    assert.equal(error.details.length, 0);
+  }
+  const unexpected = await started.logged(({ message }) => message === "unexpected error");
+  assert.equal(unexpected.level, "error");
+  const { name, frames } = unexpected.error as { name: string; frames: string[] };
+  assert.equal(name, "TypeError");
+  assert.match(frames[0] ?? "", /errors\.test\.ts/);
+  const call = await started.logged(({ message }) => message === "rpc");
+  assert.equal(call.code, "INTERNAL");
+  assert.equal(call.requestId, unexpected.requestId);
+  assert.doesNotMatch(JSON.stringify(started.records), /4111/);
+});

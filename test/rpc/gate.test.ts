@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import {
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import type { Identify } from "../../src/rpc/gate.ts";
+import { caller, start, wires } from "./start.ts";
+
+const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+
+const nobody: Identify = async () => {
+  throw new GatewayError("UNAUTHENTICATED", "an API key or token is needed", {
+    reason: "NO_CREDENTIALS",
+  });
+};
+
+async function code(call: Promise<unknown>): Promise<Code | undefined> {
+  try {
+    await call;
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error).code;
+  }
+}
+
+/** Resolves when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<unknown> {
+  return signal.aborted ? Promise.resolve() : once(signal, "abort");
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`a call brings its caller, key, id and deadline by ${name}`, async () => {
+    const seen: Headers[] = [];
+    const identify: Identify = async (headers) => {
+      seen.push(headers);
+      return caller;
+    };
+    await using started = await start({ getPayment: async () => known }, { identify });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const before = Date.now();
+    await client.getPayment(
+      { externalId: "order-1" },
+      {
+        timeoutMs: 60_000,
+        headers: {
+          authorization: "Bearer k",
+          "idempotency-key": "once",
+          "x-request-id": "trace-1",
+        },
+      },
+    );
+    const call = started.calls[0]?.call;
+    assert.equal(seen[0]?.get("authorization"), "Bearer k");
+    assert.equal(call?.caller, caller);
+    assert.equal(call?.idempotencyKey, "once");
+    assert.equal(call?.requestId, "trace-1");
+    const deadline = call?.deadlineMs ?? 0;
+    assert.ok(deadline > before + 50_000 && deadline <= Date.now() + 60_000);
+    assert.equal(call?.signal.aborted, false);
+  });
+
+  test(`every unary answer tells request id and rate budget by ${name}`, async () => {
+    let fails = false;
+    let remaining = 7;
+    await using started = await start({
+      getPayment: async () => {
+        remaining -= 1;
+        if (fails) throw new GatewayError("NOT_FOUND", "no such payment");
+        return known;
+      },
+      rateLimit: () => ({ limit: 10, remaining, resetSeconds: 2 }),
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    let told: Headers | undefined;
+    const options = {
+      headers: { "x-request-id": "trace-1" },
+      onHeader: (h: Headers) => (told = h),
+    };
+    await client.getPayment({}, options);
+    assertTold(told, "6");
+
+    fails = true;
+    told = undefined;
+    const failed = await client.getPayment({}, options).then(
+      () => assert.fail("it succeeded"),
+      (error: unknown) => ConnectError.from(error),
+    );
+    assertTold(told ?? failed.metadata, "5");
+  });
+
+  test(`a caller who is refused is told so by ${name}`, async () => {
+    await using started = await start({}, { identify: nobody });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    assert.equal(await code(client.getPayment({})), Code.Unauthenticated);
+    const watch = client.watchPayment({ externalId: "order-1" })[Symbol.asyncIterator]();
+    assert.equal(await code(watch.next()), Code.Unauthenticated);
+    assert.equal(started.calls.length, 0);
+    await started.logged(({ method }) => String(method).endsWith("WatchPayment"));
+    assert.deepEqual(
+      started.records.map(({ method, code, reason, caller }) => [method, code, reason, caller]),
+      [
+        ["payments.v1.PaymentService/GetPayment", "UNAUTHENTICATED", "NO_CREDENTIALS", undefined],
+        ["payments.v1.PaymentService/WatchPayment", "UNAUTHENTICATED", "NO_CREDENTIALS", undefined],
+      ],
+    );
+  });
+
+  test(`a deadline that passes in the core is DEADLINE_EXCEEDED by ${name}`, async () => {
+    const reasons: unknown[] = [];
+    const outcomes = Promise.withResolvers<void>();
+    await using started = await start({
+      getPayment: async (_request, call) => {
+        await aborted(call.signal);
+        reasons.push(call.signal.reason);
+        outcomes.resolve();
+        call.signal.throwIfAborted();
+        return known;
+      },
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    // As headers alone, so that the client has no timer of its own, which may be sooner.
+    const headers = { "connect-timeout-ms": "30", "grpc-timeout": "30m" };
+    assert.equal(await code(client.getPayment({}, { headers })), Code.DeadlineExceeded);
+    await outcomes.promise;
+    assert.equal((reasons[0] as Error).name, "TimeoutError");
+    const record = await started.logged(({ message }) => message === "rpc");
+    assert.equal(record.code, "DEADLINE_EXCEEDED");
+    assert.equal(record.level, "info");
+  });
+
+  test(`a caller who goes away aborts the call in the core by ${name}`, async () => {
+    const entered = Promise.withResolvers<Call>();
+    await using started = await start({
+      getPayment: async (_request, call) => {
+        entered.resolve(call);
+        await aborted(call.signal);
+        // What a plain AbortError of fetch, say, would do.
+        throw new DOMException("aborted", "AbortError");
+      },
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const controller = new AbortController();
+    const outcome = code(client.getPayment({}, { signal: controller.signal }));
+    const { signal } = await entered.promise;
+    controller.abort();
+    assert.equal(await outcome, Code.Canceled);
+    await aborted(signal);
+    assert.equal((signal.reason as GatewayError).code, "CANCELLED");
+    const record = await started.logged(({ message }) => message === "rpc");
+    assert.equal(record.code, "CANCELLED");
+    assert.equal(started.records.length, 1);
+  });
+}
+
+for (const [protocol, header, value] of [
+  ["connect", "connect-timeout-ms", "9999999999"],
+  ["grpc", "grpc-timeout", "99999999H"],
+] as const) {
+  test(`a ${header} longer than the server allows is shortened`, async () => {
+    async function* none() {}
+    await using started = await start({ getPayment: async () => known, watchPayment: none });
+    const client = createClient(PaymentService, started.transport(protocol, "2"));
+    const before = Date.now();
+    const headers = { [header]: value };
+    await client.getPayment({}, { headers });
+    for await (const _ of client.watchPayment({}, { headers }));
+    const [unary, stream] = started.calls.map(({ call }) => (call.deadlineMs ?? 0) - before);
+    const slackMs = 30_000;
+    assert.ok(unary && unary > 300_000 - slackMs && unary < 300_000 + slackMs);
+    // A stream may last as long as it likes, but a timer must not overflow and fire at once.
+    assert.ok(stream && stream > 2 ** 31 - slackMs && stream < 2 ** 31 + slackMs);
+  });
+}
+
+test("a caller is refused before its request is read", async () => {
+  await using started = await start({}, { identify: nobody });
+  const session = http2.connect(started.url);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": getPayment,
+    "content-type": "application/json",
+  });
+  stream.write('{"externalId":');
+  const [headers] = await once(stream, "response");
+  assert.equal(headers[":status"], 401);
+  stream.close();
+  session.destroy();
+});
+
+test("a request id that could forge a log is replaced", async () => {
+  await using started = await start({ getPayment: async () => known });
+  const ids = await Promise.all(
+    ["a b", "x".repeat(200), "{}"].map(async (id) => {
+      const answer = await fetch(started.url + getPayment, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-request-id": id },
+        body: "{}",
+      });
+      return answer.headers.get("x-request-id") ?? "";
+    }),
+  );
+  for (const id of ids) assert.match(id, /^[0-9a-f-]{36}$/);
+  assert.equal(new Set(ids).size, 3);
+});
+
+test("a call leaves one record that says nothing of its messages", async () => {
+  await using started = await start({ getPayment: async () => known });
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  await client.getPayment({ externalId: "order-77" }, { headers: { "x-request-id": "trace-1" } });
+  const { durationMs, ...record } = await started.logged(() => true);
+  assert.deepEqual(record, {
+    level: "info",
+    message: "rpc",
+    method: "payments.v1.PaymentService/GetPayment",
+    code: "OK",
+    requestId: "trace-1",
+    caller: "shop",
+    protocol: "grpc",
+  });
+  assert.equal(typeof durationMs, "number");
+  assert.equal(started.records.length, 1);
+});
+
+test("a budget that cannot be told costs no answer", async () => {
+  await using started = await start({
+    getPayment: async () => known,
+    rateLimit: () => {
+      throw new Error("no bucket");
+    },
+  });
+  const client = createClient(PaymentService, started.transport("connect", "2"));
+  assert.equal((await client.getPayment({})).cursor, "c1");
+});
+
+function assertTold(headers: Headers | undefined, remaining: string): void {
+  assert.equal(headers?.get("x-request-id"), "trace-1");
+  assert.equal(headers?.get("x-ratelimit-limit"), "10");
+  assert.equal(headers?.get("x-ratelimit-remaining"), remaining);
+  assert.equal(headers?.get("x-ratelimit-reset"), "2");
+}

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { GatewayError } from "../../src/errors.ts";
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { start, wires } from "./start.ts";
+
+/** Refuses everybody: health must not need a caller. */
+const identify = async () => {
+  throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
+};
+
+const names = [
+  "",
+  "payments.v1.PaymentService",
+  "payments.v1.PayoutService",
+  "payments.v1.WalletService",
+  "payments.v1.SubscriptionService",
+  "payments.v1.OperationService",
+  "payments.v1.EventService",
+  "grpc.health.v1.Health",
+  "grpc.reflection.v1.ServerReflection",
+  "grpc.reflection.v1alpha.ServerReflection",
+];
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`the server and each service report SERVING by ${name}`, async () => {
+    await using started = await start({}, { identify });
+    const client = createClient(Health, started.transport(protocol, httpVersion));
+    for (const service of names) {
+      assert.equal((await client.check({ service })).status, ServingStatus.SERVING);
+    }
+    const { statuses } = await client.list({});
+    assert.deepEqual(Object.keys(statuses), names);
+    assert.equal(statuses[""]?.status, ServingStatus.SERVING);
+    assert.ok(started.records.every(({ level }) => level === "debug"));
+  });
+}
+
+test("an unknown service is NOT_FOUND to a check and SERVICE_UNKNOWN to a watch", async () => {
+  await using started = await start();
+  const client = createClient(Health, started.transport("grpc", "2"));
+  await assert.rejects(client.check({ service: "payments.v1.Nothing" }), { code: Code.NotFound });
+  const controller = new AbortController();
+  const watch = client
+    .watch({ service: "x" }, { signal: controller.signal })
+    [Symbol.asyncIterator]();
+  assert.equal((await watch.next()).value?.status, ServingStatus.SERVICE_UNKNOWN);
+  const next = watch.next();
+  controller.abort();
+  await assert.rejects(next, { code: Code.Canceled });
+});
+
+test("a watch tells each change, then NOT_SERVING at the drain, and ends", async () => {
+  await using started = await start();
+  const client = createClient(Health, started.transport("grpc", "2"));
+  const watch = client.watch({})[Symbol.asyncIterator]();
+  const next = async () => (await watch.next()).value?.status;
+  assert.equal(await next(), ServingStatus.SERVING);
+  started.server.setServing(false);
+  assert.equal(await next(), ServingStatus.NOT_SERVING);
+  assert.equal((await client.check({})).status, ServingStatus.NOT_SERVING);
+  started.server.setServing(true);
+  assert.equal(await next(), ServingStatus.SERVING);
+
+  const drained = started.server.drain(60_000);
+  assert.equal(await next(), ServingStatus.NOT_SERVING);
+  const end = await watch.next().catch((error: unknown) => ConnectError.from(error));
+  assert.equal((end as ConnectError).code, Code.Unavailable);
+  await drained;
+});

@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  create,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  equals,
+  type Message,
+} from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Transport } from "@connectrpc/connect";
+import type { Core } from "../../src/core/core.ts";
+import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  CreateWatchTokenResponseSchema,
+  EventService,
+} from "../../src/gen/payments/v1/event_service_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type GetPaymentRequest,
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  DeactivateSubscriptionResponseSchema,
+  SubscriptionService,
+  UpdateSubscriptionResponseSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { services } from "../../src/rpc/routes.ts";
+import { grpcJsClient, type Started, start, wires } from "./start.ts";
+
+const payment = create(PaymentSchema, { externalId: "order-1" });
+const payout = create(PayoutSchema, { externalId: "payout-1" });
+const item = create(WalletItemSchema, { optionId: "card-1", isConfirmed: true });
+const operation = create(OperationSchema, { id: "op-1" });
+const event = create(EventSchema, {
+  cursor: "c1",
+  kind: EventKind.PAYMENT,
+  externalId: "order-1",
+  resource: { case: "payment", value: payment },
+});
+const token = create(CreateWatchTokenResponseSchema, {
+  token: "signed",
+  expiresAt: timestampFromDate(new Date("2026-11-21T10:00:00Z")),
+});
+const known = create(GetPaymentResponseSchema, { payment, cursor: "c9" });
+
+interface Case {
+  readonly method: DescMethod;
+  readonly request: Record<string, unknown>;
+  readonly answers: Partial<Core>;
+  readonly response: Record<string, unknown>;
+}
+
+async function* events() {
+  yield event;
+}
+
+const { method: payments } = PaymentService;
+const cases: readonly Case[] = [
+  {
+    method: payments.createPayment,
+    request: {
+      amount: "10.10",
+      currency: "UAH",
+      mode: PaymentMode.DIRECT,
+      externalId: "order-1",
+      confirm: false,
+      paymentMethod: {
+        method: { case: "cc", value: { number: "4111111111111111", expirationYear: "30" } },
+      },
+    },
+    answers: { createPayment: async () => payment },
+    response: { payment },
+  },
+  {
+    method: payments.createRecurrentPayment,
+    request: { recurrentId: "r-1", externalId: "order-2", amount: "0.1" },
+    answers: { createRecurrentPayment: async () => payment },
+    response: { payment },
+  },
+  {
+    method: payments.confirmPayment,
+    request: { externalId: "order-1", amount: "99999999999.99" },
+    answers: { confirmPayment: async () => payment },
+    response: { payment },
+  },
+  {
+    method: payments.resendCallback,
+    request: { externalId: "order-1", operation: PaymentOperation.REFUND },
+    answers: { resendCallback: async () => {} },
+    response: {},
+  },
+  {
+    method: payments.getPayment,
+    request: { externalId: "order-1" },
+    answers: { getPayment: async () => known },
+    response: known,
+  },
+  {
+    method: payments.watchPayment,
+    request: { externalId: "order-1", afterCursor: "c0", untilFinal: true },
+    answers: { watchPayment: events },
+    response: { event },
+  },
+  {
+    method: PayoutService.method.requestPayout,
+    request: {
+      payoutType: "card",
+      order: { currency: "UAH", externalId: "payout-1", originalAmount: "5" },
+      payer: { entityId: "e-1" },
+    },
+    answers: { requestPayout: async () => payout },
+    response: { payout },
+  },
+  {
+    method: PayoutService.method.getPayout,
+    request: { externalId: "payout-1" },
+    answers: { getPayout: async () => payout },
+    response: { payout },
+  },
+  {
+    method: PayoutService.method.watchPayout,
+    request: { externalId: "payout-1" },
+    answers: { watchPayout: events },
+    response: { event },
+  },
+  {
+    method: WalletService.method.findWalletItems,
+    request: { customer: { identity: { case: "externalId", value: "customer-1" } } },
+    answers: { findWalletItems: async () => [item, item] },
+    response: { items: [item, item] },
+  },
+  {
+    method: WalletService.method.getConfirmationStatus,
+    request: { optionId: "card-1" },
+    answers: { getConfirmationStatus: async () => item },
+    response: { item },
+  },
+  {
+    method: WalletService.method.deleteWalletItem,
+    request: { optionId: "card-1", type: "card" },
+    answers: {
+      deleteWalletItem: async () =>
+        create(DeletedWalletItemSchema, { deleted: true, optionId: "card-1", type: "card" }),
+    },
+    response: { deleted: true, optionId: "card-1", type: "card" },
+  },
+  {
+    method: SubscriptionService.method.updateSubscription,
+    request: { subscriptionId: "s-1", autoRenew: false },
+    answers: {
+      updateSubscription: async () =>
+        create(UpdateSubscriptionResponseSchema, { message: "updated" }),
+    },
+    response: { message: "updated" },
+  },
+  {
+    method: SubscriptionService.method.deactivateSubscription,
+    request: { subscriptionId: "s-1" },
+    answers: {
+      deactivateSubscription: async () =>
+        create(DeactivateSubscriptionResponseSchema, { message: "deactivated" }),
+    },
+    response: { message: "deactivated" },
+  },
+  {
+    method: OperationService.method.getOperation,
+    request: { externalId: "order-1", operationId: "op-1" },
+    answers: { getOperation: async () => operation },
+    response: { operation },
+  },
+  {
+    method: EventService.method.streamEvents,
+    request: { afterCursor: "earliest", kinds: [EventKind.PAYOUT] },
+    answers: { streamEvents: events },
+    response: { event },
+  },
+  {
+    method: EventService.method.createWatchToken,
+    request: { externalId: "order-1", kind: EventKind.PAYMENT, ttlSeconds: 60 },
+    answers: { createWatchToken: async () => token },
+    response: token,
+  },
+];
+
+/** Holds what arrived in the core, and what came back, to the case. */
+function check(started: Started, { method, request, answers, response }: Case, got: Message): void {
+  assert.equal(started.calls.length, 1);
+  const [arrived] = started.calls;
+  assert.equal(arrived?.method, Object.keys(answers)[0]);
+  const sent = create(method.input, request);
+  assert.ok(equals(method.input, arrived?.request as Message, sent), "request is unchanged");
+  assert.ok(equals(method.output, got, create(method.output, response)), "response is unchanged");
+  started.calls.length = 0;
+}
+
+async function callBy(transport: Transport, { method, request }: Case): Promise<Message> {
+  const message = create(method.input, request);
+  if (method.methodKind === "unary") {
+    const unary = method as DescMethodUnary;
+    return (await transport.unary(unary, undefined, 5000, undefined, message)).message;
+  }
+  const input = (async function* () {
+    yield message;
+  })();
+  const streaming = method as DescMethodServerStreaming;
+  const answer = await transport.stream(streaming, undefined, 5000, undefined, input);
+  const messages: Message[] = [];
+  for await (const got of answer.message) messages.push(got);
+  assert.equal(messages.length, 1);
+  return messages[0] as Message;
+}
+
+const everyAnswer = Object.assign({}, ...cases.map(({ answers }) => answers)) as Partial<Core>;
+
+test("the cases cover every method of every service", () => {
+  const all = services.flatMap((service) => service.methods.map((method) => method.toString()));
+  assert.deepEqual(cases.map(({ method }) => method.toString()).sort(), all.sort());
+});
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`every method reaches its use case by ${name}`, async () => {
+    await using started = await start(everyAnswer);
+    const transport = started.transport(protocol, httpVersion);
+    for (const one of cases) {
+      check(started, one, await callBy(transport, one));
+    }
+  });
+}
+
+test("every method reaches its use case by grpc-js", async () => {
+  await using started = await start(everyAnswer);
+  for (const service of services) {
+    const client = grpcJsClient(service, started.port) as never as Record<
+      string,
+      (
+        request: Message,
+        done?: (error: Error | null, message: Message) => void,
+      ) => AsyncIterable<Message>
+    >;
+    for (const one of cases.filter(({ method }) => method.parent === service)) {
+      const { method } = one;
+      const request = create(method.input, one.request);
+      if (method.methodKind === "unary") {
+        const { promise, resolve, reject } = Promise.withResolvers<Message>();
+        client[method.localName]?.(request, (error, message) =>
+          error ? reject(error) : resolve(message),
+        );
+        check(started, one, await promise);
+      } else {
+        const messages: Message[] = [];
+        for await (const got of client[method.localName]!(request)) messages.push(got);
+        assert.equal(messages.length, 1);
+        check(started, one, messages[0] as Message);
+      }
+    }
+    (client as never as { close(): void }).close();
+  }
+});
+
+test("a plain POST of JSON is answered, with names in either case", async () => {
+  await using started = await start(everyAnswer);
+  for (const body of ['{"external_id":"order-1"}', '{"externalId":"order-1"}']) {
+    const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+    });
+    assert.equal(answer.status, 200);
+    assert.deepEqual(await answer.json(), { payment: { externalId: "order-1" }, cursor: "c9" });
+    const arrived = started.calls.pop()?.request as GetPaymentRequest | undefined;
+    assert.equal(arrived?.externalId, "order-1");
+  }
+});
+
+test("a method without side effects answers a GET, one with them does not", async () => {
+  await using started = await start(everyAnswer);
+  const query = `?connect=v1&encoding=json&message=${encodeURIComponent('{"externalId":"order-1"}')}`;
+  const read = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment${query}`);
+  assert.equal(read.status, 200);
+  assert.deepEqual(await read.json(), { payment: { externalId: "order-1" }, cursor: "c9" });
+  const write = await fetch(`${started.url}/payments.v1.PaymentService/ConfirmPayment${query}`);
+  assert.equal(write.status, 405);
+  assert.deepEqual(
+    started.calls.map(({ method }) => method),
+    ["getPayment"],
+  );
+});

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { create, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, createClient } from "@connectrpc/connect";
+import { GatewayError } from "../../src/errors.ts";
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+} from "../../src/gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionV1Alpha } from "../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { type Started, start } from "./start.ts";
+
+/** Refuses everybody: the schema must not need a caller. */
+const identify = async () => {
+  throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
+};
+
+type Question = ServerReflectionRequest["messageRequest"];
+
+/** Asks all questions on one stream. */
+async function ask(started: Started, questions: readonly Question[], version = ServerReflection) {
+  const client = createClient(version, started.transport("grpc", "2"));
+  async function* requests() {
+    for (const messageRequest of questions) yield { host: "h", messageRequest };
+  }
+  const answers = [];
+  for await (const answer of client.serverReflectionInfo(requests())) {
+    assert.equal(answer.validHost, "h");
+    answers.push(answer.messageResponse);
+  }
+  return answers;
+}
+
+type Answer = Awaited<ReturnType<typeof ask>>[number];
+
+function filesOf(answer: Answer | undefined): string[] {
+  assert.equal(answer?.case, "fileDescriptorResponse");
+  return answer.value.fileDescriptorProto.map(
+    (bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name,
+  );
+}
+
+function failureOf(answer: Answer | undefined): Code {
+  assert.equal(answer?.case, "errorResponse");
+  return answer.value.errorCode;
+}
+
+const symbols: Readonly<Record<string, string>> = {
+  "payments.v1.PaymentService": "payments/v1/payment_service.proto",
+  "payments.v1.PaymentService.CreatePayment": "payments/v1/payment_service.proto",
+  "payments.v1.CreatePaymentRequest": "payments/v1/payment_service.proto",
+  "payments.v1.CreatePaymentRequest.amount": "payments/v1/payment_service.proto",
+  "payments.v1.Event.resource": "payments/v1/event.proto",
+  "payments.v1.EventKind": "payments/v1/event.proto",
+  "payments.v1.EVENT_KIND_PAYOUT": "payments/v1/event.proto",
+  "payments.v1.scope": "payments/v1/options.proto",
+  "grpc.health.v1.HealthCheckResponse.ServingStatus": "grpc/health/v1/health.proto",
+  "grpc.health.v1.HealthCheckResponse.SERVING": "grpc/health/v1/health.proto",
+  "google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+  "buf.validate.FieldRules": "buf/validate/validate.proto",
+};
+
+for (const version of [ServerReflection, ServerReflectionV1Alpha]) {
+  test(`${version.typeName} finds every kind of symbol`, async () => {
+    await using started = await start({}, { identify });
+    const questions = Object.keys(symbols).map(
+      (value): Question => ({ case: "fileContainingSymbol", value }),
+    );
+    const answers = await ask(started, questions, version as typeof ServerReflection);
+    assert.deepEqual(
+      answers.map((answer) => filesOf(answer)[0]),
+      Object.values(symbols),
+    );
+  });
+}
+
+test("a file comes with all that it imports, and by its name", async () => {
+  await using started = await start();
+  const [answer] = await ask(started, [
+    { case: "fileByFilename", value: "payments/v1/event_service.proto" },
+  ]);
+  const files = filesOf(answer);
+  for (const name of [
+    "payments/v1/event_service.proto",
+    "payments/v1/event.proto",
+    "payments/v1/payment.proto",
+    "payments/v1/options.proto",
+    "buf/validate/validate.proto",
+    "google/protobuf/timestamp.proto",
+    "google/protobuf/descriptor.proto",
+  ]) {
+    assert.ok(files.includes(name), name);
+  }
+  assert.equal(new Set(files).size, files.length);
+});
+
+test("extensions are found by type and number", async () => {
+  await using started = await start();
+  const containingType = "google.protobuf.MethodOptions";
+  const [found, numbers, none, unknown] = await ask(started, [
+    {
+      case: "fileContainingExtension",
+      value: create(
+        ServerReflection.method.serverReflectionInfo.input.field.fileContainingExtension.message!,
+        { containingType, extensionNumber: 50001 },
+      ) as never,
+    },
+    { case: "allExtensionNumbersOfType", value: containingType },
+    { case: "allExtensionNumbersOfType", value: "payments.v1.Event" },
+    { case: "allExtensionNumbersOfType", value: "payments.v1.Nothing" },
+  ]);
+  assert.equal(filesOf(found)[0], "payments/v1/options.proto");
+  assert.equal(numbers?.case, "allExtensionNumbersResponse");
+  assert.deepEqual(numbers.value.extensionNumber, [50001, 50002]);
+  assert.equal(none?.case, "allExtensionNumbersResponse");
+  assert.deepEqual(none.value.extensionNumber, []);
+  assert.equal(failureOf(unknown), Code.NotFound);
+});
+
+test("what is not there is NOT_FOUND, and the stream goes on", async () => {
+  await using started = await start();
+  const answers = await ask(started, [
+    { case: "fileContainingSymbol", value: "payments.v1.Nothing" },
+    { case: "fileByFilename", value: "no/such.proto" },
+    { case: undefined },
+    { case: "listServices", value: "" },
+  ]);
+  assert.deepEqual(answers.slice(0, 3).map(failureOf), [
+    Code.NotFound,
+    Code.NotFound,
+    Code.InvalidArgument,
+  ]);
+  const [, , , list] = answers;
+  assert.equal(list?.case, "listServicesResponse");
+  assert.deepEqual(
+    list.value.service.map(({ name }) => name),
+    [
+      "payments.v1.PaymentService",
+      "payments.v1.PayoutService",
+      "payments.v1.WalletService",
+      "payments.v1.SubscriptionService",
+      "payments.v1.OperationService",
+      "payments.v1.EventService",
+      "grpc.health.v1.Health",
+      "grpc.reflection.v1.ServerReflection",
+      "grpc.reflection.v1alpha.ServerReflection",
+    ],
+  );
+});
+
+test("buf curl calls with no schema of its own", async () => {
+  const known = create(GetPaymentResponseSchema, {
+    cursor: "c1",
+    payment: { externalId: "order-1" },
+  });
+  await using started = await start({ getPayment: async () => known });
+  for (const protocol of ["grpc", "grpcweb", "connect"]) {
+    const { stdout } = await promisify(execFile)("npx", [
+      "buf",
+      "curl",
+      "--http2-prior-knowledge",
+      "--protocol",
+      protocol,
+      "--data",
+      '{"external_id":"order-1"}',
+      `${started.url}/payments.v1.PaymentService/GetPayment`,
+    ]);
+    assert.deepEqual(JSON.parse(stdout), { payment: { externalId: "order-1" }, cursor: "c1" });
+  }
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { createRequestListener } from "../../src/rpc/request-listener.ts";
+
+/** A listener whose only method, /x, breaks as no method should, and what it logged. */
+function broken() {
+  const warned: object[] = [];
+  const handler = async () => {
+    throw new Error("broken while handling 4111111111111111");
+  };
+  const router = {
+    handlers: [Object.assign(handler, { requestPath: "/x", method: { methodKind: "unary" } })],
+  } as unknown as ConnectRouter;
+  const log = { debug() {}, info() {}, warn: (record: object) => warned.push(record), error() {} };
+  const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000 };
+  return { listener: createRequestListener(router, limits, log), warned };
+}
+
+test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/1.1", async () => {
+  const { listener, warned } = broken();
+  const server = http.createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await assert.rejects(fetch(`http://127.0.0.1:${port}/x`, { method: "POST" }));
+  server.close();
+  assert.equal(warned.length, 1);
+  assert.doesNotMatch(JSON.stringify(warned), /4111/);
+});
+
+test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/2", async () => {
+  const { listener, warned } = broken();
+  const server = http2.createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const stream = session.request({ ":method": "POST", ":path": "/x" });
+  stream.end();
+  const [error] = await once(stream, "error");
+  assert.match(error.message, /NGHTTP2_INTERNAL_ERROR/);
+  session.destroy();
+  server.close();
+  assert.equal(warned.length, 1);
+});

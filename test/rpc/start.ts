@@ -1,0 +1,156 @@
+import { EventEmitter, once } from "node:events";
+import { readFileSync } from "node:fs";
+import { type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import type { Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import grpc from "@grpc/grpc-js";
+import type { Caller } from "../../src/auth/caller.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import type { Identify } from "../../src/rpc/gate.ts";
+import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
+
+/** A certificate that only tests trust, and its key. */
+export const testTls = {
+  cert: readFileSync(new URL("../fixtures/tls/localhost.crt", import.meta.url), "utf8"),
+  key: readFileSync(new URL("../fixtures/tls/localhost.key", import.meta.url), "utf8"),
+};
+
+export const caller: Caller = { name: "shop", account: "default", scopes: new Set() };
+
+export interface CoreCall {
+  readonly method: string;
+  readonly request: unknown;
+  readonly call: Call;
+}
+
+export interface LogRecord extends Record<string, unknown> {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+}
+
+export interface Started extends AsyncDisposable {
+  readonly server: RpcServer;
+  readonly port: number;
+  readonly url: string;
+  /** What reached the core, in order. */
+  readonly calls: CoreCall[];
+  readonly records: LogRecord[];
+  /** Resolves with the first record that fits, written already or not. */
+  logged(fits: (record: LogRecord) => boolean): Promise<LogRecord>;
+  transport(protocol: Protocol, httpVersion: "1.1" | "2"): Transport;
+}
+
+export type Protocol = keyof typeof transportsOf;
+
+export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol) =>
+  (["1.1", "2"] as const).map((httpVersion) => ({
+    protocol,
+    httpVersion,
+    name: `${protocol} over HTTP/${httpVersion}`,
+  })),
+);
+
+/** The RPC edge on a free port, in front of a core that answers as told and is otherwise empty. */
+export async function start(
+  answers: Partial<Core> = {},
+  options: { identify?: Identify; tls?: boolean; limits?: Partial<RpcLimits> } = {},
+): Promise<Started> {
+  const calls: CoreCall[] = [];
+  const records: LogRecord[] = [];
+  const written = new EventEmitter();
+  const write = (level: LogRecord["level"]) => (record: object, message: string) => {
+    records.push({ ...record, level, message });
+    written.emit("record");
+  };
+  const server = createRpcServer({
+    core: fakeCore(answers, calls),
+    identify: options.identify ?? (async () => caller),
+    log: {
+      debug: write("debug"),
+      info: write("info"),
+      warn: write("warn"),
+      error: write("error"),
+    },
+    ...(options.tls ? { tls: testTls } : {}),
+    ...(options.limits ? { limits: options.limits } : {}),
+  });
+  const { port } = await server.listen("127.0.0.1", 0);
+  const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;
+  const sessions: Http2SessionManager[] = [];
+
+  return {
+    server,
+    port,
+    url,
+    calls,
+    records,
+    async logged(fits) {
+      for (;;) {
+        const record = records.find(fits);
+        if (record) return record;
+        await once(written, "record");
+      }
+    },
+    transport(protocol, httpVersion) {
+      const nodeOptions = options.tls ? { ca: testTls.cert } : {};
+      if (httpVersion === "1.1") {
+        return transportsOf[protocol]({ baseUrl: url, httpVersion, nodeOptions });
+      }
+      const sessionManager = new Http2SessionManager(url, {}, nodeOptions);
+      sessions.push(sessionManager);
+      return transportsOf[protocol]({ baseUrl: url, httpVersion, sessionManager });
+    },
+    async [Symbol.asyncDispose]() {
+      for (const session of sessions) session.abort();
+      server.close();
+    },
+  };
+}
+
+/** A plain grpc-js client of a service, with our own messages. */
+export function grpcJsClient(service: DescService, port: number): grpc.Client {
+  const definition: Record<string, grpc.MethodDefinition<Message, Message>> = {};
+  for (const method of service.methods) {
+    definition[method.localName] = {
+      path: `/${service.typeName}/${method.name}`,
+      requestStream: method.methodKind === "client_streaming",
+      responseStream: method.methodKind === "server_streaming",
+      requestSerialize: (message) => Buffer.from(toBinary(method.input, message)),
+      requestDeserialize: (bytes) => fromBinary(method.input, bytes),
+      responseSerialize: (message) => Buffer.from(toBinary(method.output, message)),
+      responseDeserialize: (bytes) => fromBinary(method.output, bytes),
+    };
+  }
+  const Client = grpc.makeGenericClientConstructor(definition, service.typeName);
+  return new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
+}
+
+const transportsOf = {
+  connect: createConnectTransport,
+  grpc: createGrpcTransport,
+  grpcWeb: createGrpcWebTransport,
+};
+
+function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
+  const core: Partial<Core> = {
+    rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
+    ...answers,
+  };
+  return new Proxy(core as Core, {
+    get(target, name: keyof Core) {
+      if (name === "rateLimit") return target.rateLimit;
+      return (request: never, call: never) => {
+        calls.push({ method: name, request, call });
+        const answer = target[name] as ((...args: never[]) => unknown) | undefined;
+        if (!answer) throw new GatewayError("UNIMPLEMENTED", `the core has no ${name}`);
+        return answer(request, call);
+      };
+    },
+  });
+}

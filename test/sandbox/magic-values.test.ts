@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { type TestContext, test } from "node:test";
+import { checkCardNumber } from "../../src/sandbox/cards.ts";
+import { magicValues } from "../../src/sandbox/scenarios.ts";
+import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+
+interface Expected {
+  readonly card: string;
+  readonly cents: string;
+  /** HTTP status and the payment's status or the error's code; undefined for a broken connection. */
+  readonly answer: readonly [number, string] | undefined;
+  /** Statuses in the order of coming. */
+  readonly callbacks: readonly string[];
+  /** State and code in the ledger, when all is over; undefined when nothing was charged. */
+  readonly ledger: string | undefined;
+}
+
+const paid = "success, transaction_successful";
+
+const expectations: Readonly<Record<string, Expected>> = {
+  insufficient_funds: {
+    ...{ card: "4000000000000614", cents: "61", answer: [402, "insufficient_funds"] },
+    ...{ callbacks: ["failure"], ledger: "failure, insufficient_funds" },
+  },
+  card_expired: {
+    ...{ card: "4000000000000622", cents: "62", answer: [402, "card_expired"] },
+    ...{ callbacks: ["failure"], ledger: "failure, card_expired" },
+  },
+  wrong_cvv: {
+    ...{ card: "4000000000000630", cents: "63", answer: [402, "wrong_cvv"] },
+    ...{ callbacks: ["failure"], ledger: "failure, wrong_cvv" },
+  },
+  anti_fraud_check: {
+    ...{ card: "4000000000000648", cents: "64", answer: [402, "anti_fraud_check"] },
+    ...{ callbacks: ["failure"], ledger: "failure, anti_fraud_check" },
+  },
+  delayed: {
+    ...{ card: "4000000000000655", cents: "65", answer: [200, "pending"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  delayed_decline: {
+    ...{ card: "4000000000000663", cents: "66", answer: [200, "pending"] },
+    ...{ callbacks: ["failure"], ledger: "failure, transaction_declined" },
+  },
+  duplicate_callbacks: {
+    ...{ card: "4000000000000671", cents: "67", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success", "success"], ledger: paid },
+  },
+  reordered_callbacks: {
+    ...{ card: "4000000000000689", cents: "68", answer: [200, "pending"] },
+    ...{ callbacks: ["success", "pending"], ledger: paid },
+  },
+  lost_callback: {
+    ...{ card: "4000000000000697", cents: "69", answer: [200, "pending"] },
+    ...{ callbacks: [], ledger: paid },
+  },
+  answer_lost: {
+    ...{ card: "4000000000000762", cents: "76", answer: undefined },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  answer_and_callback_lost: {
+    ...{ card: "4000000000000713", cents: "71", answer: undefined },
+    ...{ callbacks: [], ledger: paid },
+  },
+  html_500: {
+    ...{ card: "4000000000000721", cents: "72", answer: [500, "<html>"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+  too_many_requests: {
+    ...{ card: "4000000000000739", cents: "73", answer: [429, "too_many_requests"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+  slow_answer: {
+    ...{ card: "4000000000000747", cents: "74", answer: [200, "success"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  internal_error: {
+    ...{ card: "4000000000000754", cents: "75", answer: [500, "internal_error"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+};
+
+for (const [name, expected] of Object.entries(expectations)) {
+  test(`${name} is triggered by its card`, async (t) => {
+    await meet(t, expected, cardPayment(expected.card));
+  });
+
+  test(`${name} is triggered by its cents where no card is listed`, async (t) => {
+    const amount = Number(`12.${expected.cents}`);
+    const payment_method = { type: "apple_pay", apple_pay: { token: "opaque" } };
+    await meet(t, expected, newPayment({ amount, payment_method }));
+  });
+}
+
+test("the 3DS and success cards are listed beside them, and no other", () => {
+  const listed = magicValues.map(({ scenario }) => scenario.name);
+  const others = ["success", "3ds", "3ds_failed"];
+  assert.deepEqual(listed.toSorted(), [...Object.keys(expectations), ...others].toSorted());
+  for (const { cards } of magicValues) for (const card of cards) checkCardNumber(card, "card");
+});
+
+test("a listed success card succeeds whatever the amount", async (t) => {
+  const { call } = await startRig(t);
+  const { body } = await call("POST", paths.new, newPayment({ amount: 10.61 }));
+  assert.equal(body.details.status, "success");
+});
+
+test("the amount of a recurrent payment and of a confirmation is magic too", async (t) => {
+  const { call } = await startRig(t);
+  const held = newPayment({ init_recurrent_payment: true, confirm: false, amount: 100 });
+  const { body } = await call("POST", paths.new, held);
+  const { recurrent_id } = body.details;
+  const recur = (amount: number) =>
+    call("POST", paths.recurrent, { recurrent_id, external_id: "again", amount });
+  assert.equal((await recur(1.61)).body.code, "insufficient_funds");
+  assert.equal((await recur(1.73)).status, 429);
+  assert.equal((await recur(1.65)).body.details.status, "pending");
+  const confirm = (amount: number) =>
+    call("POST", paths.confirm, { external_id: "order-1", amount });
+  const declined = await confirm(99.64);
+  assert.equal(declined.body.code, "anti_fraud_check");
+  assert.equal(declined.body.payment_id, body.details.payment_id);
+  await assert.rejects(confirm(99.76));
+  assert.equal((await confirm(99.8)).body.code, "action_already_done");
+});
+
+test("a lost callback comes when it is asked for", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const payment = cardPayment("4000000000000697", { callback_url: receiver.url });
+  await call("POST", paths.new, payment);
+  await sandbox.idle();
+  assert.equal(receiver.received.length, 0);
+  await call("POST", paths.resend, { external_id: "order-1" });
+  assert.equal((await receiver.next()).body.details.status, "success");
+});
+
+test("the three duplicates are the same bytes; the late pending one is of the same payment", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const callback_url = receiver.url;
+  await call("POST", paths.new, cardPayment("4000000000000671", { callback_url }));
+  const [one, two, three] = [await receiver.next(), await receiver.next(), await receiver.next()];
+  assert.deepEqual(two.bytes, one.bytes);
+  assert.deepEqual(three.bytes, one.bytes);
+  const reordered = cardPayment("4000000000000689", { callback_url, external_id: "2" });
+  await call("POST", paths.new, reordered);
+  const [success, pending] = [(await receiver.next()).body, (await receiver.next()).body];
+  assert.equal(pending.details.payment_id, success.details.payment_id);
+  assert.equal(pending.details.operation_id, success.details.operation_id);
+  assert.equal(pending.details.processed_at, undefined);
+  assert.equal(pending.is_success, false);
+});
+
+test("the callback of a slow answer comes before the answer", async (t) => {
+  const { send } = await startRig(t, { delays: { callbackMs: 0, slowAnswerMs: 3_600_000 } });
+  const receiver = await startReceiver(t);
+  const abort = new AbortController();
+  const payment = cardPayment("4000000000000747", { callback_url: receiver.url });
+  const answer = send("POST", paths.new, payment, { signal: abort.signal });
+  assert.equal((await receiver.next()).body.details.status, "success");
+  abort.abort();
+  await assert.rejects(answer, { name: "AbortError" });
+});
+
+test("the magic 429 says when to come back", async (t) => {
+  const { call } = await startRig(t);
+  const { headers } = await call("POST", paths.new, cardPayment("4000000000000739"));
+  assert.equal(headers.get("x-ratelimit-remaining"), "0");
+  assert.equal(headers.get("x-ratelimit-reset"), "1");
+});
+
+test("the document lists every magic value", async () => {
+  const text = await readFile(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
+  const rows = text.split("\n").filter((line) => line.startsWith("| "));
+  for (const { scenario, cards, cents } of magicValues) {
+    for (const card of cards) {
+      const spaced = card.replaceAll(/(.{4})(?=.)/g, "$1 ");
+      const row = rows.find((line) => line.includes(spaced)) ?? "";
+      assert.ok(row.includes(scenario.summary), `${scenario.name}: ${scenario.summary}`);
+      assert.ok(cents === undefined || row.includes(`.${cents}`), scenario.name);
+    }
+  }
+});
+
+async function meet(t: TestContext, expected: Expected, payment: object): Promise<void> {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const request = { ...payment, callback_url: receiver.url };
+  const answer = call("POST", paths.new, request);
+  if (expected.answer === undefined) {
+    await assert.rejects(answer, { name: "TypeError" });
+  } else {
+    const { status, body, text } = await answer;
+    const told = body?.details?.status ?? body?.code ?? text.slice(0, 6);
+    assert.deepEqual([status, told], expected.answer);
+  }
+  await sandbox.idle();
+  const [charged] = sandbox.ledger().payments;
+  const operation = charged?.operations[0];
+  const state = operation && `${operation.status}, ${operation.status_code}`;
+  assert.equal(state, expected.ledger);
+  const statuses = receiver.received.map(({ body }) => body.details.status);
+  assert.deepEqual(statuses, expected.callbacks);
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cardPayment, newPayment, paths, startRig } from "./start.ts";
+
+test("operation info tells an operation in the spec's shape", async (t) => {
+  const { call } = await startRig(t);
+  const raw = JSON.stringify(newPayment({ unified_external_id: "u", payload: "p" }));
+  const payment = await call("POST", paths.new, raw.replace('"amount":10,', '"amount":10.10,'));
+  const { details, receipt_url } = payment.body;
+  const { status, body, text } = await call("GET", info("order-1", details.operation_id));
+  assert.equal(status, 200);
+  assert.deepEqual(body, {
+    action: null,
+    id: details.operation_id,
+    external_id: "order-1",
+    unified_external_id: "u",
+    details: {
+      method: "sale",
+      operation_id: details.operation_id,
+      transaction_id: details.transaction_id,
+      billing_order_id: details.billing_order_id,
+      gateway_order_id: details.gateway_order_id,
+      rrn: details.rrn,
+      amount: 10.1,
+      currency: "UAH",
+    },
+    status: "success",
+    status_code: "transaction_successful",
+    status_description: "Transaction is successful",
+    created_at: details.created_at,
+    processed_at: details.processed_at,
+    payload: "p",
+    auth_code: details.auth_code,
+    bank_name: "Sandbox Bank",
+    action_required: false,
+    receipt_url,
+    payment_method_type: "cc_number",
+    one_stage: true,
+  });
+  assert.match(text, /"amount":10\.10[,}]/);
+});
+
+test("operation info follows the operation through its states", async (t) => {
+  const { call } = await startRig(t);
+  const payment = await call("POST", paths.new, cardPayment("4000000000003014"));
+  const { operation_id, payment_id } = payment.body.details;
+  const pending = (await call("GET", info("order-1", operation_id))).body;
+  assert.deepEqual([pending.status, pending.status_code], ["pending", "waiting_for_redirect"]);
+  assert.deepEqual(pending.action, payment.body.action);
+  await call("POST", `/sandbox/payments/${payment_id}/settle`, { status: "success" });
+  assert.equal((await call("GET", info("order-1", operation_id))).body.status, "success");
+  const refund = await call("POST", `/sandbox/payments/${payment_id}/refund`);
+  const refunded = await call("GET", info("order-1", refund.body.details.operation_id));
+  assert.equal(refunded.body.status_code, "refund_successful");
+});
+
+test("a failure has a code of the operations' own set", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  await call("POST", paths.new, cardPayment("4000000000000630"));
+  const operationId = sandbox.ledger().payments[0]?.operations[0]?.operation_id ?? "";
+  const { body } = await call("GET", info("order-1", operationId));
+  assert.deepEqual([body.status, body.status_code], ["failure", "transaction_declined"]);
+});
+
+test("an unknown operation is not found", async (t) => {
+  const { call } = await startRig(t);
+  const nothing = await call("GET", info("order-1", "o"));
+  assert.deepEqual([nothing.status, nothing.body.code], [404, "transaction_not_found"]);
+  await call("POST", paths.new, newPayment());
+  const other = await call("GET", info("order-1", "o"));
+  assert.deepEqual([other.status, other.body.param], [404, "operation_id"]);
+  const missing = await call("GET", `${paths.operation}?external_id=order-1`);
+  assert.deepEqual([missing.status, missing.body.param], [400, "operation_id"]);
+});
+
+function info(externalId: string, operationId: string): string {
+  return `${paths.operation}?${new URLSearchParams({ external_id: externalId, operation_id: operationId })}`;
+}

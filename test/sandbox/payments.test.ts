@@ -1,0 +1,306 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cardPayment, newPayment, paths, startReceiver, startRig, uuidPattern } from "./start.ts";
+
+test("a payment comes back as Payment transaction data, with all that was sent", async (t) => {
+  const { call } = await startRig(t);
+  const raw = `{"amount":10.10,"currency":"UAH","mode":"direct","external_id":"order-1",
+    "unified_external_id":"unified-1","description":"Two books","payload":"{\\"cart\\":7}",
+    "init_recurrent_payment":true,"subscription_id":"sub-1",
+    "customer":{"external_id":"customer-1","email":"a@example.com","first_name":"Anna",
+      "last_name":"Koval","patronym":"Ivanivna","phone":"+380501234567","ip_address":"192.0.2.7"},
+    "fingerprint":{"browser_accept_header":"*/*","browser_color_depth":"24",
+      "browser_ip_address":"192.0.2.7","browser_java_enabled":"false","browser_language":"uk",
+      "browser_screen_height":"800","browser_screen_width":"1200","browser_time_zone":"Europe/Kyiv",
+      "browser_time_zone_offset":"-120","browser_user_agent":"Browser/1"},
+    "products":[{"name":"Book","quantity":"2","net_amount":"5.05","tax_group":2}],
+    "recipient":{"payment_method":{"type":"iban","iban":{"iban":"UA213223130000026007233566001"}}},
+    "payment_method":{"type":"cc_number","save_to_wallet":true,
+      "cc":{"number":"5555555555554444","cvv":"123","exp_month":2,"exp_year":2036}}}`;
+  const { status, body, text } = await call("POST", paths.new, raw);
+  assert.equal(status, 200);
+  const { details, payment_method: method, ...rest } = body;
+  assert.match(details.payment_id, uuidPattern);
+  assert.match(rest.receipt_url, /^http:\/\/127\.0\.0\.1:\d+\/receipt\/[0-9a-f]{48}$/);
+  assert.deepEqual(rest, {
+    action: null,
+    action_required: false,
+    external_id: "order-1",
+    unified_external_id: "unified-1",
+    id: details.payment_id,
+    project_id: "sandbox",
+    is_success: true,
+    receipt_url: rest.receipt_url,
+    customer: {
+      browser_user_agent: "Browser/1",
+      email: "a@example.com",
+      external_id: "customer-1",
+      first_name: "Anna",
+      ip_address: "192.0.2.7",
+      last_name: "Koval",
+      patronym: "Ivanivna",
+      phone: "+380501234567",
+    },
+    operation: "payment",
+  });
+  assert.match(details.transaction_id, uuidPattern);
+  assert.match(details.operation_id, uuidPattern);
+  assert.match(details.recurrent_id, uuidPattern);
+  assert.match(details.rrn, /^\d{12}$/);
+  assert.match(details.auth_code, /^\d{6}$/);
+  assert.match(details.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+  const { created_at, processed_at, rrn, auth_code, recurrent_id, ...known } = details;
+  assert.ok(Date.parse(processed_at) >= Date.parse(created_at));
+  assert.deepEqual(known, {
+    amount: "10.10",
+    billing_order_id: `b-${details.payment_id}`,
+    currency: "UAH",
+    description: "Two books",
+    gateway_order_id: `g-${details.operation_id}`,
+    payload: '{"cart":7}',
+    payment_id: details.payment_id,
+    status: "success",
+    status_code: "transaction_successful",
+    status_description: "Transaction is successful",
+    transaction_id: details.transaction_id,
+    operation_id: details.operation_id,
+    fee: { amount: "0.10", currency: "UAH" },
+    terminal_name: "sandbox",
+    bank_name: "Sandbox Bank",
+    method: "sale",
+    mid: "sandbox-mid",
+    tid: "sandbox-tid",
+    recipient_iban: "UA213223130000026007233566001",
+    subscription_id: "sub-1",
+    fiscalization: {
+      fiscal_id: rrn,
+      fiscal_url: rest.receipt_url,
+      status: "Success",
+      status_code: 1000,
+      status_description: "test result",
+    },
+  });
+  const { token, ...card } = method.cc_token;
+  assert.match(token, /^tok_/);
+  assert.equal(method.type, "cc_number");
+  assert.deepEqual(card, {
+    bank_short_name: "SANDBOX",
+    expires_at: "2036-02-29T23:59:59Z",
+    mask: "555555******4444",
+    payment_system: "mastercard",
+    bin_country: "UA",
+    saved_card: true,
+  });
+  assert.ok(!text.includes("5555555555554444"));
+});
+
+test("an amount keeps its text", async (t) => {
+  const { call } = await startRig(t);
+  for (const amount of ["10.10", "0.1", "99999999999.99", "5", "1.000000"]) {
+    const raw = JSON.stringify(newPayment({ external_id: amount })).replace(
+      '"amount":10,',
+      `"amount":${amount},`,
+    );
+    const { body } = await call("POST", paths.new, raw);
+    assert.equal(body.details.amount, amount);
+  }
+});
+
+test("an external_id takes attempts until one succeeds", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const declined = await call("POST", paths.new, cardPayment("4000000000000614"));
+  assert.equal(declined.body.code, "insufficient_funds");
+  const again = await call("POST", paths.new, cardPayment("4000000000000622"));
+  assert.equal(again.body.code, "card_expired");
+  assert.notEqual(again.body.payment_id, declined.body.payment_id);
+  const paid = await call("POST", paths.new, newPayment());
+  assert.equal(paid.body.details.status, "success");
+  const { status, body } = await call("POST", paths.new, newPayment());
+  assert.equal(status, 409);
+  assert.equal(body.code, "transaction_already_paid");
+  assert.equal(body.type, "payment_error");
+  assert.equal(body.payment_id, paid.body.details.payment_id);
+  const { payments } = sandbox.ledger();
+  assert.equal(payments.length, 3);
+  const ids = payments.map(({ operations }) => operations[0]?.operation_id);
+  assert.equal(new Set(ids).size, 3);
+});
+
+test("of two open attempts only one can succeed", async (t) => {
+  const { call } = await startRig(t);
+  const first = await call("POST", paths.new, cardPayment("4000000000003014"));
+  const second = await call("POST", paths.new, cardPayment("4000000000003014"));
+  const settle = (payment: typeof first) =>
+    call("POST", `/sandbox/payments/${payment.body.details.payment_id}/settle`, {
+      status: "success",
+    });
+  assert.equal((await settle(first)).body.details.status, "success");
+  const late = await settle(second);
+  assert.equal(late.body.details.status, "failure");
+  assert.equal(late.body.details.status_code, "transaction_already_paid");
+  assert.equal(late.body.is_success, false);
+});
+
+test("a held payment is confirmed once, for no more than was held", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const callback_url = receiver.url;
+  const held = await call("POST", paths.new, newPayment({ confirm: false, callback_url }));
+  assert.equal(held.body.details.status, "success");
+  assert.equal(held.body.details.method, "hold");
+  await receiver.next();
+  const confirm = (members: object) =>
+    call("POST", paths.confirm, { external_id: "order-1", ...members });
+  const over = await confirm({ amount: 10.01 });
+  assert.equal(over.body.code, "confirm_amount_cannot_be_more_than_the_transaction_amount");
+  assert.equal((await confirm({ currency: "EUR" })).body.code, "invalid_currency");
+  assert.equal((await confirm({ amount: "10" })).body.code, "wrong_amount");
+  const { body } = await confirm({ amount: 7.5, currency: "UAH", payload: "later" });
+  assert.equal(body.operation, "confirm");
+  assert.equal(body.details.amount, "7.5");
+  assert.equal(body.details.payload, "later");
+  assert.equal(body.details.payment_id, held.body.details.payment_id);
+  assert.notEqual(body.details.operation_id, held.body.details.operation_id);
+  assert.deepEqual((await receiver.next()).body, body);
+  const again = await confirm({});
+  assert.equal(again.status, 409);
+  assert.equal(again.body.code, "action_already_done");
+});
+
+test("what was never held cannot be confirmed", async (t) => {
+  const { call } = await startRig(t);
+  const confirm = (external_id: string) => call("POST", paths.confirm, { external_id });
+  assert.equal((await confirm("nothing")).body.code, "transaction_not_found");
+  await call("POST", paths.new, newPayment());
+  assert.equal((await confirm("order-1")).body.code, "action_already_done");
+  await call("POST", paths.new, cardPayment("4000000000000614", { external_id: "order-2" }));
+  assert.equal((await confirm("order-2")).body.code, "action_not_allowed");
+});
+
+test("a recurrent payment charges the card of its primary payment", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const primary = await call("POST", paths.new, newPayment({ init_recurrent_payment: true }));
+  const { status, body } = await call("POST", paths.recurrent, {
+    recurrent_id: primary.body.details.recurrent_id,
+    external_id: "order-2",
+    amount: 3,
+    callback_url: receiver.url,
+    payload: "month 2",
+    subscription_id: "sub-1",
+    delegate_api_key: "0b6f5c0e-7a51-4a0e-9f4e-5d3b8c1a2f60",
+  });
+  assert.equal(status, 200);
+  assert.equal(body.operation, "recurrent");
+  assert.equal(body.details.amount, "3");
+  assert.equal(body.details.currency, "UAH");
+  assert.equal(body.details.payload, "month 2");
+  assert.equal(body.details.subscription_id, "sub-1");
+  assert.equal(body.payment_method.cc_token.mask, "411111******1111");
+  assert.notEqual(body.details.payment_id, primary.body.details.payment_id);
+  assert.deepEqual((await receiver.next()).body, body);
+});
+
+test("a recurrent payment needs a successful primary one", async (t) => {
+  const { call } = await startRig(t);
+  const recur = (recurrent_id: string) =>
+    call("POST", paths.recurrent, { recurrent_id, external_id: "order-2", amount: 3 });
+  const unknown = await recur("nothing");
+  assert.equal(unknown.status, 404);
+  assert.equal(unknown.body.code, "transaction_success_primary_not_found");
+  assert.equal(unknown.body.param, "recurrent_id");
+  const open = await call(
+    "POST",
+    paths.new,
+    cardPayment("4000000000003014", { init_recurrent_payment: true }),
+  );
+  const unpaid = await recur(open.body.details.recurrent_id);
+  assert.equal(unpaid.body.code, "transaction_success_primary_not_found");
+  const single = await call("POST", paths.new, newPayment());
+  const notRecurring = await recur(single.body.details.payment_id);
+  assert.equal(notRecurring.body.code, "transaction_is_not_recurring");
+});
+
+test("a token, a wallet card and a device wallet pay too", async (t) => {
+  const { call } = await startRig(t);
+  const first = await call("POST", paths.new, newPayment());
+  const { token, mask } = first.body.payment_method.cc_token;
+  const pay = (external_id: string, payment_method: object, customer = {}) =>
+    call("POST", paths.new, newPayment({ external_id, payment_method, customer }));
+
+  const byToken = await pay("t", { type: "cc_token", cc_token: { token } });
+  assert.equal(byToken.body.payment_method.type, "cc_token");
+  assert.equal(byToken.body.payment_method.cc_token.mask, mask);
+
+  const option_id = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
+  const demo = { external_id: "demo-customer" };
+  const wallet = await pay("w", { type: "wallet", wallet: { option_id } }, demo);
+  assert.equal(wallet.body.details.status, "success");
+  assert.equal(wallet.body.payment_method.type, "wallet");
+
+  const apple = await pay("a", { type: "apple_pay", apple_pay: { token: "opaque" } });
+  assert.equal(apple.body.payment_method.type, "apple_pay");
+  assert.equal(apple.body.payment_method.apple_pay.payment_system, "visa");
+
+  const google = await pay("g", {
+    type: "google_pay",
+    decrypted_google_pay: {
+      pan: "5555555555554444",
+      exp_month: 12,
+      exp_year: 2035,
+      cryptogram: "secret",
+    },
+  });
+  assert.equal(google.body.payment_method.google_pay.mask, "555555******4444");
+
+  const decrypted = await pay("d", {
+    type: "apple_pay",
+    decrypted_apple_pay: {
+      application_primary_account_number: "4000000000000614",
+      application_expiration_date: "351231",
+      online_payment_cryptogram: "secret",
+      eci_indicator: null,
+    },
+  });
+  assert.equal(decrypted.body.code, "insufficient_funds");
+});
+
+test("an unknown or unusable payment method is named", async (t) => {
+  const { call } = await startRig(t);
+  const pay = (payment_method: object, customer: object = { external_id: "demo-customer" }) =>
+    call("POST", paths.new, newPayment({ payment_method, customer }));
+  const wallet = (option_id: string) => ({ type: "wallet", wallet: { option_id } });
+
+  const token = await pay({ type: "cc_token", cc_token: { token: "tok_unknown" } });
+  assert.equal(token.body.code, "invalid_card_token");
+  assert.equal(token.body.type, "payment_method_error");
+  assert.equal(token.body.param, "payment_method.cc_token.token");
+  assert.ok(!token.text.includes("tok_unknown"));
+  const unknown = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7aff"));
+  assert.equal(unknown.status, 404);
+  assert.equal(unknown.body.code, "payment_method_not_found");
+  const unconfirmed = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a02"));
+  assert.equal(unconfirmed.body.code, "card_verification_required");
+  const nobody = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01"), {});
+  assert.equal(nobody.body.code, "customer_id_not_passed");
+  assert.equal(nobody.body.type, "customer_error");
+});
+
+test("a card past its month is expired whatever its number", async (t) => {
+  const { call } = await startRig(t);
+  const expired = await call("POST", paths.new, newPayment({}, { exp_month: 1, exp_year: 2020 }));
+  assert.equal(expired.status, 402);
+  assert.equal(expired.body.code, "card_expired");
+  assert.equal(expired.body.type, "payment_method_error");
+});
+
+test("the ledger keeps the newest payments and forgets the oldest", async (t) => {
+  const { call, sandbox } = await startRig(t, { maxRecords: 2 });
+  for (const external_id of ["a", "b", "c"]) {
+    await call("POST", paths.new, newPayment({ external_id }));
+  }
+  const kept = sandbox.ledger().payments.map(({ external_id }) => external_id);
+  assert.deepEqual(kept, ["b", "c"]);
+  const forgotten = await call("POST", paths.confirm, { external_id: "a" });
+  assert.equal(forgotten.body.code, "transaction_not_found");
+});

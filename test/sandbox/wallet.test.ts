@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { customerToken } from "./customer-token.ts";
+import { newPayment, paths, startRig, uuidPattern } from "./start.ts";
+
+const confirmed = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
+const unconfirmed = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a02";
+const demo = "external_id=demo-customer";
+
+test("wallet/find lists a customer's cards with their full numbers", async (t) => {
+  const { call } = await startRig(t);
+  const { status, body } = await call("GET", `${paths.walletFind}?${demo}`);
+  assert.equal(status, 200);
+  const tokens = body.map(({ card }: { card: { token: string } }) => card.token);
+  assert.deepEqual(body, [
+    {
+      card: {
+        expires_at: "2035-12-31T23:59:59Z",
+        mask: "411111******1111",
+        token: tokens[0],
+        full_number: "4111111111111111",
+        bank_short_name: "SANDBOX",
+        payment_system: "visa",
+      },
+      option_id: confirmed,
+      is_default: true,
+      name: "Everyday card",
+      type: "card",
+    },
+    {
+      card: {
+        expires_at: "2034-06-30T23:59:59Z",
+        mask: "555555******4444",
+        token: tokens[1],
+        full_number: "5555555555554444",
+        bank_short_name: "SANDBOX",
+        payment_system: "mastercard",
+      },
+      option_id: unconfirmed,
+      is_default: false,
+      type: "card",
+    },
+  ]);
+});
+
+test("one card is answered as an object, none as an empty list", async (t) => {
+  const { call } = await startRig(t);
+  const one = await call("GET", `${paths.walletFind}?${demo}&option_id=${unconfirmed}`);
+  assert.equal(one.body.option_id, unconfirmed);
+  const flag = await call("GET", `${paths.walletFind}?${demo}&option_id=true`);
+  assert.equal(flag.body.length, 2);
+  await call("POST", paths.new, newPayment());
+  const none = await call("GET", `${paths.walletFind}?external_id=customer-1`);
+  assert.deepEqual(none.body, []);
+});
+
+test("a customer token says who the customer is, and outranks external_id", async (t) => {
+  const { call } = await startRig(t);
+  const find = (token: string, query = "") =>
+    call("GET", paths.walletFind + query, undefined, { "X-CUSTOMER-AUTH": token });
+  const later = Math.floor(Date.now() / 1_000) + 3_600;
+  for (const claims of [
+    { external_id: "demo-customer", sub: "other" },
+    { sub: "demo-customer", exp: later },
+  ]) {
+    const { body } = await find(customerToken(claims), "?external_id=other");
+    assert.equal(body.length, 2);
+  }
+  for (const token of [
+    customerToken({ external_id: "demo-customer", exp: 1_700_000_000 }),
+    customerToken({}),
+    customerToken({ external_id: 7 }),
+    "not.a.token",
+    "nonsense",
+  ]) {
+    const { status, body } = await find(token);
+    assert.equal(status, 401);
+    assert.equal(body.code, "customer_auth_token_expired_or_invalid");
+    assert.equal(body.type, "customer_error");
+  }
+});
+
+test("a wallet call needs a customer that exists", async (t) => {
+  const { call } = await startRig(t);
+  for (const [method, path, body] of [
+    ["GET", paths.walletFind],
+    ["GET", `${paths.walletStatus}?option_id=${confirmed}`],
+    ["DELETE", paths.wallet, { option_id: confirmed, type: "card" }],
+  ] as const) {
+    const nobody = await call(method, path, body);
+    assert.deepEqual([nobody.status, nobody.body.code], [400, "customer_id_not_passed"]);
+    const url = `${path}${path.includes("?") ? "&" : "?"}external_id=nobody`;
+    const unknown = await call(method, url, body);
+    assert.deepEqual([unknown.status, unknown.body.code], [404, "customer_profile_not_found"]);
+  }
+});
+
+test("confirmation/status tells whether a card is confirmed", async (t) => {
+  const { call } = await startRig(t);
+  const status = (query: string) => call("GET", `${paths.walletStatus}?${demo}${query}`);
+  const { body } = await status(`&option_id=${confirmed}`);
+  const { card, ...rest } = body;
+  assert.equal(card.mask, "411111******1111");
+  assert.deepEqual(rest, {
+    option_id: confirmed,
+    is_confirmed: true,
+    status: "confirmed",
+    type: "card",
+  });
+  const waiting = (await status(`&option_id=${unconfirmed}`)).body;
+  assert.equal(waiting.is_confirmed, false);
+  assert.equal(waiting.status, "waiting_for_verification");
+  const unknown = await status("&option_id=other");
+  assert.deepEqual([unknown.status, unknown.body.code], [404, "payment_method_not_found"]);
+  const missing = await status("");
+  assert.deepEqual([missing.status, missing.body.param], [400, "option_id"]);
+});
+
+test("a deleted card is gone", async (t) => {
+  const { call } = await startRig(t);
+  const remove = (body: object) => call("DELETE", `${paths.wallet}?${demo}`, body);
+  const { status, body } = await remove({ option_id: confirmed, type: "card" });
+  assert.equal(status, 200);
+  assert.deepEqual(body, { delete: true, option_id: confirmed, type: "card" });
+  const again = await remove({ option_id: confirmed, type: "card" });
+  assert.deepEqual([again.status, again.body.code], [404, "payment_method_not_found"]);
+  const left = await call("GET", `${paths.walletFind}?${demo}`);
+  assert.equal(left.body.option_id, unconfirmed);
+  for (const [wrong, param] of [
+    [{ type: "card" }, "option_id"],
+    [{ option_id: "1", type: "card" }, "option_id"],
+    [{ option_id: unconfirmed }, "type"],
+    [{ option_id: unconfirmed, type: "iban" }, "type"],
+  ] as const) {
+    const refused = await remove(wrong);
+    assert.deepEqual([refused.status, refused.body.param], [400, param]);
+  }
+});
+
+test("save_to_wallet keeps the card of a successful payment, once", async (t) => {
+  const { call } = await startRig(t);
+  const cc = { number: "4111111111111111", cvv: "123", exp_month: 1, exp_year: 2036 };
+  const payment_method = { type: "cc_number", cc, save_to_wallet: true };
+  await call("POST", paths.new, newPayment({ payment_method }));
+  await call("POST", paths.new, newPayment({ payment_method, external_id: "order-2" }));
+  const declined = { ...payment_method, cc: { ...cc, number: "4000000000000614" } };
+  await call("POST", paths.new, newPayment({ payment_method: declined, external_id: "3" }));
+  const { body } = await call("GET", `${paths.walletFind}?external_id=customer-1`);
+  assert.match(body.option_id, uuidPattern);
+  assert.equal(body.card.mask, "411111******1111");
+  assert.equal(body.is_default, true);
+  const anonymous = await call(
+    "POST",
+    paths.new,
+    newPayment({ payment_method, external_id: "4", customer: {} }),
+  );
+  assert.equal(anonymous.body.code, "customer_id_not_passed");
+});

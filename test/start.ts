@@ -1,0 +1,31 @@
+import { pino } from "pino";
+import { readConfig } from "../src/config.ts";
+import { type Gateway, startGateway } from "../src/gateway.ts";
+import type { SandboxOptions } from "../src/sandbox/options.ts";
+
+/**
+ * The whole gateway on free ports, with the emulator inside unless the environment names an
+ * upstream. The test stops it.
+ */
+export function startTestGateway(
+  env: Record<string, string> = {},
+  sandbox: Partial<SandboxOptions> = {},
+  log = pino({ level: "silent" }),
+): Promise<Gateway> {
+  const free = "127.0.0.1:0";
+  return startGateway(
+    readConfig({
+      PUBLIC_ADDR: free,
+      RPC_ADDR: free,
+      ADMIN_ADDR: free,
+      SANDBOX_ADDR: free,
+      SHUTDOWN_TIMEOUT: "5s",
+      ...env,
+    }),
+    log,
+    { delays: { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 500 }, ...sandbox },
+  );
+}
+
+/** Deadline of everything that a test waits for, in milliseconds. */
+export const patienceMs = 20_000;

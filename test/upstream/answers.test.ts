@@ -1,0 +1,432 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { create } from "@bufbuild/protobuf";
+import type { ErrorCode } from "../../src/errors.ts";
+import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
+import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+} from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
+import { answer, json } from "./scripted-server.ts";
+
+const createPayment = (upstream: Upstream) => upstream.createPayment(hostedPayment, patient);
+const getPayout = (upstream: Upstream) =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "payout-1" }), patient);
+const requestPayout = (upstream: Upstream) =>
+  upstream.requestPayout(
+    create(RequestPayoutRequestSchema, { order: { externalId: "payout-1" } }),
+    patient,
+  );
+const resend = (upstream: Upstream) =>
+  upstream.resendCallback(create(ResendCallbackRequestSchema, { externalId: "order-1" }), patient);
+const deactivate = (upstream: Upstream) =>
+  upstream.deactivateSubscription(
+    create(DeactivateSubscriptionRequestSchema, { subscriptionId: "s" }),
+    patient,
+  );
+const findItems = (upstream: Upstream) =>
+  upstream.findWalletItems(
+    create(FindWalletItemsRequestSchema, {
+      customer: create(CustomerIdentitySchema, {
+        identity: { case: "authToken", value: "customer-jwt" },
+      }),
+    }),
+    patient,
+  );
+
+const errorObject =
+  '{"code":"insufficient_funds","message":"Not enough money","param":"amount",' +
+  '"payment_id":"pay-1","type":"payment_error","error_id":"err-1"}';
+
+test("a payment's data comes back, and the credentials count as accepted", async (t) => {
+  const { upstream, calls, credentials, settled } = await serverRig(
+    t,
+    json(
+      201,
+      '{"id":"p-1","external_id":"order-1","is_success":true,"action":null,"operation":"payment",' +
+        '"details":{"amount":"10.10","status":"success","payment_id":"pay-1"}}',
+      "X-RateLimit-Limit: 20",
+      "X-RateLimit-Remaining: 19",
+      "X-RateLimit-Reset: 1",
+    ),
+  );
+  const payment = await createPayment(upstream);
+  assert.equal(payment.externalId, "order-1");
+  assert.equal(payment.details?.amount, "10.10");
+  assert.equal(payment.details?.status, PaymentStatus.SUCCESS);
+  assert.deepEqual(calls, [{ endpoint: "POST /api/payments/v1/new", outcome: "201" }]);
+  assert.deepEqual(settled, [["observe", { limit: "20", remaining: "19", reset: "1" }]]);
+
+  await createPayment(upstream);
+  assert.deepEqual(credentials, [true], "told once, not for each call");
+});
+
+test("the other resources come back", async (t) => {
+  const payout = await serverRig(
+    t,
+    json(200, '{"external_id":"payout-1","fc_id":7,"status":"ok"}'),
+  );
+  assert.equal((await getPayout(payout.upstream)).fcId, 7n);
+  assert.equal((await requestPayout(payout.upstream)).status, "ok");
+
+  const list = await serverRig(t, json(200, '[{"option_id":"a"},{"option_id":"b","name":"x"}]'));
+  assert.deepEqual(
+    (await findItems(list.upstream)).map((item) => item.optionId),
+    ["a", "b"],
+  );
+  const one = await serverRig(t, json(200, '{"option_id":"a","type":"card"}'));
+  assert.equal((await findItems(one.upstream)).length, 1);
+  for (const none of ["[]", "{}", "null"]) {
+    const empty = await serverRig(t, json(200, none));
+    assert.deepEqual(await findItems(empty.upstream), [], none);
+  }
+
+  const deleted = await serverRig(t, json(200, '{"delete":true,"option_id":"a","type":"card"}'));
+  const answered = await deleted.upstream.deleteWalletItem(
+    create(DeleteWalletItemRequestSchema, { optionId: "a", type: "card" }),
+    patient,
+  );
+  assert.equal(answered.deleted, true);
+
+  const operation = await serverRig(t, json(200, '{"id":"o","details":{"amount":10.10}}'));
+  const asked = create(GetOperationRequestSchema, { externalId: "e", operationId: "o" });
+  const info = await operation.upstream.getOperation(asked, patient);
+  assert.equal(info.details?.amount, "10.10");
+
+  const message = await serverRig(t, json(200, '{"message":"unsubscribed"}'));
+  assert.equal((await deactivate(message.upstream)).message, "unsubscribed");
+});
+
+test("a field of an unexpected type is left unset and told, and the call succeeds", async (t) => {
+  const { upstream, faults } = await serverRig(
+    t,
+    json(200, '{"external_id":{"no":"text"},"details":[]}'),
+  );
+  const payment = await createPayment(upstream);
+  assert.equal(payment.externalId, undefined);
+  assert.deepEqual(faults.map((fault) => `${fault.endpoint} ${fault.path}`).sort(), [
+    "POST /api/payments/v1/new details",
+    "POST /api/payments/v1/new external_id",
+  ]);
+});
+
+test("an answer in pieces and in chunked encoding is put together", async (t) => {
+  const { upstream } = await serverRig(t, ({ socket }) => {
+    socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n");
+    setImmediate(() => {
+      socket.write(Buffer.from('{"id":"\r\n1\r\n'));
+      setImmediate(() => socket.write('x\r\n2\r\n"}\r\n0\r\n\r\n'));
+    });
+  });
+  assert.equal((await createPayment(upstream)).id, "x");
+});
+
+test("any 2xx to callback/resend is a yes, whatever its body", async (t) => {
+  for (const script of [
+    json(200, "{}"),
+    answer(200, "<html>ok</html>"),
+    answer(202, ""),
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    json(200, '{"message":"sent"}'),
+  ]) {
+    const { upstream } = await serverRig(t, script);
+    assert.equal(await resend(upstream), undefined);
+  }
+});
+
+test("an empty 2xx to a subscription call is a yes without a message", async (t) => {
+  const { upstream } = await serverRig(t, "HTTP/1.1 204 No Content\r\n\r\n");
+  assert.equal((await deactivate(upstream)).message, undefined);
+});
+
+for (const status of [200, 400, 402, 409]) {
+  test(`an Error object with HTTP status ${status} is an error by its code`, async (t) => {
+    const { upstream, settled } = await serverRig(t, json(status, errorObject));
+    for (const call of [createPayment, getPayout, requestPayout, resend, deactivate, findItems]) {
+      const error = await failureOf(call(upstream));
+      assert.equal(error.code, "FAILED_PRECONDITION");
+      assert.equal(error.message, "insufficient_funds: Not enough money");
+      assert.equal(error.details.reason, "INSUFFICIENT_FUNDS");
+      assert.equal(error.details.outcomeUnknown, undefined);
+      assert.deepEqual(
+        { ...error.details.upstream },
+        {
+          $typeName: "payments.v1.UpstreamError",
+          code: "insufficient_funds",
+          message: "Not enough money",
+          param: "amount",
+          paymentId: "pay-1",
+          type: ErrorType.PAYMENT_ERROR,
+          errorId: "err-1",
+          httpStatus: status,
+        },
+      );
+    }
+    assert.deepEqual(new Set(settled.map(([what]) => what)), new Set(["observe"]));
+  });
+}
+
+test("a 200 that only looks like an Error object is an answer", async (t) => {
+  const item = await serverRig(t, json(200, '{"type":"card","option_id":"a"}'));
+  assert.equal((await findItems(item.upstream))[0]?.type, "card");
+  const message = await serverRig(t, json(200, '{"message":"done","type":"subscription"}'));
+  assert.equal((await deactivate(message.upstream)).message, "done");
+  const payment = await serverRig(t, json(200, '{"id":"p","code":"x","message":"y"}'));
+  assert.equal((await createPayment(payment.upstream)).id, "p");
+});
+
+const open: Array<[what: string, script: string]> = [
+  ["5xx with an Error object", json(500, errorObject)],
+  ["internal_error", json(400, '{"code":"internal_error","type":"api_error"}')],
+  ["timeout in a 200", json(200, '{"code":"timeout","message":"late"}')],
+  ["request_failed", json(422, '{"code":"request_failed"}')],
+  ["an error that says pending", json(400, '{"code":"pending","type":"payment_error"}')],
+];
+for (const [what, script] of open) {
+  test(`${what} leaves a money call's outcome unknown, with the Error object`, async (t) => {
+    const { upstream } = await serverRig(t, script);
+    const error = await failureOf(createPayment(upstream));
+    assert.equal(error.code, "UNKNOWN");
+    assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
+    assert.ok(error.details.upstream?.code);
+    const payout = await failureOf(requestPayout(upstream));
+    assert.deepEqual(payout.details.outcomeUnknown, { externalId: "payout-1" });
+  });
+}
+
+const senseless: Array<[what: string, script: string]> = [
+  ["HTML with 502", answer(502, "<html>Bad Gateway</html>", "Content-Type: text/html")],
+  ["HTML with 200", answer(200, "<html>Login</html>", "Content-Type: text/html")],
+  ["truncated JSON", json(200, '{"id":"p-1","det')],
+  ["an empty body", answer(200, "")],
+  ["a JSON string", json(200, '"ok"')],
+  ["a redirect", answer(302, "", "Location: http://127.0.0.1:1/elsewhere")],
+  ["an empty 500", answer(500, "")],
+];
+for (const [what, script] of senseless) {
+  test(`${what} is UNAVAILABLE to a read and unknown to a money call`, async (t) => {
+    const { upstream, server, settled } = await serverRig(t, script);
+    const read = await failureOf(getPayout(upstream));
+    assert.equal(read.code, "UNAVAILABLE");
+    assert.equal(read.details.reason, "UPSTREAM_UNAVAILABLE");
+    assert.equal(read.details.outcomeUnknown, undefined);
+
+    const money = await failureOf(createPayment(upstream));
+    assert.equal(money.code, "UNKNOWN");
+    assert.equal(money.details.reason, "OUTCOME_UNKNOWN");
+    assert.deepEqual(money.details.outcomeUnknown, { externalId: "order-1" });
+    for (const { message } of [read, money]) assert.doesNotMatch(message, /html|p-1/);
+    assert.equal(server.requests.length, 2, "nothing is sent again");
+    assert.equal(settled.length, 2);
+  });
+}
+
+test("JSON that says nothing of the payment is no answer to a money call", async (t) => {
+  const { upstream } = await serverRig(t, json(200, '{"ok":true}'));
+  assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
+});
+
+test("a compressed answer, which was not asked for, is not understood", async (t) => {
+  const body = gzipSync('{"id":"p-1"}');
+  const { upstream } = await serverRig(t, ({ socket }) => {
+    socket.write(
+      `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body);
+  });
+  assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+});
+
+test("a body beyond the bound is cut off, with and without a length", async (t) => {
+  const long = `{"id":"${"x".repeat(2000)}"}`;
+  for (const script of [
+    json(200, long),
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${long.length.toString(16)}\r\n${long}\r\n`,
+  ]) {
+    const { upstream } = await serverRig(t, script, { maxResponseBytes: 1000 });
+    assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
+    assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  }
+  const { upstream } = await serverRig(t, json(200, long), { maxResponseBytes: long.length });
+  assert.equal((await createPayment(upstream)).id?.length, 2000);
+});
+
+const statuses: Array<[status: number, code: ErrorCode]> = [
+  [400, "INVALID_ARGUMENT"],
+  [402, "FAILED_PRECONDITION"],
+  [403, "PERMISSION_DENIED"],
+  [404, "NOT_FOUND"],
+  [409, "FAILED_PRECONDITION"],
+];
+for (const [status, code] of statuses) {
+  test(`${status} with HTML is ${code}, on a money call too`, async (t) => {
+    const { upstream } = await serverRig(t, answer(status, "<html>no</html>"));
+    for (const call of [createPayment, getPayout]) {
+      const error = await failureOf(call(upstream));
+      assert.equal(error.code, code);
+      assert.equal(error.details.outcomeUnknown, undefined);
+      assert.equal(error.details.upstream?.httpStatus, status);
+      assert.equal(error.message, `the payments service answered with HTTP status ${status}`);
+    }
+  });
+}
+
+test("a failed payment's data is an answer whatever 4xx it comes with", async (t) => {
+  const { upstream } = await serverRig(
+    t,
+    json(402, '{"id":"p-1","details":{"status":"failure","status_code":"card_expired"}}'),
+  );
+  const payment = await createPayment(upstream);
+  assert.equal(payment.details?.status, PaymentStatus.FAILURE);
+
+  const other = await serverRig(t, json(404, '{"status":"404","error":"no such path"}'));
+  assert.equal((await failureOf(requestPayout(other.upstream))).code, "NOT_FOUND");
+  assert.equal((await failureOf(getPayout(other.upstream))).code, "NOT_FOUND");
+});
+
+const limits: Array<[what: string, script: string, retryAfterMs: number, settled: unknown]> = [
+  [
+    "429 with all headers",
+    answer(
+      429,
+      "slow down",
+      "X-RateLimit-Limit: 5",
+      "X-RateLimit-Remaining: 0",
+      "X-RateLimit-Reset: 3",
+    ),
+    3000,
+    ["rejected", { limit: "5", remaining: "0", reset: "3" }],
+  ],
+  [
+    "429 with Retry-After",
+    answer(429, "", "Retry-After: 7"),
+    7000,
+    ["rejected", { limit: undefined, remaining: undefined, reset: undefined }],
+  ],
+  [
+    "429 without a word",
+    answer(429, ""),
+    1000,
+    ["rejected", { limit: undefined, remaining: undefined, reset: undefined }],
+  ],
+  [
+    "too_many_requests with a nonsense Reset",
+    json(400, '{"code":"too_many_requests"}', "X-RateLimit-Reset: -4"),
+    1000,
+    ["rejected", { limit: undefined, remaining: undefined, reset: "-4" }],
+  ],
+  [
+    "too_many_requests in a 200",
+    json(200, '{"code":"too_many_requests","type":"api_error"}', "X-RateLimit-Reset: 2"),
+    2000,
+    ["rejected", { limit: undefined, remaining: undefined, reset: "2" }],
+  ],
+];
+for (const [what, script, retryAfterMs, rejected] of limits) {
+  test(`${what} is RESOURCE_EXHAUSTED, and the bucket hears of it`, async (t) => {
+    const { upstream, settled } = await serverRig(t, script);
+    for (const call of [createPayment, getPayout]) {
+      const error = await failureOf(call(upstream));
+      assert.equal(error.code, "RESOURCE_EXHAUSTED");
+      assert.equal(error.details.reason, "RATE_LIMITED");
+      assert.equal(error.details.retryAfterMs, retryAfterMs);
+      assert.equal(error.details.outcomeUnknown, undefined);
+      assert.equal(error.details.upstream?.code, "too_many_requests");
+      assert.equal(error.details.upstream?.message, "Too many requests");
+      assert.equal(error.details.upstream?.type, ErrorType.API_ERROR);
+    }
+    assert.deepEqual(settled, [rejected, rejected]);
+  });
+}
+
+test("a limit of attempts is RESOURCE_EXHAUSTED, but no rejection by the rate limit", async (t) => {
+  const { upstream, settled } = await serverRig(
+    t,
+    json(403, '{"code":"reached_the_limit_of_attempts_for_ip"}', "Retry-After: 30"),
+  );
+  const error = await failureOf(createPayment(upstream));
+  assert.equal(error.code, "RESOURCE_EXHAUSTED");
+  assert.equal(error.details.retryAfterMs, 30_000);
+  assert.equal(settled[0]?.[0], "observe");
+});
+
+test("refused merchant credentials are INTERNAL and told, until they are accepted", async (t) => {
+  const scripts = [
+    json(401, '{"code":"authorization_failed","message":"Wrong login"}'),
+    answer(401, "<html>"),
+    json(200, '{"external_id":"x"}'),
+  ];
+  const { upstream, credentials } = await serverRig(t, ({ socket }) => {
+    socket.write(scripts.shift() ?? "");
+  });
+  const first = await failureOf(createPayment(upstream));
+  assert.equal(first.code, "INTERNAL");
+  assert.equal(first.details.upstream?.code, "authorization_failed");
+  assert.equal((await failureOf(getPayout(upstream))).code, "INTERNAL");
+  assert.deepEqual(credentials, [false]);
+  await getPayout(upstream);
+  assert.deepEqual(credentials, [false, true]);
+});
+
+test("a refused customer's token says nothing of the merchant's credentials", async (t) => {
+  for (const script of [
+    json(401, '{"code":"customer_auth_token_expired_or_invalid","type":"customer_error"}'),
+    answer(401, ""),
+  ]) {
+    const { upstream, credentials } = await serverRig(t, script);
+    assert.equal((await failureOf(findItems(upstream))).code, "UNAUTHENTICATED");
+    assert.deepEqual(credentials, []);
+  }
+});
+
+test("what an error quotes of card data, tokens and the login is hidden", async (t) => {
+  const script = json(
+    400,
+    JSON.stringify({
+      code: "invalid_card_data",
+      message:
+        "4111 1111 1111 1111 with cvv 737 (not 17371) and Basic " +
+        "bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH of geheim-ключ",
+      param: "5555555555554444",
+    }),
+  );
+  const { upstream } = await serverRig(t, script);
+  const cc = { cvv: "737", expMonth: 5, expYear: 2030, number: "4111111111111111" };
+  const error = await failureOf(
+    upstream.createPayment(
+      create(CreatePaymentRequestSchema, {
+        amount: "1",
+        mode: PaymentMode.DIRECT,
+        externalId: "o",
+        paymentMethod: { type: PaymentMethodType.CC_NUMBER, method: { case: "cc", value: cc } },
+      }),
+      patient,
+    ),
+  );
+  assert.equal(
+    error.message,
+    "invalid_card_data: 4111 11** **** 1111 with cvv [redacted] (not 17371) and Basic " +
+      "[redacted] of [redacted]",
+  );
+  assert.equal(error.details.upstream?.param, "555555******4444");
+
+  const quoted = await serverRig(t, json(401, '{"code":"invalid_token","message":"customer-jwt"}'));
+  assert.equal((await failureOf(findItems(quoted.upstream))).message, "invalid_token: [redacted]");
+});

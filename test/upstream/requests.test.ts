@@ -1,0 +1,345 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType, PaymentOperation } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
+} from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, rig } from "./rig.ts";
+import { json, scriptedServer } from "./scripted-server.ts";
+
+const always = [
+  "authorization: Basic bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH",
+  "accept: application/json",
+  "accept-encoding: identity",
+  "user-agent: payments-gateway",
+];
+const jsonBody = [...always, "content-type: application/json"];
+const itemId = "7f9c24e8-3b12-4f5a-9c1d-0a1b2c3d4e5f";
+
+const byToken = create(CustomerIdentitySchema, {
+  identity: { case: "authToken", value: "eyJ.customer.jwt" },
+});
+const byRid = create(CustomerIdentitySchema, {
+  identity: { case: "rid", value: "0d4b5c3e-1111-4222-8333-944455556666" },
+});
+const byExternalId = create(CustomerIdentitySchema, {
+  identity: { case: "externalId", value: "user 7&x=1/ї" },
+});
+
+interface Case {
+  readonly name: string;
+  readonly call: (upstream: Upstream) => Promise<unknown>;
+  readonly line: string;
+  readonly headers: readonly string[];
+  readonly body: string;
+  readonly priority: "money" | "read";
+}
+
+const cases: Case[] = [
+  {
+    name: "createPayment posts to payments/v1/new",
+    call: (upstream) =>
+      upstream.createPayment(
+        create(CreatePaymentRequestSchema, {
+          amount: "10.10",
+          currency: "UAH",
+          mode: PaymentMode.DIRECT,
+          externalId: "order-1",
+          callbackUrl: "https://gw.example/callbacks/default/payments",
+          confirm: false,
+          customer: { email: "a@b.example" },
+          paymentMethod: {
+            type: PaymentMethodType.CC_NUMBER,
+            method: {
+              case: "cc",
+              value: { cvv: "123", expMonth: 5, expYear: 2030, number: "4111111111111111" },
+            },
+          },
+        }),
+        patient,
+      ),
+    line: "POST /api/payments/v1/new HTTP/1.1",
+    headers: jsonBody,
+    body:
+      '{"amount":10.10,"currency":"UAH","mode":"direct","external_id":"order-1",' +
+      '"callback_url":"https://gw.example/callbacks/default/payments","confirm":false,' +
+      '"customer":{"email":"a@b.example"},"payment_method":{"type":"cc_number",' +
+      '"cc":{"cvv":"123","exp_month":5,"exp_year":2030,"number":"4111111111111111"}}}',
+    priority: "money",
+  },
+  {
+    name: "createRecurrentPayment posts to payments/v1/recurrent",
+    call: (upstream) =>
+      upstream.createRecurrentPayment(
+        create(CreateRecurrentPaymentRequestSchema, {
+          recurrentId: "rec-1",
+          externalId: "order-2",
+          amount: "0.1",
+        }),
+        patient,
+      ),
+    line: "POST /api/payments/v1/recurrent HTTP/1.1",
+    headers: jsonBody,
+    body: '{"recurrent_id":"rec-1","external_id":"order-2","amount":0.1}',
+    priority: "money",
+  },
+  {
+    name: "confirmPayment posts to payments/v1/confirm",
+    call: (upstream) =>
+      upstream.confirmPayment(
+        create(ConfirmPaymentRequestSchema, { externalId: "order-1", amount: "99999999999.99" }),
+        patient,
+      ),
+    line: "POST /api/payments/v1/confirm HTTP/1.1",
+    headers: jsonBody,
+    body: '{"external_id":"order-1","amount":99999999999.99}',
+    priority: "money",
+  },
+  {
+    name: "resendCallback posts to payments/v1/callback/resend",
+    call: (upstream) =>
+      upstream.resendCallback(
+        create(ResendCallbackRequestSchema, {
+          externalId: "order-1",
+          operation: PaymentOperation.REFUND,
+        }),
+        patient,
+      ),
+    line: "POST /api/payments/v1/callback/resend HTTP/1.1",
+    headers: jsonBody,
+    body: '{"external_id":"order-1","operation":"refund"}',
+    priority: "read",
+  },
+  {
+    name: "requestPayout posts to payouts/v1/request-payout",
+    call: (upstream) =>
+      upstream.requestPayout(
+        create(RequestPayoutRequestSchema, {
+          order: {
+            currency: "UAH",
+            description: "Prize",
+            externalId: "payout-1",
+            originalAmount: "250.00",
+          },
+          payer: { entityId: "entity-1" },
+          recipient: {
+            card: { firstName: "Іван", lastName: "Koval", cardData: { token: "card-token" } },
+          },
+          payoutType: "card",
+        }),
+        patient,
+      ),
+    line: "POST /api/payouts/v1/request-payout HTTP/1.1",
+    headers: jsonBody,
+    body:
+      '{"order":{"currency":"UAH","description":"Prize","external_id":"payout-1",' +
+      '"original_amount":"250.00"},"payer":{"entity_id":"entity-1"},"recipient":{"card":' +
+      '{"first_name":"Іван","last_name":"Koval","card_data":{"token":"card-token"}}},' +
+      '"payout_type":"card"}',
+    priority: "money",
+  },
+  {
+    name: "getPayout reads payouts/v1/info by an escaped external_id",
+    call: (upstream) =>
+      upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "p #1&?=+%" }), patient),
+    line: "GET /api/payouts/v1/info?external_id=p%20%231%26%3F%3D%2B%25 HTTP/1.1",
+    headers: always,
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "findWalletItems tells a customer by token in X-CUSTOMER-AUTH",
+    call: (upstream) =>
+      upstream.findWalletItems(
+        create(FindWalletItemsRequestSchema, { customer: byToken, optionId: "true" }),
+        patient,
+      ),
+    line: "GET /api/customers/v1/wallet/find?option_id=true HTTP/1.1",
+    headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "findWalletItems tells a customer by external_id in the query",
+    call: (upstream) =>
+      upstream.findWalletItems(
+        create(FindWalletItemsRequestSchema, { customer: byExternalId }),
+        patient,
+      ),
+    line: "GET /api/customers/v1/wallet/find?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
+    headers: always,
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "getConfirmationStatus reads wallet/confirmation/status",
+    call: (upstream) =>
+      upstream.getConfirmationStatus(
+        create(GetConfirmationStatusRequestSchema, { customer: byExternalId, optionId: "opt/1" }),
+        patient,
+      ),
+    line:
+      "GET /api/customers/v1/wallet/confirmation/status" +
+      "?external_id=user%207%26x%3D1%2F%D1%97&option_id=opt%2F1 HTTP/1.1",
+    headers: always,
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "deleteWalletItem sends a body with its DELETE",
+    call: (upstream) =>
+      upstream.deleteWalletItem(
+        create(DeleteWalletItemRequestSchema, {
+          customer: byExternalId,
+          optionId: itemId,
+          type: "card",
+        }),
+        patient,
+      ),
+    line: "DELETE /api/customers/v1/wallet?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
+    headers: jsonBody,
+    body: `{"option_id":"${itemId}","type":"card"}`,
+    priority: "read",
+  },
+  {
+    name: "updateSubscription patches the subscription in the path",
+    call: (upstream) =>
+      upstream.updateSubscription(
+        create(UpdateSubscriptionRequestSchema, {
+          subscriptionId: itemId,
+          customer: byToken,
+          autoRenew: false,
+        }),
+        patient,
+      ),
+    line: `PATCH /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
+    headers: [...jsonBody, "x-customer-auth: eyJ.customer.jwt"],
+    body: '{"auto_renew":false}',
+    priority: "read",
+  },
+  {
+    name: "updateSubscription sends an empty object without auto_renew",
+    call: (upstream) =>
+      upstream.updateSubscription(
+        create(UpdateSubscriptionRequestSchema, { subscriptionId: "a/../b" }),
+        patient,
+      ),
+    line: "PATCH /api/subscriptions/v1/subscriptions/a%2F..%2Fb HTTP/1.1",
+    headers: jsonBody,
+    body: "{}",
+    priority: "read",
+  },
+  {
+    name: "deactivateSubscription deletes, with the RID of a trusted service",
+    call: (upstream) =>
+      upstream.deactivateSubscription(
+        create(DeactivateSubscriptionRequestSchema, { subscriptionId: itemId, customer: byRid }),
+        patient,
+      ),
+    line: `DELETE /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
+    headers: [...always, "x-customer-rid: 0d4b5c3e-1111-4222-8333-944455556666"],
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "deactivateSubscription tells a customer by external_id in the query",
+    call: (upstream) =>
+      upstream.deactivateSubscription(
+        create(DeactivateSubscriptionRequestSchema, {
+          subscriptionId: itemId,
+          customer: byExternalId,
+        }),
+        patient,
+      ),
+    line:
+      `DELETE /api/subscriptions/v1/subscriptions/${itemId}` +
+      "?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
+    headers: always,
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "getOperation reads alternative-payments/v1/info/operation",
+    call: (upstream) =>
+      upstream.getOperation(
+        create(GetOperationRequestSchema, { externalId: "order 1", operationId: "op/1" }),
+        patient,
+      ),
+    line:
+      "GET /api/alternative-payments/v1/info/operation" +
+      "?external_id=order%201&operation_id=op%2F1 HTTP/1.1",
+    headers: always,
+    body: "",
+    priority: "read",
+  },
+];
+
+for (const { name, call, line, headers, body, priority } of cases) {
+  test(name, async (t) => {
+    const server = await scriptedServer(json(200, '{"id":"1","external_id":"x"}'));
+    t.after(() => server.close());
+    const { upstream, taken } = rig(t, server.url);
+    await call(upstream);
+
+    assert.equal(server.requests.length, 1);
+    const [sent] = server.requests;
+    assert.equal(sent?.line, line);
+    const length = body === "" ? [] : [`content-length: ${Buffer.byteLength(body)}`];
+    assert.deepEqual([...(sent?.headers ?? [])].sort(), [...headers, ...length].sort());
+    assert.equal(sent?.body, body);
+    assert.deepEqual(
+      taken.map((options) => options.priority),
+      [priority],
+    );
+  });
+}
+
+test("a base address with a path goes before the paths of the spec", async (t) => {
+  const server = await scriptedServer(json(200, "{}"));
+  t.after(() => server.close());
+  const { upstream } = rig(t, `${server.url}/gate/way`);
+  await upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "p" }), patient);
+  assert.equal(
+    server.requests[0]?.line,
+    "GET /gate/way/api/payouts/v1/info?external_id=p HTTP/1.1",
+  );
+});
+
+test("text that cannot be sent is refused before a token is taken", async (t) => {
+  const { upstream, taken } = rig(t, "http://127.0.0.1:1");
+  const half = await failureOf(
+    upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "a\ud800" }), patient),
+  );
+  assert.equal(half.code, "INVALID_ARGUMENT");
+  assert.deepEqual(half.details.fields, [
+    { path: "external_id", message: "has half a surrogate pair" },
+  ]);
+
+  const amount = await failureOf(
+    upstream.createPayment({ ...hostedPayment, amount: "a lot" }, patient),
+  );
+  assert.equal(amount.code, "INVALID_ARGUMENT");
+  assert.ok(!amount.message.includes("a lot"));
+  assert.equal(taken.length, 0);
+});

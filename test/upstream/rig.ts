@@ -1,0 +1,101 @@
+import type { TestContext } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import type { RateLimitHeaders, TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
+import { Secret } from "../../src/secret.ts";
+import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
+
+/** What became of a permit. */
+export type Settled = ["observe" | "rejected", RateLimitHeaders] | ["release"];
+
+export interface Rig {
+  readonly upstream: Upstream;
+  readonly taken: TakeOptions[];
+  readonly settled: Settled[];
+  readonly calls: Array<{ endpoint: string; outcome: string }>;
+  readonly faults: Array<{ endpoint: string; path: string }>;
+  readonly credentials: boolean[];
+}
+
+/** An upstream client whose bucket always has a token, with a record of all that it tells. */
+export function rig(
+  t: TestContext,
+  url: string,
+  { take, ...options }: Partial<UpstreamOptions> & { take?: TokenBucket["take"] } = {},
+): Rig {
+  const taken: TakeOptions[] = [];
+  const settled: Settled[] = [];
+  const calls: Rig["calls"] = [];
+  const faults: Rig["faults"] = [];
+  const credentials: boolean[] = [];
+  const permit = {
+    observe: (headers: RateLimitHeaders) => void settled.push(["observe", headers]),
+    rejected: (headers: RateLimitHeaders) => void settled.push(["rejected", headers]),
+    release: () => void settled.push(["release"]),
+  };
+  const upstream = createUpstream({
+    account: {
+      name: "default",
+      url,
+      login: "merchant",
+      password: new Secret("geheim-ключ"),
+      previousPasswords: [],
+    },
+    bucket: {
+      async take(asked) {
+        taken.push(asked);
+        await take?.(asked);
+        return permit;
+      },
+      status: () => ({ limit: 1, remaining: 1, resetSeconds: 0 }),
+      close: async () => {},
+    },
+    timeoutMs: 10_000,
+    observer: {
+      onCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
+      onFieldFault: (fault) => void faults.push(fault),
+      onCredentials: (accepted) => void credentials.push(accepted),
+    },
+    ...options,
+  });
+  t.after(() => upstream.close());
+  return { upstream, taken, settled, calls, faults, credentials };
+}
+
+/** A scripted server and a client of it. */
+export async function serverRig(
+  t: TestContext,
+  script: Script,
+  options: Partial<UpstreamOptions> = {},
+): Promise<Rig & { server: ScriptedServer }> {
+  const server = await scriptedServer(script);
+  t.after(() => server.close());
+  return { ...rig(t, server.url, options), server };
+}
+
+/** A signal that never aborts. */
+export const patient = { signal: new AbortController().signal };
+
+export const hostedPayment = create(CreatePaymentRequestSchema, {
+  amount: "10.10",
+  currency: "UAH",
+  mode: PaymentMode.HOSTED,
+  externalId: "order-1",
+  paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+});
+
+/** The GatewayError that a call ends with. */
+export async function failureOf(call: Promise<unknown>): Promise<GatewayError> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+  throw new Error("the call succeeded");
+}

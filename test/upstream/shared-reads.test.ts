@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
+import { json } from "./scripted-server.ts";
+
+const getPayout = (upstream: Upstream, options: SendOptions, externalId = "payout-1") =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId }), options);
+
+const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", string]) =>
+  upstream.findWalletItems(
+    create(FindWalletItemsRequestSchema, {
+      customer: create(CustomerIdentitySchema, {
+        identity: { case: customer[0], value: customer[1] },
+      }),
+    }),
+    patient,
+  );
+
+const payout = json(200, '{"external_id":"payout-1","status":"done"}');
+
+test("identical reads in flight are one request, one token and one answer for all", async (t) => {
+  const { upstream, server, taken, calls } = await serverRig(t, () => {});
+  const reads = Array.from({ length: 20 }, () => getPayout(upstream, patient));
+  (await server.request(0)).socket.write(payout);
+  for (const { status } of await Promise.all(reads)) assert.equal(status, "done");
+  assert.equal(server.requests.length, 1);
+  assert.equal(taken.length, 1);
+  assert.equal(calls.length, 1);
+});
+
+test("a read after the answer is a new request", async (t) => {
+  const { upstream, server } = await serverRig(t, payout);
+  // From the very continuation of the first one.
+  await getPayout(upstream, patient).then(() => getPayout(upstream, patient));
+  assert.equal(server.requests.length, 2);
+});
+
+test("reads that differ in arguments or in the customer are not shared", async (t) => {
+  const { upstream, server } = await serverRig(t, json(200, "[]"));
+  await Promise.all([
+    findItems(upstream, ["authToken", "a"]),
+    findItems(upstream, ["authToken", "b"]),
+    findItems(upstream, ["externalId", "a"]),
+    findItems(upstream, ["externalId", "b"]),
+  ]);
+  assert.equal(server.requests.length, 4);
+  await Promise.all([
+    findItems(upstream, ["authToken", "a"]),
+    findItems(upstream, ["authToken", "a"]),
+  ]);
+  assert.equal(server.requests.length, 5);
+});
+
+test("writes are never shared", async (t) => {
+  const { upstream, server } = await serverRig(t, json(200, '{"id":"p"}'));
+  await Promise.all([1, 2].map(() => upstream.createPayment(hostedPayment, patient)));
+  assert.equal(server.requests.length, 2);
+});
+
+test("one that leaves does not take the others along", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const impatient = new AbortController();
+  const left = failureOf(getPayout(upstream, { signal: impatient.signal }));
+  const late = failureOf(getPayout(upstream, { ...patient, deadlineMs: Date.now() + 20 }));
+  const stays = getPayout(upstream, patient);
+  const { socket } = await server.request(0);
+  impatient.abort();
+  assert.equal((await left).code, "CANCELLED");
+  assert.equal((await late).code, "DEADLINE_EXCEEDED");
+  socket.write(payout);
+  assert.equal((await stays).status, "done");
+  assert.equal(server.requests.length, 1);
+});
+
+test("when all have left the socket is closed, and who comes then is served anew", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const callers = [new AbortController(), new AbortController()];
+  const left = callers.map(({ signal }) => failureOf(getPayout(upstream, { signal })));
+  const { socket } = await server.request(0);
+  const closed = once(socket, "close");
+  for (const caller of callers) caller.abort();
+  const next = getPayout(upstream, patient);
+  for (const error of await Promise.all(left)) assert.equal(error.code, "CANCELLED");
+  await closed;
+  (await server.request(1)).socket.write(payout);
+  assert.equal((await next).status, "done");
+});
+
+test("one whose signal has aborted already starts nothing", async (t) => {
+  const { upstream, server, taken } = await serverRig(t, payout);
+  const error = await failureOf(getPayout(upstream, { signal: AbortSignal.abort() }));
+  assert.equal(error.code, "CANCELLED");
+  assert.deepEqual([server.requests.length, taken.length], [0, 0]);
+});
+
+test("a failure is the failure of all who share it", async (t) => {
+  const { upstream, server } = await serverRig(t, json(404, '{"code":"transaction_not_found"}'));
+  const reads = [1, 2, 3].map(() => failureOf(getPayout(upstream, patient)));
+  for (const error of await Promise.all(reads)) assert.equal(error.code, "NOT_FOUND");
+  assert.equal(server.requests.length, 1);
+});

@@ -1,0 +1,402 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
+import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
+import { answer, json, scriptedServer } from "./scripted-server.ts";
+
+type Send = (upstream: Upstream, options: SendOptions) => Promise<unknown>;
+
+const createPayment: Send = (upstream, options) => upstream.createPayment(hostedPayment, options);
+const moneyCalls: Record<string, Send> = {
+  createPayment,
+  createRecurrentPayment: (upstream, options) =>
+    upstream.createRecurrentPayment(
+      create(CreateRecurrentPaymentRequestSchema, { externalId: "order-1", amount: "1" }),
+      options,
+    ),
+  confirmPayment: (upstream, options) =>
+    upstream.confirmPayment(
+      create(ConfirmPaymentRequestSchema, { externalId: "order-1" }),
+      options,
+    ),
+  requestPayout: (upstream, options) =>
+    upstream.requestPayout(
+      create(RequestPayoutRequestSchema, { order: { externalId: "order-1" } }),
+      options,
+    ),
+};
+const getPayout: Send = (upstream, options) =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "payout-1" }), options);
+const resendCallback: Send = (upstream, options) =>
+  upstream.resendCallback(create(ResendCallbackRequestSchema, { externalId: "order-1" }), options);
+
+/** Options that count calls of `onSent`. */
+function counting(signal = patient.signal) {
+  const counted = { signal, sent: 0, onSent: () => void counted.sent++ };
+  return counted;
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+test("connections serve the calls that follow", async (t) => {
+  const { upstream, server } = await serverRig(t, json(200, '{"external_id":"x"}'));
+  for (let i = 0; i < 5; i++) {
+    await createPayment(upstream, patient);
+    await getPayout(upstream, patient);
+  }
+  assert.equal(server.requests.length, 10);
+  // undici frees a connection a turn after its answer, so a call in that very turn takes a second.
+  assert.ok(server.connections <= 2, `${server.connections} connections`);
+});
+
+test("calls at the same time do not wait for each other's answers", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {
+    if (server.requests.length < 3) return;
+    for (const { socket } of server.requests) socket.write(json(200, '{"external_id":"x"}'));
+  });
+  await Promise.all([1, 2, 3].map(() => createPayment(upstream, patient)));
+  assert.equal(server.connections, 3);
+});
+
+const unreachable: Array<[what: string, url: () => Promise<string>]> = [
+  ["a refused connection", async () => `http://127.0.0.1:${await closedPort()}`],
+  ["a name that is not found", async () => "http://upstream.invalid"],
+];
+for (const [what, url] of unreachable) {
+  test(`${what} is UNAVAILABLE: nothing was sent, and the token goes back`, async (t) => {
+    const { upstream, settled } = rig(t, await url());
+    const options = counting();
+    for (const call of [...Object.values(moneyCalls), getPayout, resendCallback]) {
+      const error = await failureOf(call(upstream, options));
+      assert.equal(error.code, "UNAVAILABLE");
+      assert.equal(error.details.outcomeUnknown, undefined);
+    }
+    assert.equal(options.sent, 0);
+    assert.deepEqual(settled, Array(6).fill(["release"]));
+  });
+}
+
+test("a failed TLS handshake is UNAVAILABLE: nothing was sent", async (t) => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).once("data", () => socket.end("HTTP/1.1 400 No TLS\r\n\r\n"));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { upstream, settled } = rig(
+    t,
+    `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  );
+  const options = counting();
+  const error = await failureOf(createPayment(upstream, options));
+  assert.equal(error.code, "UNAVAILABLE");
+  assert.equal(error.details.outcomeUnknown, undefined);
+  assert.equal(options.sent, 0);
+  assert.deepEqual(settled, [["release"]]);
+});
+
+test("a connection that is not made within the time-out is UNAVAILABLE", async (t) => {
+  const { upstream, settled } = rig(t, "http://upstream.test", {
+    timeoutMs: 20,
+    tls: { lookup: () => {} },
+  });
+  const options = counting();
+  assert.equal((await failureOf(createPayment(upstream, options))).code, "UNAVAILABLE");
+  assert.equal(options.sent, 0);
+  assert.deepEqual(settled, [["release"]]);
+});
+
+test("a money call that its caller gave up before it left is never written", async (t) => {
+  const server = await scriptedServer(json(200, '{"external_id":"x"}'));
+  t.after(() => server.close());
+  const connects: Array<() => void> = [];
+  let onLookup = () => {};
+  let released = false;
+  const lookups = async (count: number) => {
+    while (connects.length < count) await new Promise<void>((resolve) => (onLookup = resolve));
+  };
+  const { upstream, settled } = rig(t, server.url.replace("127.0.0.1", "upstream.test"), {
+    tls: {
+      lookup: (_name, _options, found) => {
+        const connect = () => found(null, [{ address: "127.0.0.1", family: 4 }]);
+        if (released) return connect();
+        connects.push(connect);
+        onLookup();
+      },
+    },
+  });
+  const caller = new AbortController();
+  const options = counting(caller.signal);
+  const abandoned = failureOf(createPayment(upstream, options));
+  await lookups(1);
+  caller.abort();
+  assert.equal((await abandoned).code, "CANCELLED");
+
+  const late = failureOf(createPayment(upstream, { ...patient, deadlineMs: Date.now() + 20 }));
+  assert.equal((await late).code, "DEADLINE_EXCEEDED");
+  assert.deepEqual(settled, [["release"], ["release"]]);
+
+  const last = getPayout(upstream, patient);
+  await lookups(3);
+  released = true;
+  for (const connect of connects) connect();
+  await last;
+  // Every connection was made and had its turn to write by now, or serves this one.
+  await Promise.all([1, 2, 3].map(() => createPayment(upstream, patient)));
+  assert.equal(options.sent, 0);
+  assert.deepEqual(
+    server.requests.map(({ line }) => line),
+    ["GET /api/payouts/v1/info?external_id=payout-1 HTTP/1.1"].concat(
+      Array(3).fill("POST /api/payments/v1/new HTTP/1.1"),
+    ),
+  );
+});
+
+test("a deadline that has passed already sends nothing", async (t) => {
+  const { upstream, server, settled } = await serverRig(t, json(200, '{"external_id":"x"}'));
+  await createPayment(upstream, patient);
+  for (const call of [createPayment, getPayout]) {
+    const error = await failureOf(call(upstream, { ...patient, deadlineMs: Date.now() - 1 }));
+    assert.equal(error.code, "DEADLINE_EXCEEDED");
+  }
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(settled[1], ["release"]);
+});
+
+test("a refusal of the limiter goes to the caller as it is, and nothing is sent", async (t) => {
+  const refusal = new GatewayError("RESOURCE_EXHAUSTED", "later", { retryAfterMs: 5 });
+  const take = () => Promise.reject(refusal);
+  const { upstream, settled, calls } = rig(t, "http://127.0.0.1:1", { take });
+  for (const call of [createPayment, getPayout]) {
+    assert.equal(await failureOf(call(upstream, patient)), refusal);
+  }
+  assert.deepEqual([settled, calls], [[], []]);
+});
+
+for (const [name, call] of Object.entries(moneyCalls)) {
+  test(`${name}: a connection lost after the request leaves the outcome unknown`, async (t) => {
+    const { upstream, server, settled } = await serverRig(t, ({ socket }) => {
+      socket.resetAndDestroy();
+    });
+    const options = counting();
+    const error = await failureOf(call(upstream, options));
+    assert.equal(error.code, "UNKNOWN");
+    assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
+    assert.equal(options.sent, 1);
+    assert.deepEqual(settled, [["observe", {}]]);
+
+    // Whatever the pool had in mind to send again would come before this one's answer.
+    await failureOf(getPayout(upstream, patient));
+    assert.equal(server.requests.length, 2, "the POST was seen once");
+  });
+}
+
+test("an orderly close in place of an answer does not have the POST sent again", async (t) => {
+  const { upstream, server } = await serverRig(t, ({ line, socket }) => {
+    if (line.startsWith("POST")) socket.end();
+    else socket.write(json(200, '{"external_id":"x"}'));
+  });
+  await getPayout(upstream, patient);
+  const options = counting();
+  assert.equal((await failureOf(createPayment(upstream, options))).code, "UNKNOWN");
+  await getPayout(upstream, patient);
+  assert.equal(options.sent, 1);
+  assert.deepEqual(
+    server.requests.map(({ line }) => line.slice(0, 4)),
+    ["GET ", "POST", "GET "],
+  );
+});
+
+test("a connection lost in the middle of the request leaves the outcome unknown", async (t) => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections++;
+    socket.on("error", () => {}).once("data", () => socket.resetAndDestroy());
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { upstream } = rig(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const error = await failureOf(
+    upstream.createPayment({ ...hostedPayment, description: "x".repeat(8_000_000) }, patient),
+  );
+  assert.equal(error.code, "UNKNOWN");
+  assert.equal(connections, 1);
+});
+
+test("a connection lost within the answer is UNAVAILABLE to a read, unknown to money", async (t) => {
+  const { upstream, settled } = await serverRig(t, ({ socket }) => {
+    socket.end('HTTP/1.1 200 OK\r\nX-RateLimit-Remaining: 4\r\nContent-Length: 99\r\n\r\n{"id":');
+  });
+  assert.equal((await failureOf(getPayout(upstream, patient))).code, "UNAVAILABLE");
+  assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");
+  const seen = ["observe", { limit: undefined, remaining: "4", reset: undefined }];
+  assert.deepEqual(settled, [seen, seen], "the headers that came count");
+});
+
+test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (t) => {
+  const { upstream, server, calls } = await serverRig(t, () => {}, { timeoutMs: 300 });
+  const outcomes = [
+    [getPayout, "UNAVAILABLE"],
+    [resendCallback, "UNAVAILABLE"],
+    [createPayment, "UNKNOWN"],
+  ] as const;
+  for (const [n, [call, code]] of outcomes.entries()) {
+    const ended = failureOf(call(upstream, patient));
+    const { socket } = await server.request(n);
+    const closed = once(socket, "close");
+    assert.equal((await ended).code, code);
+    await closed;
+  }
+  assert.deepEqual(
+    calls.map(({ outcome }) => outcome),
+    ["UNAVAILABLE", "UNAVAILABLE", "UNKNOWN"],
+  );
+});
+
+test("UPSTREAM_TIMEOUT covers the body: one that trickles does not prolong it", async (t) => {
+  const { upstream } = await serverRig(
+    t,
+    ({ socket }) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+      const timer = setInterval(() => socket.write(" "), 5);
+      socket.on("close", () => clearInterval(timer));
+    },
+    { timeoutMs: 300 },
+  );
+  assert.equal((await failureOf(getPayout(upstream, patient))).code, "UNAVAILABLE");
+  assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");
+});
+
+for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
+  test(`${name}: the caller's leave closes the socket`, async (t) => {
+    const { upstream, server, settled } = await serverRig(t, () => {});
+    const caller = new AbortController();
+    const ended = failureOf(call(upstream, { signal: caller.signal }));
+    const { socket } = await server.request(0);
+    const closed = once(socket, "close");
+    caller.abort();
+    assert.equal((await ended).code, "CANCELLED");
+    await closed;
+    assert.deepEqual(settled, [["observe", {}]]);
+  });
+
+  test(`${name}: the caller's deadline is DEADLINE_EXCEEDED and closes the socket`, async (t) => {
+    const { upstream, server } = await serverRig(t, () => {});
+    const ended = failureOf(call(upstream, { ...patient, deadlineMs: Date.now() + 400 }));
+    const { socket } = await server.request(0);
+    const closed = once(socket, "close");
+    assert.equal((await ended).code, "DEADLINE_EXCEEDED");
+    await closed;
+
+    const signalled = failureOf(call(upstream, { signal: AbortSignal.timeout(20) }));
+    assert.equal((await signalled).code, "DEADLINE_EXCEEDED");
+  });
+}
+
+test("a money call that was sent outlasts its caller's leave and deadline", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const caller = new AbortController();
+  const deadlineMs = Date.now() + 400;
+  const options = { ...counting(caller.signal), deadlineMs };
+  const paid = upstream.createPayment(hostedPayment, options);
+  const { socket } = await server.request(0);
+  caller.abort();
+  // Beyond the deadline, by a timer that fires after any which stood for it.
+  await new Promise((resolve) => setTimeout(resolve, deadlineMs + 20 - Date.now()));
+  socket.write(json(200, '{"id":"p-1"}'));
+  assert.equal((await paid).id, "p-1");
+});
+
+test("onSent is called once per money call, before its first byte can be seen", async (t) => {
+  let sent = 0;
+  const { upstream } = await serverRig(t, ({ socket }) => {
+    socket.write(json(200, `{"id":"${sent}"}`));
+  });
+  for (let n = 1; n <= 3; n++) {
+    const payment = await upstream.createPayment(hostedPayment, {
+      ...patient,
+      onSent: () => void sent++,
+    });
+    assert.equal(payment.id, String(n));
+  }
+});
+
+test("an onSent that throws keeps the request from leaving", async (t) => {
+  const { upstream, server, settled } = await serverRig(t, json(200, '{"id":"p"}'));
+  const onSent = () => {
+    throw new Error("the intent could not be recorded");
+  };
+  const error = await failureOf(createPayment(upstream, { ...patient, onSent }));
+  assert.equal(error.code, "UNAVAILABLE");
+  assert.deepEqual(settled, [["release"]]);
+  await getPayout(upstream, patient);
+  assert.equal(server.requests.length, 1);
+});
+
+test("redirects are not followed", async (t) => {
+  const target = await scriptedServer(json(200, '{"external_id":"x"}'));
+  t.after(() => target.close());
+  const { upstream } = await serverRig(t, answer(307, "", `Location: ${target.url}/`));
+  assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");
+  assert.equal(target.connections, 0);
+});
+
+test("close lets calls in flight finish and refuses later ones", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const paid = upstream.createPayment(hostedPayment, patient);
+  const { socket } = await server.request(0);
+  const closed = upstream.close();
+  const late = await failureOf(createPayment(upstream, patient));
+  assert.equal(late.code, "UNAVAILABLE");
+  socket.write(json(200, '{"id":"p-1"}'));
+  assert.equal((await paid).id, "p-1");
+  await closed;
+});
+
+test("nothing is left of many calls on the caller's signal", async (t) => {
+  const { upstream } = await serverRig(t, json(200, '{"id":"p"}'));
+  const caller = new AbortController();
+  const listeners = new Set<unknown>();
+  const { signal } = caller;
+  const add = signal.addEventListener.bind(signal);
+  const remove = signal.removeEventListener.bind(signal);
+  let added = 0;
+  signal.addEventListener = (...args: Parameters<typeof add>) => {
+    added++;
+    listeners.add(args[1]);
+    add(...args);
+  };
+  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+    listeners.delete(args[1]);
+    remove(...args);
+  };
+  const asked = create(GetOperationRequestSchema, { externalId: "e", operationId: "o" });
+  for (let i = 0; i < 100; i++) {
+    await Promise.all([
+      upstream.createPayment(hostedPayment, { signal }),
+      upstream.getOperation(asked, { signal }),
+    ]);
+  }
+  assert.equal(added, 200);
+  assert.equal(listeners.size, 0);
+});
