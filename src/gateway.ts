@@ -78,7 +78,8 @@ export async function startGateway(
     log: eventLog,
     idempotency: createMemoryIdempotency(),
     watchTokens,
-    callbackUrl: (account, resource) => `${publicUrl}/callbacks/${account}/${resource}`,
+    callbackUrl: (account, resource) =>
+      `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
   });
   const identify = createIdentify({ accounts: new Set(running.keys()), watchTokens });

@@ -78,18 +78,24 @@ async function* resumable(
       yield event;
     }
   } catch (error) {
-    if (!(error instanceof GatewayError) || cursor === undefined || cursor === "earliest")
-      throw error;
-    throw new GatewayError(error.code, error.message, {
-      ...error.details,
-      resumeCursor: error.details.resumeCursor ?? cursor,
-      cause: error.cause,
-    });
+    throw withResumeCursor(error, cursor);
   } finally {
     clearTimeout(expiry);
     // Lets go of the log even if the stream was never iterated to its live part.
     end.abort();
   }
+}
+
+/** The later of what the caller has seen and what the log says; none where none will do. */
+function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
+  if (!(error instanceof GatewayError) || seen === undefined || seen === "earliest") return error;
+  if (error.code === "OUT_OF_RANGE" || error.code === "INVALID_ARGUMENT") return error;
+  const { resumeCursor = seen } = error.details;
+  return new GatewayError(error.code, error.message, {
+    ...error.details,
+    resumeCursor: resumeCursor > seen ? resumeCursor : seen,
+    cause: error.cause,
+  });
 }
 
 /** A timer cannot wait longer than 2^31 - 1 ms; tokens do not live that long, but a clock may lie. */

@@ -185,7 +185,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
 
 /** The reader may not have seen an event yet, and has no cursor but this one. */
 function resumableFrom(resumeCursor: Cursor, error: Error): Error {
-  if (!(error instanceof GatewayError)) return error;
+  if (!(error instanceof GatewayError) || error.code === "OUT_OF_RANGE") return error;
   const { code, message, details, cause } = error;
   return new GatewayError(code, message, { resumeCursor, ...details, cause });
 }

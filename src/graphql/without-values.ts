@@ -46,5 +46,5 @@ const quotes: readonly (readonly [RegExp, string])[] = [
 ];
 
 function cut(message: string): string {
-  return message; //
+  return quotes.reduce((text, [quote, rest]) => text.replace(quote, rest), message);
 }

@@ -143,7 +143,7 @@ function refusal(
     kind: "error",
     error,
     rateLimited,
-    credentialsRefused: !!reading.credentials && !asCustomer,
+    credentialsRefused: true,
   };
 }
 

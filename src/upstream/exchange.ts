@@ -154,7 +154,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const sent = this.#controller !== undefined;
     const failure = new ExchangeFailure(kind, sent, this.#head, cause);
     this.#reject(failure);
-    
+    if (kind !== "connection") this.#controller?.abort(failure);
   }
 
   #settle(): void {

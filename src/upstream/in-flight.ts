@@ -52,6 +52,7 @@ export function createInFlight(): InFlight {
       start: (signal: AbortSignal) => Promise<Answer>,
     ): Promise<Answer> {
       if (signal.aborted) throw errorOfAbort(signal);
+      if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
       const call = calls.get(key) ?? begin(key, start);
       call.waiting++;
       return await new Promise<Answer>((resolve, reject) => {

@@ -156,7 +156,8 @@ test("no answer and no log record repeats a refused value", async (t) => {
     assert.ok(JSON.parse(text).errors.length > 0, text);
     assert.doesNotMatch(text, /CANARY/);
   }
-  const got = await fetch(`${gateway.url}?query={rateLimit{limit}}&variables={CANARY`);
+  const got = await fetch(`${gateway.url}?query={rateLimit{limit}}&variables=CANARY`);
+  assert.equal(got.status, 400);
   assert.doesNotMatch(await got.text(), /CANARY/);
   assert.doesNotMatch(gateway.logged(), /CANARY/);
   assert.deepEqual(gateway.seen(), []);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import { text } from "node:stream/consumers";
@@ -9,8 +8,6 @@ import tls from "node:tls";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import type { Core } from "../../src/core/core.ts";
-import { GatewayError } from "../../src/errors.ts";
-import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentResponseSchema,
@@ -180,7 +177,7 @@ test("an HTTP/2 session without a call is closed after a while, one with a call 
         return known;
       },
     },
-    { limits: { idleTimeoutMs: 50 } },
+    { limits: { idleTimeoutMs: 150 } },
   );
   const busy = http2.connect(started.url);
   const stream = busy.request({

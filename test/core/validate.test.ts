@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { validate } from "../../src/core/validate.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { CreateRecurrentPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { services } from "../../src/rpc/routes.ts";
+
+test("each rule over several fields is named after a field of its message", () => {
+  const seen = new Set<DescMessage>();
+  let rules = 0;
+  const visit = (desc: DescMessage) => {
+    if (seen.has(desc)) return;
+    seen.add(desc);
+    if (hasOption(desc, messageRules)) {
+      for (const { id } of getOption(desc, messageRules).cel) {
+        rules++;
+        assertNamesField(desc, id);
+      }
+    }
+    for (const field of desc.fields) if (field.message) visit(field.message);
+  };
+  for (const service of services) for (const { input } of service.methods) visit(input);
+  assert.ok(rules >= 12, `${rules} rules`);
+});
+
+function assertNamesField(desc: DescMessage, id: string): void {
+  const path = id.split(".").slice(0, -1);
+  assert.ok(path.length > 0, id);
+  let at: DescMessage | undefined = desc;
+  for (const name of path) {
+    assert.ok(at, id);
+    const known: DescMessage = at;
+    const field = known.fields.find((f) => f.name === name);
+    const oneof = known.oneofs.find((o) => o.name === name);
+    assert.ok(field ?? oneof, `${known.typeName} has no ${name} (rule ${id})`);
+    at = field?.message;
+  }
+}
+
+const decimals: [text: string, valid: boolean][] = [
+  ["10.10", true],
+  ["0.1", true],
+  ["99999999999.99", true],
+  ["-5", true],
+  ["0", true],
+  ["000000000000001", true],
+  ["123456789012345", true],
+  ["999999999.999999", true],
+  ["0.000001", true],
+  ["1234567890123456", false],
+  ["12345678901234.56", false],
+  ["1234567890.123456", false],
+  ["1.1234567", false],
+  [".5", false],
+  ["5.", false],
+  ["+1", false],
+  ["1e3", false],
+  ["1,0", false],
+  [" 1", false],
+  ["1\n", false],
+  ["NaN", false],
+  ["١", false],
+];
+
+for (const [amount, valid] of decimals) {
+  test(`${JSON.stringify(amount)} is ${valid ? "" : "no "}decimal`, () => {
+    const request = create(CreateRecurrentPaymentRequestSchema, {
+      recurrentId: "r",
+      externalId: "e",
+      amount,
+    });
+    const check = () => validate(CreateRecurrentPaymentRequestSchema, request);
+    if (valid) check();
+    else {
+      assert.throws(check, (error) => {
+        assert.ok(error instanceof GatewayError && error.code === "INVALID_ARGUMENT");
+        assert.deepEqual(
+          error.details.fields?.map(({ path }) => path),
+          ["amount"],
+        );
+        return true;
+      });
+    }
+  });
+}
