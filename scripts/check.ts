@@ -10,7 +10,7 @@ const steps: [name: string, command: string][] = [
   ["generate", "npm run --silent generate"],
   ["buf lint", "buf lint"],
   ["buf format", "buf format --diff --exit-code proto"],
-  ["biome", "biome ci --error-on-warnings ."],
+  ["biome", "biome ci --colors=off --error-on-warnings ."],
   ["types", "tsc"],
   ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
 ];

@@ -143,7 +143,7 @@ function refusal(
     kind: "error",
     error,
     rateLimited,
-    credentialsRefused: true,
+    credentialsRefused: !!reading.credentials && !asCustomer,
   };
 }
 
