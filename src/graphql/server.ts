@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import { type CORSOptions, createYoga } from "graphql-yoga";
 import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
@@ -71,6 +72,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
+    // The page comes with its scripts: no browser has to fetch them from elsewhere.
+    renderGraphiQL,
     landingPage: false,
     multipart: false,
     batching: false,

@@ -1,10 +1,12 @@
 /** Tokens used, by how long ago: `[[milliseconds ago, tokens], ...]`, the oldest first. */
 export type TakesAgo = [number, number][];
 
-/** The tokens used of late, in cells of a few milliseconds. */
+/** The tokens used of late, in cells of a few milliseconds. Times are on the monotonic clock. */
 export class RecentTakes {
   readonly #keepMs: number;
   #cells: { readonly at: number; count: number }[] = [];
+  /** So many of the cells were told; they grow no more. */
+  #told = 0;
 
   constructor(keepMs: number) {
     this.#keepMs = keepMs;
@@ -17,24 +19,30 @@ export class RecentTakes {
   /** Times must not decrease. */
   add(tokens: number, now: number): void {
     const last = this.#cells.at(-1);
-    if (last && now - last.at < CELL_MS) last.count += tokens;
+    const grows = last && this.#cells.length > this.#told && now - last.at < CELL_MS;
+    if (grows) last.count += tokens;
     else this.#cells.push({ at: now, count: tokens });
-    if (now - this.#cells[0]!.at > 2 * this.#keepMs) this.#forget(now);
+    if (this.#cells.length > 2 * (this.#keepMs / CELL_MS)) this.#forget(now);
   }
 
-  ago(now: number): TakesAgo {
+  /** All that are kept. Each as of its cell's end, rather late than early. */
+  tell(now: number): TakesAgo {
     this.#forget(now);
-    // As of the cell's end: rather late than early.
+    this.#told = this.#cells.length;
     return this.#cells.map(({ at, count }) => [Math.max(0, Math.floor(now - at - CELL_MS)), count]);
   }
 
-  clear(): void {
-    this.#cells = [];
+  /** What was told last was heard, and need not be told again. */
+  clearTold(): void {
+    this.#cells.splice(0, this.#told);
+    this.#told = 0;
   }
 
   #forget(now: number): void {
     const kept = this.#cells.findIndex(({ at }) => now - at <= this.#keepMs);
-    this.#cells.splice(0, kept < 0 ? this.#cells.length : kept);
+    const gone = kept < 0 ? this.#cells.length : kept;
+    this.#cells.splice(0, gone);
+    this.#told = Math.max(0, this.#told - gone);
   }
 }
 

@@ -1,44 +1,31 @@
 import type { RedisClient } from "../redis/connect.ts";
 import { within } from "../redis/deadline.ts";
-import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
 import type { RateLimitReading } from "./headers.ts";
-import { RecentTakes, type TakesAgo } from "./recent-takes.ts";
-
-const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
+import { RecentTakes } from "./recent-takes.ts";
 
 export interface SharedBudgetOptions {
   readonly client: RedisClient;
-  readonly keys: AccountKeys;
-  /** Unique among all processes that ever use the account. */
+  readonly key: string;
+  /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
   readonly initialLimit: number;
   readonly reserve: number;
-  /** A call that had been given up was settled after all: Redis answers again, or is known to be gone. */
-  onLateAnswer(): void;
+  /** A question that was given up has come to its end after all. */
+  readonly onLateAnswer: () => void;
 }
 
-/** A token that Redis granted. */
-export interface SharedToken {
-  readonly stateId: string;
-  readonly at: number;
-  readonly order: number;
-  readonly out: number;
-  readonly lowered: number;
-}
-
-export interface Ask {
+/** What the replica asks for; see take-tokens.lua. */
+export interface Question {
   readonly money: number;
   readonly reads: number;
-  /** Longest that these callers wait, in milliseconds. */
   readonly patienceMs: number;
-  /** This replica went on alone since the last answer. */
   readonly returning: boolean;
-  readonly leaving?: boolean;
+  readonly leaving: boolean;
 }
 
-/** What the script answers; see take-tokens.lua for each field. */
-export interface ScriptAnswer {
+/** What the script answers; see take-tokens.lua. */
+export interface Answer {
   readonly id: string;
   readonly money: number;
   readonly reads: number;
@@ -59,24 +46,29 @@ export interface ScriptAnswer {
   readonly replicas: number;
 }
 
-/** This process's end of the budget in Redis: asks for tokens and brings reports along. */
+/** A token that Redis granted. */
+export type SharedToken = Pick<Answer, "at" | "order" | "out" | "lowered">;
+
+/**
+ * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
+ * repeated until they were heard, except of unused tokens: those come back once at most.
+ */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  /** Granted by Redis and used; told again when Redis may have lost them. */
+  /** Granted and used; told again when Redis may have forgotten them. */
   readonly #used = new RecentTakes(LONGEST_WINDOW_MS);
-  /** Used without Redis, or so long after it granted them that they count anew. */
-  #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
+  /** Used without Redis, or so late that they count anew. */
+  readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
+  readonly #unused = new Map<number, number>();
+  #newest: (RateLimitReading & Pick<SharedToken, "order" | "out" | "lowered">) | undefined;
+  #rejected: { readonly order: number; readonly until: number } | undefined;
+  #told: { readonly limit: number } | undefined;
   #stateId = "";
   #limit: number;
   #replicas = 1;
-  #unused = new Map<number, number>();
-  #answer: (RateLimitReading & Pick<SharedToken, "order" | "out" | "lowered">) | undefined;
-  #rejectedOrder = 0;
-  #heldUntil = -Infinity;
-  #toldLimit: number | undefined;
-  #unsettled = 0;
+  /** Questions that neither were answered nor failed, in time or late. */
+  #open = 0;
   #askedAt = -Infinity;
-  /** A connection broke: what Redis was told may be lost. */
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -89,53 +81,135 @@ export class SharedBudget {
     return this.#limit;
   }
 
-  /** How many replicas there were, this one included, as last heard. */
+  /** How many replicas there are, this one included, as last heard. */
   get replicas(): number {
     return this.#replicas;
   }
 
-  /** Whether a call that was given up may still be on its way; asking on would only pile them up. */
+  /** A question is still on its way: to ask more of a server that stands still only piles them up. */
   get stalled(): boolean {
-    return this.#unsettled > 0 && performance.now() - this.#askedAt < STALLED_MS;
+    return this.#open > 0 && performance.now() - this.#askedAt < STALLED_MS;
   }
 
-  /** Something waits to be told that others should know soon. */
-  get hasNews(): boolean {
-    return this.#unused.size > 0 || this.#answer !== undefined || this.#uncounted.latestAt > 0;
+  /** Redis granted these, and they are being used; `late` if that was some time ago. */
+  use(tokens: number, late: boolean, now: number): void {
+    if (tokens === 0) return;
+    this.#used.add(tokens, now);
+    if (late) this.#uncounted.add(tokens, now);
+  }
+
+  /** A token was used that Redis knows nothing of. */
+  useUncounted(now: number): void {
+    this.#uncounted.add(1, now);
+  }
+
+  /** A granted token will not be used. */
+  giveBack({ at }: SharedToken): void {
+    this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
+  }
+
+  /** An answer's headers. Of several before the next question the newest take's are what counts. */
+  observe({ order, out, lowered }: SharedToken, { limit, remaining }: RateLimitReading): void {
+    if (limit === undefined && remaining === undefined) return;
+    if (this.#newest && order < this.#newest.order) return;
+    this.#newest = {
+      order,
+      out,
+      lowered,
+      ...withDefined("limit", limit ?? this.#newest?.limit),
+      ...withDefined("remaining", remaining),
+    };
+  }
+
+  /** The upstream refused; `order` is 0 for a token that Redis knows nothing of. */
+  reject(order: number, until: number): void {
+    this.#rejected = {
+      order: Math.max(order, this.#rejected?.order ?? 0),
+      until: Math.max(until, this.#rejected?.until ?? 0),
+    };
+  }
+
+  /** An answer told this limit while the replica was alone. */
+  tellLimit(limit: number): void {
+    this.#limit = limit;
+    this.#told = { limit };
   }
 
   /**
-   * One round trip: reports what there is to report and asks for tokens.
-   * @throws RedisTimeout, or what Redis or its connection failed with.
+   * One round trip.
+   * @throws RedisTimeout, or whatever Redis or its connection failed with.
    */
-  async ask(ask: Ask): Promise<ScriptAnswer> {
-    const { client, keys } = this.#options;
+  async ask(question: Question): Promise<Answer> {
     const now = performance.now();
-    const uncounted = this.#uncounted;
-    const [answer, toldLimit] = [this.#answer, this.#toldLimit];
-    const request = JSON.stringify(this.#request(ask, uncounted.ago(now), now));
-    this.#uncounted = new RecentTakes(LONGEST_WINDOW_MS);
-    this.#answer = undefined;
-    this.#toldLimit = undefined;
-    // Not told again if this call fails: it may have been heard, and a token comes back once.
+    const { client, key, replicaId, reserve } = this.#options;
+    const [newest, rejected, told, doubtful] = [
+      this.#newest,
+      this.#rejected,
+      this.#told,
+      this.#doubtful,
+    ];
+    const request = JSON.stringify({
+      ...question,
+      replica: replicaId,
+      known: this.#used.latestAt > now - LONGEST_LOSS_MS ? this.#stateId : "",
+      limit: this.#limit,
+      reserve,
+      spent: [...(doubtful ? this.#used.tell(now) : []), ...this.#uncounted.tell(now)],
+      unused: [...this.#unused],
+      told: told?.limit,
+      answer: newest,
+      rejected: rejected && {
+        order: rejected.order,
+        ms: Math.max(0, Math.ceil(rejected.until - now)) + 1,
+      },
+    });
     this.#unused.clear();
-    const rejectedOrder = this.#rejectedOrder;
-    const doubtful = this.#doubtful;
     this.#askedAt = now;
-    try {
-      const text = await within(DEADLINE_MS, this.#watched(script.run(client, [keys.bucket], [request])));
-      const told = JSON.parse(String(text)) as ScriptAnswer;
-      this.#stateId = told.id;
-      this.#limit = told.limit;
-      this.#replicas = told.replicas;
-      if (doubtful) this.#doubtful = false;
-      if (this.#rejectedOrder === rejectedOrder) this.#rejectedOrder = 0;
-      return told;
-    } catch (error) {
-      this.#uncounted = merged(uncounted, this.#uncounted);
-      this.#answer ??= answer;
-      this.#toldLimit ??= toldLimit;
-      throw error;
-    }
+    const reply = await within(DEADLINE_MS, this.#watch(script.run(client, [key], [request])));
+    const answer = JSON.parse(String(reply)) as Answer;
+    this.#uncounted.clearTold();
+    if (this.#newest === newest) this.#newest = undefined;
+    if (this.#rejected === rejected) this.#rejected = undefined;
+    if (this.#told === told) this.#told = undefined;
+    if (doubtful) this.#doubtful = false;
+    this.#stateId = answer.id;
+    this.#limit = this.#told?.limit ?? answer.limit;
+    this.#replicas = answer.replicas;
+    return answer;
   }
+
+  /** Follows a question to its end, which may come long after it was given up. */
+  #watch<T>(reply: Promise<T>): Promise<T> {
+    const askedAt = performance.now();
+    const ended = (failed: boolean) => {
+      this.#open--;
+      // A connection that broke, or a server that lost its memory: what it was told may be gone.
+      if (failed) this.#doubtful = true;
+      if (performance.now() - askedAt > DEADLINE_MS) this.#options.onLateAnswer();
+    };
+    this.#open++;
+    reply.then(
+      () => ended(false),
+      () => ended(true),
+    );
+    return reply;
+  }
+}
+
+const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
+
+/** Longest wait for one answer. */
+const DEADLINE_MS = 150;
+
+/** After this a question that was given up no longer keeps others back. */
+const STALLED_MS = 1_000;
+
+/** A token taken is out for no longer: a second, its margin, and the most that rejections add. */
+const LONGEST_WINDOW_MS = 4_050;
+
+/** For this long after its last take a replica minds that the state it was counted in is gone. */
+const LONGEST_LOSS_MS = 2_000;
+
+function withDefined<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V });
 }

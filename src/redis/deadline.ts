@@ -9,7 +9,9 @@ export class RedisTimeout extends Error {
 /** No await on Redis is without an end: a stalled server answers nothing at all. */
 export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new RedisTimeout(ms)), ms);
+    // An answer that came while this process was busy is read before the timer's verdict counts.
+    const late = () => setImmediate(() => reject(new RedisTimeout(ms)));
+    const timer = setTimeout(late, ms);
     answer.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
