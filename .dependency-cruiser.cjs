@@ -5,8 +5,9 @@
 const anyRoom = ["^src/(errors|secret)\\.ts$", "^src/gen/"];
 const rooms = {
   upstream: ["ratelimit"],
-  ratelimit: [],
-  events: [],
+  ratelimit: ["redis"],
+  events: ["redis"],
+  redis: [],
   auth: [],
   callbacks: ["upstream", "events"],
   core: ["upstream", "events", "auth", "ratelimit"],

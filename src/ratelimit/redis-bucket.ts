@@ -13,8 +13,9 @@ import { Callers } from "./callers.ts";
 import { systemClock } from "./clock.ts";
 import { readRateLimitHeaders } from "./headers.ts";
 import { LoneShare } from "./lone-share.ts";
+import { Outlook } from "./outlook.ts";
 import { closedError, deadlineError, exhaustedError } from "./refusals.ts";
-import { type Answer, SharedBudget, type SharedToken } from "./shared-budget.ts";
+import { type Answer, SharedBudget, type SharedToken, type Wants } from "./shared-budget.ts";
 
 /** Where the tokens come from: the budget of all replicas in Redis, or this replica's share. */
 export type BudgetSource = "redis" | "local";
@@ -32,10 +33,10 @@ export interface RedisBucketOptions extends TokenBucketOptions {
 /**
  * The token bucket that all replicas share through Redis (contract, section 9).
  *
- * The callers of this process queue here. At most one question at a time goes to Redis, for all of
- * them, so that under load one round trip serves several. A replica that gets less than it asked
- * for has a place in line there and is told when to ask again. While Redis does not answer, the
- * bucket goes on with its share of the budget, and asks until Redis is back.
+ * The callers of this process queue here. One question at a time goes to Redis for all of them, so
+ * that under load one round trip serves several. A replica that gets less than it asked for has a
+ * place in line there, and is told when to ask again. While Redis does not answer, the bucket goes
+ * on with its share of the budget and asks until Redis is back.
  */
 export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
   return new RedisBucket(options);
@@ -44,33 +45,29 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
 class RedisBucket implements TokenBucket {
   readonly #options: RedisBucketOptions;
   readonly #shared: SharedBudget;
-  readonly #callers = new Callers(() => this.#onLeave());
+  readonly #callers = new Callers(() => this.#wakeSoon());
+  /** Set while Redis does not answer. */
   #lone: LoneShare | undefined;
-  #closed = false;
-  #asking = false;
-  /** The next question is due; Infinity while one is under way and nothing new has come up. */
-  #askAt = -Infinity;
-  #answer: Answer | undefined;
-  #answeredAt = -Infinity;
-  /** Who among this replica's callers got nothing in the last answer, if anyone. */
-  #short: Priority | undefined;
+  #outlook: Outlook | undefined;
   /** The upstream refused: nothing is sent before. */
   #heldUntil = -Infinity;
+  /** End of the longest wait of the caller that came last. */
   #patientUntil = -Infinity;
+  #asking = false;
+  #askAt = Infinity;
   #reviewedAt = -Infinity;
   #reviewDue = false;
-  #soon = false;
+  #wakingSoon = false;
   #timerAt = Infinity;
   #cancelTimer: (() => void) | undefined;
+  #closed = false;
 
   constructor(options: RedisBucketOptions) {
     this.#options = options;
-    this.#shared = new SharedBudget({
-      ...options,
-      key: options.keys.bucket,
-      onLateAnswer: () => this.#askBy(-Infinity),
-    });
-    this.#begin();
+    const { bucket: key } = options.keys;
+    const onLateAnswer = () => this.#askBy(systemClock.now());
+    this.#shared = new SharedBudget({ ...options, key, onLateAnswer });
+    this.#start();
   }
 
   async take({ priority, signal, deadlineMs }: TakeOptions): Promise<Permit> {
@@ -80,35 +77,278 @@ class RedisBucket implements TokenBucket {
     const deadlineAt = now + (deadlineMs ?? Infinity) - systemClock.epoch();
     if (deadlineAt <= now) throw deadlineError();
 
-    const { callers } = this;
-    const ahead = callers.money + (priority === "read" ? callers.reads : 0);
+    const { money, reads } = this.#callers;
     const patientUntil = now + this.#options.maxWaitMs;
-    const at = this.#turnAt(priority, ahead, now);
+    const at = this.#turnAt(priority, priority === "money" ? money : money + reads, now);
     if (at > Math.min(patientUntil, deadlineAt)) throw exhaustedError(at - now);
 
     this.#patientUntil = patientUntil;
-    const permit = callers.join({ priority, patientUntil, deadlineAt }, signal);
-    if (priority === "money" && callers.reads > 0) this.#reviewDue = true;
-    // Who comes behind others is asked for together with them.
+    const permit = this.#callers.join({ priority, patientUntil, deadlineAt }, signal);
+    if (priority === "money" && reads > 0) this.#reviewDue = true;
     if (this.#lone) this.#wakeSoon();
-    else if (priority === "money" || callers.size === 1) this.#askBy(now);
+    // A read that comes behind others is asked for together with them.
+    else if (priority === "money" || money + reads === 0) this.#askBy(now);
     return await permit;
   }
 
   status(): RateLimitStatus {
     const now = systemClock.now();
     if (this.#lone) return this.#lone.status(now);
-    if (!this.#answer) {
+    if (!this.#outlook) {
       const { limit } = this.#shared;
       return { limit, remaining: limit, resetSeconds: 0 };
     }
-    if (now > this.#answeredAt + STATUS_MS) this.#askBy(now);
-    const { limit, remaining, fullMs } = this.#answer;
-    const leftMs = Math.max(this.#answeredAt + fullMs, this.#heldUntil) - now;
+    if (now > this.#outlook.at + STATUS_MS) this.#askBy(now);
+    const status = this.#outlook.status(now);
+    if (this.#heldUntil <= now) return status;
+    const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
+    return { ...status, remaining: 0, resetSeconds: Math.max(status.resetSeconds, heldSeconds) };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#callers.failAll(closedError);
+    this.#cancelTimer?.();
+    if (this.#lone || !this.#outlook) return;
+    // Those who stay then count one replica less; they would find out anyway.
+    const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
+    await this.#shared.ask(farewell).catch(() => {});
+  }
+
+  /** The first question waits a moment for a connection that is still being made. */
+  #start(): void {
+    const { client } = this.#options;
+    if (client.status === "ready") {
+      this.#askBy(systemClock.now());
+      return;
+    }
+    this.#asking = true;
+    const go = () => {
+      client.off("ready", go);
+      cancelTimer();
+      this.#asking = false;
+      this.#askBy(systemClock.now());
+    };
+    const cancelTimer = systemClock.after(START_MS, go);
+    client.once("ready", go);
+  }
+
+  #askBy(at: number): void {
+    if (at >= this.#askAt) return;
+    this.#askAt = at;
+    this.#wakeSoon();
+  }
+
+  /** Wakes once for all that happens in this turn: callers that come together are asked for together. */
+  #wakeSoon(): void {
+    if (this.#wakingSoon || this.#closed) return;
+    this.#wakingSoon = true;
+    queueMicrotask(() => {
+      this.#wakingSoon = false;
+      this.#wake();
+    });
+  }
+
+  /** Does all that is due, and sets the timer for the rest. */
+  #wake(): void {
+    if (this.#closed) return;
+    const now = systemClock.now();
+    if (this.#lone) this.#serveAlone(this.#lone, now);
+    else this.#callers.next(now);
+    if (this.#reviewDue && now >= this.#reviewedAt + REVIEW_EVERY_MS) this.#review(now);
+    // A place in line that nobody needs any more is given up.
+    if (this.#outlook?.placed && this.#callers.size === 0) this.#askAt = Math.min(this.#askAt, now);
+    if (now >= this.#askAt && !this.#asking) void this.#ask(now);
+    this.#schedule(now);
+  }
+
+  async #ask(now: number): Promise<void> {
+    const returning = this.#lone !== undefined;
+    if (returning && this.#shared.stalled) {
+      this.#askAt = now + PROBE_MS;
+      return;
+    }
+    const { money, reads } = returning ? NOBODY : this.#callers;
+    const wanted = { money, reads };
+    const patienceMs = Math.max(0, this.#patientUntil - now);
+    this.#asking = true;
+    this.#askAt = Infinity;
+    const hear = await this.#shared.ask({ ...wanted, patienceMs, returning, leaving: false }).then(
+      (answer) => () => this.#hear(answer, wanted, systemClock.now() - now),
+      (error: unknown) => () => this.#goAlone(error),
+    );
+    this.#asking = false;
+    if (this.#closed) return;
+    hear();
+    this.#wake();
+  }
+
+  #hear(answer: Answer, wanted: Wants, tookMs: number): void {
+    const now = systemClock.now();
+    if (this.#lone) {
+      this.#lone = undefined;
+      this.#options.onStateChange?.("redis");
+    }
+    const outlook = new Outlook(answer, wanted, now);
+    this.#outlook = outlook;
+    this.#shared.use(this.#serve(answer, now), tookMs > LATE_MS, now);
+    if (outlook.short) this.#review(now);
+    const asksOn = !outlook.short && this.#callers.size > 0;
+    const next = asksOn ? now : Math.min(now + HEARTBEAT_MS, outlook.askAgainAt);
+    this.#askAt = Math.min(this.#askAt, next);
+  }
+
+  /** Hands the granted tokens out; what nobody wants any more goes back. Returns how many are used. */
+  #serve(answer: Answer, now: number): number {
+    let used = 0;
+    for (let nth = 1; nth <= answer.money + answer.reads; nth++) {
+      const token = { ...answer, order: answer.order + nth, out: answer.out + nth };
+      // What was granted for money may come from the reserve; the rest is for whoever is first.
+      const caller = this.#callers.next(now, nth <= answer.money ? "money" : undefined);
+      if (caller && this.#heldUntil <= now) {
+        used++;
+        caller.grant(this.#sharedPermit(token));
+      } else {
+        this.#shared.giveBack(token);
+        this.#askAt = now;
+      }
+    }
+    return used;
+  }
+
+  #serveAlone(lone: LoneShare, now: number): void {
+    for (let first = this.#callers.next(now); first; first = this.#callers.next(now)) {
+      if (this.#turnAt(first.priority, 0, now) > now) break;
+      first.grant(this.#lonePermit(lone, now));
+      this.#shared.useUncounted(now);
+    }
+  }
+
+  #sharedPermit(token: SharedToken): Permit {
+    return this.#permit({
+      observe: (answer) => {
+        const reading = readRateLimitHeaders(answer);
+        const news = reading.limit !== undefined && reading.limit !== this.#shared.limit;
+        this.#shared.observe(token, reading);
+        this.#askBy(systemClock.now() + (news ? 0 : FLUSH_MS));
+      },
+      rejected: (answer) => {
+        this.#shared.observe(token, readRateLimitHeaders(answer));
+        this.#shared.reject(token.order, this.#heldUntil);
+      },
+      release: () => {
+        this.#shared.giveBack(token);
+        this.#askBy(systemClock.now() + (this.#callers.size > 0 ? 0 : FLUSH_MS));
+      },
+    });
+  }
+
+  #lonePermit(lone: LoneShare, takenAt: number): Permit {
+    const taken = lone.take(takenAt);
+    return this.#permit({
+      observe: (answer) => {
+        if (lone.budget.observe(taken, answer, systemClock.now())) this.#reviewDue = true;
+        const { limit } = readRateLimitHeaders(answer);
+        if (limit !== undefined && this.#lone === lone) this.#shared.tellLimit(limit);
+      },
+      rejected: (answer) => {
+        lone.budget.reject(taken, answer, systemClock.now());
+        this.#shared.reject(0, this.#heldUntil);
+      },
+      release: () => lone.budget.giveBack(taken),
+    });
+  }
+
+  /** A permit that counts only the first thing that it is told. */
+  #permit({ observe, rejected, release }: Permit): Permit {
+    let settled = false;
+    const once = (settle: () => void) => {
+      if (settled) return;
+      settled = true;
+      settle();
+      this.#wakeSoon();
+    };
     return {
-      limit,
-      remaining: this.#heldUntil > now ? 0 : leftMs <= 0 ? limit : remaining,
-      resetSeconds: Math.max(0, Math.ceil(leftMs / 1_000)),
+      observe: (answer) => once(() => observe(answer)),
+      release: () => once(release),
+      rejected: (answer) =>
+        once(() => {
+          const now = systemClock.now();
+          const { resetSeconds = 1 } = readRateLimitHeaders(answer);
+          this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
+          rejected(answer);
+          this.#review(now);
+          this.#askBy(now);
+        }),
     };
   }
+
+  #goAlone(cause: unknown): void {
+    const now = systemClock.now();
+    if (!this.#lone) {
+      const { limit, replicas } = this.#shared;
+      this.#lone = new LoneShare(limit, replicas, this.#options.reserve, now);
+      this.#outlook = undefined;
+      this.#reviewDue = true;
+      this.#options.onStateChange?.("local", cause);
+    }
+    this.#askAt = Math.min(this.#askAt, now + PROBE_MS);
+  }
+
+  /** When the caller with `ahead` others before it is served, as far as is known. */
+  #turnAt(priority: Priority, ahead: number, now: number): number {
+    const source = this.#lone ?? this.#outlook;
+    return Math.max(this.#heldUntil, source?.turnAt(priority, ahead, now) ?? -Infinity);
+  }
+
+  #review(now: number): void {
+    this.#reviewedAt = now;
+    this.#reviewDue = false;
+    this.#callers.review((priority, ahead) => this.#turnAt(priority, ahead, now), now);
+  }
+
+  /** Keeps the one timer: for the next question, the first caller, or a review that is due before. */
+  #schedule(now: number): void {
+    const { first } = this.#callers;
+    let wakeAt = this.#asking ? Infinity : this.#askAt;
+    if (first) wakeAt = Math.min(wakeAt, first.deadlineAt);
+    if (first && this.#lone) wakeAt = Math.min(wakeAt, this.#turnAt(first.priority, 0, now));
+    if (first && this.#reviewDue) wakeAt = Math.min(wakeAt, this.#reviewedAt + REVIEW_EVERY_MS);
+    if (wakeAt === this.#timerAt) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#timerAt = wakeAt;
+    if (wakeAt === Infinity) return;
+    this.#cancelTimer = systemClock.after(Math.max(1, Math.ceil(wakeAt - now)), () => {
+      this.#timerAt = Infinity;
+      this.#wake();
+    });
+  }
 }
+
+const NOBODY: Wants = { money: 0, reads: 0 };
+
+/** Longest that the first question waits for a connection that is being made. */
+const START_MS = 500;
+
+/**
+ * A replica is heard at least this often. It must be less than a window (take-tokens.lua): then who
+ * was silent for longer did not reach Redis.
+ */
+const HEARTBEAT_MS = 900;
+
+/** A replica that is alone asks this often whether Redis is back. */
+const PROBE_MS = 100;
+
+/** Longest that a report waits for a question to go along with. */
+const FLUSH_MS = 50;
+
+/** The status is asked for again when it is older than this and somebody looks. */
+const STATUS_MS = 250;
+
+/** A token that was this long on its way is counted anew: it comes back a window after its use. */
+const LATE_MS = 40;
+
+/** A review walks the whole line, so it is not for every call. */
+const REVIEW_EVERY_MS = 20;

@@ -15,20 +15,22 @@ export interface SharedBudgetOptions {
   readonly onLateAnswer: () => void;
 }
 
-/** What the replica asks for; see take-tokens.lua. */
-export interface Question {
+/** Tokens wanted, for money and for other calls. */
+export interface Wants {
   readonly money: number;
   readonly reads: number;
+}
+
+/** What the replica asks for; see take-tokens.lua. */
+export interface Question extends Wants {
   readonly patienceMs: number;
   readonly returning: boolean;
   readonly leaving: boolean;
 }
 
 /** What the script answers; see take-tokens.lua. */
-export interface Answer {
+export interface Answer extends Wants {
   readonly id: string;
-  readonly money: number;
-  readonly reads: number;
   readonly at: number;
   readonly order: number;
   readonly out: number;
@@ -141,6 +143,8 @@ export class SharedBudget {
    */
   async ask(question: Question): Promise<Answer> {
     const now = performance.now();
+    // Told as long as it holds: Redis may forget it meanwhile.
+    if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
     const { client, key, replicaId, reserve } = this.#options;
     const [newest, rejected, told, doubtful] = [
       this.#newest,
@@ -169,7 +173,6 @@ export class SharedBudget {
     const answer = JSON.parse(String(reply)) as Answer;
     this.#uncounted.clearTold();
     if (this.#newest === newest) this.#newest = undefined;
-    if (this.#rejected === rejected) this.#rejected = undefined;
     if (this.#told === told) this.#told = undefined;
     if (doubtful) this.#doubtful = false;
     this.#stateId = answer.id;

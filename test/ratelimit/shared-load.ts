@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { GatewayError } from "../../src/errors.ts";
+import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
+import { type BudgetSource, createRedisBucket } from "../../src/ratelimit/redis-bucket.ts";
+import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
+import { accountKeys } from "../../src/redis/keys.ts";
+import { Secret } from "../../src/secret.ts";
+import { until } from "../redis/server.ts";
+import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
+
+export interface LoadOptions {
+  readonly redisUrl: string;
+  readonly limit: number;
+  readonly seconds: number;
+  /** Default: 3. */
+  readonly replicas?: number;
+  /** Offered load as a multiple of the limit. Default: 5. */
+  readonly overload?: number;
+  /** Share of the calls that move money. Default: a tenth. */
+  readonly moneyShare?: number;
+  readonly reserve?: number;
+  /** Most that latency varies, each way, in milliseconds. Default: 20. */
+  readonly jitterMs?: number;
+  /** Default: counts requests in any second, whenever it begins. */
+  readonly model?: (limit: number) => ModelledUpstream;
+  /** What happens meanwhile; the load goes on until it is done, too. */
+  readonly script?: (load: Load) => Promise<void>;
+  /** Makes a replica's bucket. Default: on Redis. */
+  readonly bucket?: (replica: Replica) => TokenBucket;
+  readonly ignoreAnswers?: boolean;
+}
+
+export interface Replica {
+  readonly redis: RedisConnector;
+  readonly account: string;
+  readonly limit: number;
+  readonly reserve: number;
+  readonly onStateChange: (source: BudgetSource) => void;
+}
+
+/** A load under way. Times are milliseconds since its start. */
+export interface Load {
+  readonly upstream: ModelledUpstream;
+  now(): number;
+  /** Ends one replica as SIGKILL would: nothing is said to anyone. */
+  killReplica(): void;
+  /** Each change of a replica's source of tokens. */
+  readonly changes: { readonly at: number; readonly source: BudgetSource }[];
+  /** Notes a point in time to measure from. */
+  mark(name: string): void;
+}
+
+export interface Call {
+  readonly priority: Priority;
+  readonly askedAt: number;
+  readonly sentAt: number;
+  readonly arrivedAt: number;
+  readonly accepted: boolean;
+  /** Rejected, but sent before any answer could tell of a lower limit: no client can avoid it. */
+  readonly unforeseeable: boolean;
+}
+
+export interface LoadResult {
+  readonly offered: number;
+  readonly refusedMoney: number;
+  /** Those that were sent, in order of arrival. */
+  readonly calls: readonly Call[];
+  readonly changes: Load["changes"];
+  readonly marks: ReadonlyMap<string, number>;
+  /** Requests that the upstream would have taken while the load lasted. */
+  readonly budget: number;
+  readonly endedAt: number;
+}
+
+/** Lets replicas of one account send to one modelled upstream, in real time. */
+export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+  const { limit, seconds, overload = 5, moneyShare = 0.1, reserve = 0.2, jitterMs = 20 } = options;
+  const upstream = (options.model ?? slidingWindowUpstream)(limit);
+  const account = randomUUID();
+  const start = performance.now();
+  const now = () => performance.now() - start;
+  const changes: Load["changes"] = [];
+  const marks = new Map<string, number>();
+  const calls: Call[] = [];
+  let [offered, refusedMoney, newsAt, ending] = [0, 0, Infinity, false];
+
+  const replicas = await Promise.all(
+    Array.from({ length: options.replicas ?? 3 }, async () => {
+      const redis = connectRedis(new Secret(options.redisUrl), () => {});
+      await until(async () => redis.client.status === "ready");
+      const replica: Replica = {
+        redis,
+        account,
+        limit,
+        reserve,
+        onStateChange: (source) => changes.push({ at: now(), source }),
+      };
+      return { redis, bucket: (options.bucket ?? bucketOnRedis)(replica) };
+    }),
+  );
+
+  const latency = () => delay(5 + Math.random() * jitterMs);
+  const { signal } = new AbortController();
+
+  async function call(priority: Priority, bucket: TokenBucket): Promise<void> {
+    offered++;
+    const askedAt = now();
+    let permit: Permit;
+    try {
+      permit = await bucket.take({ priority, signal });
+    } catch (error) {
+      assert.ok(error instanceof GatewayError, String(error));
+      if (ending || error.code === "UNAVAILABLE") return;
+      assert.equal(error.code, "RESOURCE_EXHAUSTED");
+      if (priority === "money") refusedMoney++;
+      return;
+    }
+    const sentAt = now();
+    await latency();
+    const arrivedAt = now();
+    const { accepted, headers } = upstream.request(arrivedAt);
+    const foreseeable = upstream.limit === limit || sentAt >= newsAt;
+    calls.push({
+      priority,
+      askedAt,
+      sentAt,
+      arrivedAt,
+      accepted,
+      unforeseeable: !accepted && !foreseeable,
+    });
+    await latency();
+    if (headers.limit !== String(limit)) newsAt = Math.min(newsAt, now());
+    if (options.ignoreAnswers) return;
+    if (accepted) permit.observe(headers);
+    else permit.rejected(headers);
+  }
+
+  const load: Load = {
+    upstream,
+    now,
+    changes,
+    killReplica: () => replicas.pop()?.redis.client.disconnect(),
+    mark: (name) => marks.set(name, now()),
+  };
+  let budget = 0;
+  let at = now();
+  let due = 0;
+  const scripted = Promise.resolve(options.script?.(load)).then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  );
+  let scriptEnded = false;
+  void scripted.then(() => {
+    scriptEnded = true;
+  });
+  const open: Promise<void>[] = [];
+  while (now() < seconds * 1_000 || !scriptEnded) {
+    await delay(2);
+    const passed = now() - at;
+    at += passed;
+    budget += (passed / 1_000) * upstream.limit;
+    due += (passed / 1_000) * limit * overload;
+    for (; due >= 1; due--) {
+      const { bucket } = replicas[Math.floor(Math.random() * replicas.length)]!;
+      open.push(call(Math.random() < moneyShare ? "money" : "read", bucket));
+    }
+  }
+  const endedAt = now();
+  ending = true;
+  await Promise.all(replicas.map(({ bucket }) => bucket.close()));
+  const failed = (await Promise.allSettled(open)).find(({ status }) => status === "rejected");
+  await Promise.all(replicas.map(({ redis }) => redis.close()));
+  if (failed?.status === "rejected") throw failed.reason;
+  const scriptFailure = await scripted;
+  if (scriptFailure) throw scriptFailure.error;
+  return { offered, refusedMoney, calls, changes, marks, budget, endedAt };
+}
+
+export function bucketOnRedis({ redis, account, limit, reserve, onStateChange }: Replica) {
+  return createRedisBucket({
+    client: redis.client,
+    keys: accountKeys("test", account),
+    replicaId: randomUUID(),
+    initialLimit: limit,
+    reserve,
+    maxWaitMs: 1_500,
+    onStateChange,
+  });
+}
+
+/** Most requests that arrived in any `windowMs`, from one time to another. */
+export function mostInAnySecond(calls: readonly Call[], from = 0, to = Infinity): number {
+  const times = calls.map(({ arrivedAt }) => arrivedAt).filter((time) => time >= from && time < to);
+  let most = 0;
+  for (let first = 0, last = 0; last < times.length; last++) {
+    while (times[first]! <= times[last]! - 1_000) first++;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+}
+
+/** The figures that count, in one line. */
+export function figuresOf(result: LoadResult) {
+  const { calls, budget } = result;
+  const rejected = calls.filter(({ accepted }) => !accepted).length;
+  const money = calls
+    .filter(({ priority, askedAt }) => priority === "money" && askedAt > 2_000)
+    .map(({ askedAt, sentAt }) => sentAt - askedAt);
+  return {
+    offered: result.offered,
+    sent: calls.length,
+    rejected,
+    avoidable: calls.filter((call) => !call.accepted && !call.unforeseeable).length,
+    used: (calls.length - rejected) / budget,
+    mostInAnySecond: mostInAnySecond(calls),
+    longestMoneyWaitMs: Math.max(0, ...money),
+    refusedMoney: result.refusedMoney,
+  };
+}
+
+export function report(name: string, figures: ReturnType<typeof figuresOf>): void {
+  const f = figures;
+  console.log(
+    `${name}: offered ${f.offered}, sent ${f.sent}, rejected ${f.rejected} ` +
+      `(${f.rejected - f.avoidable} unforeseeable), ${(100 * f.used).toFixed(1)}% of the budget used, ` +
+      `most in any second ${f.mostInAnySecond}, longest money wait ` +
+      `${Math.round(f.longestMoneyWaitMs)} ms, money refused ${f.refusedMoney}`,
+  );
+}

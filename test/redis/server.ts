@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { Redis } from "ioredis";
+
+/**
+ * Why tests on a real Redis cannot run here, for `skip`; false if they can. In CI they never skip:
+ * without a server they fail.
+ */
+export const withoutRedis: string | false =
+  process.env.CI || spawnSync("redis-server", ["--version"]).status === 0
+    ? false
+    : "needs redis-server: apt-get install redis-server";
+
+/** A redis-server of the tests' own, on 127.0.0.1 and a free port, in a directory of its own. */
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  readonly dir: string;
+  /** Ends it as an operator would; the data directory stays for `start`. */
+  stop(): Promise<void>;
+  /** Ends it at once, as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port and directory, and waits until it answers. */
+  start(): Promise<void>;
+  /** Stands still, connections and all, until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** Runs one command on a connection of its own. */
+  command(...args: [string, ...(string | number)[]]): Promise<unknown>;
+  /** Ends it and removes its directory. */
+  close(): Promise<void>;
+}
+
+/** Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on disk. */
+export async function startRedis(settings: readonly [string, string][] = []): Promise<RedisServer> {
+  const dir = await mkdtemp(join(tmpdir(), "redis-"));
+  const port = await freePort();
+  let child = await run(port, dir, settings);
+  let paused = false;
+
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    if (paused) child.kill("SIGCONT");
+    paused = false;
+    await exited;
+  };
+  return {
+    port,
+    dir,
+    url: `redis://127.0.0.1:${port}`,
+    stop: () => end("SIGTERM"),
+    kill: () => end("SIGKILL"),
+    async start() {
+      child = await run(port, dir, settings);
+    },
+    pause() {
+      paused = true;
+      child.kill("SIGSTOP");
+    },
+    resume() {
+      paused = false;
+      child.kill("SIGCONT");
+    },
+    command: (...args) => commandOn(port, ...args),
+    async close() {
+      await end("SIGKILL");
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one command on a connection of its own; a server that is not there is an error. */
+export async function commandOn(
+  port: number,
+  ...[name, ...args]: [string, ...(string | number)[]]
+): Promise<unknown> {
+  const client = new Redis(port, "127.0.0.1", {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return await client.call(name, ...args);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** A port that was free just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (typeof address !== "object" || !address) throw new Error("no port");
+  return address.port;
+}
+
+/** Asks until the answer is right; the test runner's own time-out ends it otherwise. */
+export async function until(right: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+  while (!(await right().catch(() => false))) await delay(10, undefined, { signal });
+}
+
+async function run(
+  port: number,
+  dir: string,
+  settings: readonly [string, string][],
+): Promise<ChildProcess> {
+  const all: [string, string][] = [
+    ["port", String(port)],
+    ["bind", "127.0.0.1"],
+    ["dir", dir],
+    ["save", ""],
+    ["appendonly", "no"],
+    ["logfile", join(dir, "redis.log")],
+    ...settings,
+  ];
+  const args = all.flatMap(([name, value]) => [`--${name}`, value]);
+  const child = spawn("redis-server", args, { stdio: "ignore" });
+  ownChildren.add(child);
+  child.once("exit", () => ownChildren.delete(child));
+  const gone = new AbortController();
+  child.once("error", (error) => gone.abort(error));
+  child.once("exit", () => gone.abort(new Error(`redis-server ended, see ${dir}/redis.log`)));
+  await until(async () => (await commandOn(port, "PING")) === "PONG", gone.signal);
+  return child;
+}
+
+/** No server outlives the tests, also when they end early. */
+const ownChildren = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of ownChildren) child.kill("SIGKILL");
+});
