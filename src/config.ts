@@ -44,6 +44,8 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** Undefined when reconciliation is off. */
   readonly reconcileAfterMs?: number;
+  /** What is not settled by then is an operator's. */
+  readonly reconcileGiveUpMs: number;
   readonly shutdownTimeoutMs: number;
   readonly logLevel: string;
   readonly production: boolean;
@@ -157,6 +159,7 @@ export function readConfig(env: Environment): Config {
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
     corsOrigins: read("CORS_ORIGINS", origins, ""),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
+    reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production: env.NODE_ENV === "production",

@@ -11,13 +11,20 @@ import { createCallbackHandler } from "./callbacks/receiver.ts";
 import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
-import { createMemoryIdempotency } from "./core/idempotency.ts";
 import { warmUp } from "./core/validate.ts";
 import { GatewayError } from "./errors.ts";
 import { createMemoryLog } from "./events/memory-log.ts";
 import { createGraphqlServer } from "./graphql/server.ts";
-import { callbackObserver, coreObserver, upstreamObserver } from "./observers.ts";
+import { createMemoryIntents } from "./intents/memory-store.ts";
+import { createSeal } from "./intents/seal.ts";
+import {
+  callbackObserver,
+  coreObserver,
+  reconcileObserver,
+  upstreamObserver,
+} from "./observers.ts";
 import { createLocalBucket } from "./ratelimit/local-bucket.ts";
+import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
@@ -70,13 +77,24 @@ export async function startGateway(
   );
 
   const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
+  const intents = createMemoryIntents({
+    firstLookMs: config.reconcileAfterMs ?? config.reconcileGiveUpMs,
+    giveUpMs: config.reconcileGiveUpMs,
+  });
   const watchTokens = createWatchTokensOf(config);
   // Port 0 is known only once the listener is open; no call comes before.
   let publicUrl = config.publicUrl ?? "";
   const core = createCore({
     accounts: running,
     log: eventLog,
-    idempotency: createMemoryIdempotency(),
+    intents,
+    seals: new Map(
+      accounts.map(({ name, password, previousPasswords }) => [
+        name,
+        createSeal([password, ...previousPasswords]),
+      ]),
+    ),
+    patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
@@ -127,6 +145,18 @@ export async function startGateway(
   const rpcPort = await listening("RPC_ADDR", config.rpcAddress, ({ host, port }) =>
     rpc.listen(host, port),
   );
+  const reconciler =
+    config.reconcileAfterMs === undefined
+      ? undefined
+      : createReconciler({
+          accounts: running,
+          log: eventLog,
+          intents,
+          afterMs: config.reconcileAfterMs,
+          giveUpMs: config.reconcileGiveUpMs,
+          timeoutMs: config.upstreamTimeoutMs,
+          observer: reconcileObserver(metrics, log),
+        });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   async function drain(timeoutMs: number): Promise<void> {
@@ -134,13 +164,14 @@ export async function startGateway(
     publicServer.close();
     publicServer.closeIdleConnections();
     const rpcDrained = rpc.drain(timeoutMs);
+    const reconciled = reconciler?.close();
     await core.drain(
       new GatewayError("UNAVAILABLE", "the gateway is shutting down: resume from the last cursor", {
         reason: "SHUTTING_DOWN",
         retryAfterMs: 1_000,
       }),
     );
-    await Promise.all([rpcDrained, closeSockets(), closed(publicServer)]);
+    await Promise.all([reconciled, rpcDrained, closeSockets(), closed(publicServer)]);
   }
 
   return {
@@ -160,7 +191,12 @@ export async function startGateway(
         upstream.close(),
         bucket.close(),
       ]);
-      const closing = Promise.allSettled([...rooms, eventLog.close(), emulator?.close()]);
+      const closing = Promise.allSettled([
+        ...rooms,
+        intents.close(),
+        eventLog.close(),
+        emulator?.close(),
+      ]);
       await Promise.race([closing, timeUp]);
     },
   };
