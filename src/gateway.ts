@@ -3,20 +3,24 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
+import type { DeadLetters } from "./admin/dead-letters.ts";
 import { createMetrics } from "./admin/metrics.ts";
 import { createAdminServer } from "./admin/server.ts";
-import { createIdentify } from "./auth/identify.ts";
-import { createWatchTokens } from "./auth/watch-token.ts";
+import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
+import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
 import { createCallbackHandler } from "./callbacks/receiver.ts";
+import { replay } from "./callbacks/replay.ts";
 import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { createMemoryIdempotency } from "./core/idempotency.ts";
 import { warmUp } from "./core/validate.ts";
 import { GatewayError } from "./errors.ts";
+import type { EventLog } from "./events/log.ts";
 import { createMemoryLog } from "./events/memory-log.ts";
+import { EventKind } from "./gen/payments/v1/event_pb.ts";
 import { createGraphqlServer } from "./graphql/server.ts";
-import { callbackObserver, coreObserver, upstreamObserver } from "./observers.ts";
+import { authObserver, callbackObserver, coreObserver, upstreamObserver } from "./observers.ts";
 import { createLocalBucket } from "./ratelimit/local-bucket.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
@@ -78,11 +82,13 @@ export async function startGateway(
     log: eventLog,
     idempotency: createMemoryIdempotency(),
     watchTokens,
+    maxStreamsPerCaller: config.maxStreamsPerCaller,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
   });
-  const identify = createIdentify({ accounts: new Set(running.keys()), watchTokens });
+  const authentication = authenticationOf(config, watchTokens, log);
+  const { identify } = authentication;
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
   const graphql = createGraphqlServer({
@@ -113,6 +119,7 @@ export async function startGateway(
       ...(draining ? ["shutting down"] : []),
       ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
     ],
+    deadLetters: deadLettersOf([...running.keys()], eventLog),
     refresh() {
       for (const [account, { bucket }] of running) {
         const { limit, remaining } = bucket.status();
@@ -153,6 +160,7 @@ export async function startGateway(
       const timeUp = new Promise((resolve) => setTimeout(resolve, shutdownTimeoutMs * 0.9).unref());
       await Promise.race([drain(shutdownTimeoutMs * 0.8), timeUp]);
       publicServer.closeAllConnections();
+      authentication.close();
       rpc.close();
       admin.close();
       admin.closeAllConnections();
@@ -169,11 +177,6 @@ export async function startGateway(
 /** What is configured and cannot be had yet is refused, not ignored. */
 function refuseWhatIsMissing(config: Config): void {
   if (config.redis) throw new ConfigError("REDIS_URL", "is not supported by this version");
-  for (const mode of config.auth.modes) {
-    if (mode !== "none") {
-      throw new ConfigError("AUTH_MODE", `${mode} is not supported by this version, only none`);
-    }
-  }
 }
 
 async function startEmulator(config: Config, log: Logger, sandbox: Partial<SandboxOptions>) {
@@ -198,6 +201,47 @@ function createWatchTokensOf({ watchTokenSecret, sandboxAddress }: Config) {
   if (watchTokenSecret) return createWatchTokens(watchTokenSecret);
   if (!sandboxAddress) return undefined;
   return createWatchTokens(new Secret(randomBytes(32).toString("base64url")));
+}
+
+/** A file of keys that is wrong is a wrong configuration; one that goes wrong later is only told of. */
+function authenticationOf(
+  { auth, accounts }: Config,
+  watchTokens: WatchTokens | undefined,
+  log: Logger,
+) {
+  try {
+    return createAuthentication({
+      ...auth,
+      accounts: new Set(accounts.keys()),
+      watchTokens,
+      observer: authObserver(log),
+    });
+  } catch (error) {
+    if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+}
+
+function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters {
+  return {
+    async list() {
+      const lists = accounts.map(async (account) =>
+        (await log.deadLetters(account)).map(({ id, kind, reason, body, receivedAtMs }) => ({
+          account,
+          id,
+          resource: kind === EventKind.PAYOUT ? ("payouts" as const) : ("payments" as const),
+          reason,
+          body,
+          receivedAt: new Date(receivedAtMs).toISOString(),
+        })),
+      );
+      const all = (await Promise.all(lists)).flat();
+      return all.toSorted((a, b) => b.receivedAt.localeCompare(a.receivedAt));
+    },
+    async replay(account, id) {
+      return accounts.includes(account) ? replay(log, account, id) : "not_found";
+    },
+  };
 }
 
 function createPublicServer(
