@@ -294,12 +294,13 @@ function url(host: string, port: number, tls = false): string {
   return `${tls ? "https" : "http"}://${name}:${port}`;
 }
 
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    if (server.listening) server.once("close", resolve);
-    else
-      server.getConnections((_, count) =>
-        count === 0 ? resolve() : server.once("close", resolve),
-      );
+/** A connection kept alive counts as idle only when its last answer is through. */
+async function closed(server: Server): Promise<void> {
+  const sweep = setInterval(() => server.closeIdleConnections(), 25);
+  await new Promise<void>((resolve) => {
+    server.once("close", resolve);
+    // It may have closed before this.
+    server.getConnections((_, count) => count === 0 && !server.listening && resolve());
   });
+  clearInterval(sweep);
 }
