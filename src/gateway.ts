@@ -17,16 +17,20 @@ import { createMemoryIdempotency } from "./core/idempotency.ts";
 import { warmUp } from "./core/validate.ts";
 import { GatewayError } from "./errors.ts";
 import type { EventLog } from "./events/log.ts";
-import { createMemoryLog } from "./events/memory-log.ts";
 import { EventKind } from "./gen/payments/v1/event_pb.ts";
-import { createGraphqlServer } from "./graphql/server.ts";
+import {
+  createGraphqlServer,
+  type GraphqlServer,
+  type GraphqlServerOptions,
+} from "./graphql/server.ts";
+import { WrongDocumentError } from "./graphql/trusted-documents.ts";
 import { authObserver, callbackObserver, coreObserver, upstreamObserver } from "./observers.ts";
-import { createLocalBucket } from "./ratelimit/local-bucket.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { Secret } from "./secret.ts";
+import { openStores } from "./stores.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
@@ -52,18 +56,22 @@ export async function startGateway(
   log: Logger,
   sandbox: Partial<SandboxOptions> = {},
 ): Promise<Gateway> {
-  refuseWhatIsMissing(config);
+  // What a wrong file ends is not begun yet.
+  const watchTokens = createWatchTokensOf(config);
+  const authentication = authenticationOf(config, watchTokens, log);
+  const { identify } = authentication;
   const metrics = createMetrics();
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  log.warn("REDIS_URL is not set: events and budget are kept in this process alone, not durable");
+  const stores = openStores(config, metrics, log);
+  const { eventLog } = stores;
 
   const refused = new Set<string>();
   const running = new Map(
     accounts.map((account): [string, Account] => {
-      const bucket = createLocalBucket(config.rateLimit);
+      const bucket = stores.bucketOf(account.name);
       const observer = upstreamObserver(account, metrics, log, refused);
       const timeoutMs = config.upstreamTimeoutMs;
       return [
@@ -73,8 +81,6 @@ export async function startGateway(
     }),
   );
 
-  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
-  const watchTokens = createWatchTokensOf(config);
   // Port 0 is known only once the listener is open; no call comes before.
   let publicUrl = config.publicUrl ?? "";
   const core = createCore({
@@ -87,16 +93,16 @@ export async function startGateway(
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
   });
-  const authentication = authenticationOf(config, watchTokens, log);
-  const { identify } = authentication;
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  const graphql = createGraphqlServer({
+  const graphql = graphqlServer({
     core,
     identify,
     log,
     production: config.production,
     corsOrigins: config.corsOrigins,
+    introspection: config.graphqlIntrospection,
+    ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
@@ -168,15 +174,19 @@ export async function startGateway(
         upstream.close(),
         bucket.close(),
       ]);
-      const closing = Promise.allSettled([...rooms, eventLog.close(), emulator?.close()]);
+      const closing = Promise.allSettled([...rooms, stores.close(), emulator?.close()]);
       await Promise.race([closing, timeUp]);
     },
   };
 }
 
-/** What is configured and cannot be had yet is refused, not ignored. */
-function refuseWhatIsMissing(config: Config): void {
-  if (config.redis) throw new ConfigError("REDIS_URL", "is not supported by this version");
+function graphqlServer(options: GraphqlServerOptions): GraphqlServer {
+  try {
+    return createGraphqlServer(options);
+  } catch (error) {
+    if (!(error instanceof WrongDocumentError)) throw error;
+    throw new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
+  }
 }
 
 async function startEmulator(config: Config, log: Logger, sandbox: Partial<SandboxOptions>) {

@@ -16,6 +16,8 @@ export interface CoreOptions {
   readonly log: EventLog;
   readonly idempotency: IdempotencyStore;
   readonly watchTokens: WatchTokens | undefined;
+  /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
+  readonly maxStreamsPerCaller?: number | undefined;
   /** Where the upstream sends an account's callbacks, without a slash at its end. */
   readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
   readonly observer: CoreObserver;

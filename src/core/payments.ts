@@ -23,7 +23,6 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { requireScope, requireWatch } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { learn } from "./learn.ts";
@@ -61,7 +60,6 @@ export function paymentCases(context: Context): PaymentCases {
 
   return {
     async createPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(CreatePaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
@@ -88,7 +86,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async createRecurrentPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(CreateRecurrentPaymentRequestSchema, request);
       const sent = clone(CreateRecurrentPaymentRequestSchema, request);
       sent.callbackUrl = callbackUrl(call, request.callbackUrl);
@@ -105,7 +102,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async confirmPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(ConfirmPaymentRequestSchema, request);
       const sent = clone(ConfirmPaymentRequestSchema, request);
       sent.callbackUrl = callbackUrl(call, request.callbackUrl);
@@ -122,7 +118,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async resendCallback(request, call) {
-      requireScope(call, "callbacks:resend");
       validate(ResendCallbackRequestSchema, request);
       await context
         .account(call.caller.account)
@@ -130,7 +125,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async getPayment(request, call) {
-      requireScope(call, "payments:read");
       validate(GetPaymentRequestSchema, request);
       const snapshot = await log.snapshot(
         call.caller.account,
@@ -148,7 +142,6 @@ export function paymentCases(context: Context): PaymentCases {
     async *watchPayment(request, call) {
       validate(WatchPaymentRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
-      requireWatch(call, "payments:read", EventKind.PAYMENT, externalId);
       yield* watch(
         { log, call, drain: context.drain },
         { kind: EventKind.PAYMENT, externalId, after: afterCursor, untilFinal },
@@ -156,7 +149,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async paymentEvents(externalId, limit, call) {
-      requireScope(call, "payments:read");
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
     },
   };

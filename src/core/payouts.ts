@@ -6,7 +6,6 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { requireScope, requireWatch } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { learn } from "./learn.ts";
@@ -21,7 +20,6 @@ export function payoutCases(context: Context): PayoutCases {
   const { log, moneyCalls } = context;
   return {
     async requestPayout(request, call) {
-      requireScope(call, "payouts:write");
       validate(RequestPayoutRequestSchema, request);
       const { account } = call.caller;
       const sent = clone(RequestPayoutRequestSchema, request);
@@ -45,7 +43,6 @@ export function payoutCases(context: Context): PayoutCases {
     },
 
     async getPayout(request, call) {
-      requireScope(call, "payouts:read");
       validate(GetPayoutRequestSchema, request);
       return context.account(call.caller.account).upstream.getPayout(request, sendOptions(call));
     },
@@ -53,7 +50,6 @@ export function payoutCases(context: Context): PayoutCases {
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
-      requireWatch(call, "payouts:read", EventKind.PAYOUT, externalId);
       yield* watch(
         { log, call, drain: context.drain },
         { kind: EventKind.PAYOUT, externalId, after: afterCursor, untilFinal },

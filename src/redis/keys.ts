@@ -3,31 +3,43 @@
  * tag: all keys of one merchant account share a slot, so that one script may touch several of them.
  */
 export interface AccountKeys {
-  /** Token bucket: hash. */
+  /** Token bucket: string, see take-tokens.lua. */
   readonly bucket: string;
-  /** Random id of this incarnation of the account's log: string. */
-  readonly epoch: string;
+  /** What the account's log is, beside its events: hash of `epoch` and `tail`. */
+  readonly log: string;
   /** All events of the account: stream. */
   readonly events: string;
-  /** Events of one payment or payout: stream of references into `events`. */
+  /** Events of one payment or payout, by their ids in `events`: sorted set. */
   topic(kind: string, externalId: string): string;
   /** Last known states of one payment or payout: hash. */
   state(kind: string, externalId: string): string;
-  /** A digest or an identity that was seen: string. */
-  seen(digest: string): string;
-  /** Callbacks that were not understood: hash. */
+  /** The digest of a callback's body was seen: string. */
+  seenBody(digest: string): string;
+  /** What identifies an event was seen: string, `c` if a callback told it, else `o`. */
+  seenIdentity(digest: string): string;
+  /** Callbacks that were not understood, by id: hash. */
   readonly deadLetters: string;
+  /** Their ids in the order in which they came: sorted set. */
+  readonly deadLetterOrder: string;
+  /** The length of all their bodies together: string. */
+  readonly deadLetterSize: string;
+  /** Channel on which each stored event's id is told, to wake those who read `events`. */
+  readonly wakeUp: string;
 }
 
 export function accountKeys(prefix: string, account: string): AccountKeys {
   const base = `${prefix}:{${account}}`;
   return {
     bucket: `${base}:bucket`,
-    epoch: `${base}:epoch`,
+    log: `${base}:log`,
     events: `${base}:events`,
     topic: (kind, externalId) => `${base}:topic:${kind}:${externalId}`,
     state: (kind, externalId) => `${base}:state:${kind}:${externalId}`,
-    seen: (digest) => `${base}:seen:${digest}`,
+    seenBody: (digest) => `${base}:seen:body:${digest}`,
+    seenIdentity: (digest) => `${base}:seen:identity:${digest}`,
     deadLetters: `${base}:dead-letters`,
+    deadLetterOrder: `${base}:dead-letters:order`,
+    deadLetterSize: `${base}:dead-letters:size`,
+    wakeUp: `${base}:wake-up`,
   };
 }

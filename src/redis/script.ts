@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { ChainableCommander } from "ioredis";
 import type { RedisClient } from "./connect.ts";
+
+type Args = readonly (string | Buffer)[];
 
 /** A Lua script that Redis runs as one atomic step. */
 export interface Script {
@@ -8,21 +11,53 @@ export interface Script {
    * One round trip; two when the server does not know the script yet, as after its restart. All keys
    * must share a slot. There is no deadline here: see `within`.
    */
-  run(client: RedisClient, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  run(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
+  /** The same, with each text of the answer as its bytes. */
+  runBuffer(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
+  /**
+   * Adds the script to a pipeline: its text if asked for, else its digest alone, which fails with
+   * `isUnknown` on a server that does not know it yet.
+   */
+  queue(
+    pipeline: ChainableCommander,
+    keys: readonly string[],
+    args: Args,
+    options: { readonly asText: boolean },
+  ): void;
 }
 
-/** Reads a script from its file: `loadScript(new URL("./x.lua", import.meta.url))`. */
-export function loadScript(file: URL): Script {
-  const lua = readFileSync(file, "utf8");
+/**
+ * Reads a script from its file: `loadScript(new URL("./x.lua", import.meta.url))`. Of several files
+ * the first ones hold what the last one calls.
+ */
+export function loadScript(...files: readonly URL[]): Script {
+  const lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
   const sha = createHash("sha1").update(lua).digest("hex");
   return {
     async run(client, keys, args) {
       try {
         return await client.evalsha(sha, keys.length, ...keys, ...args);
       } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+        if (!isUnknown(error)) throw error;
         return await client.eval(lua, keys.length, ...keys, ...args);
       }
     },
+    async runBuffer(client, keys, args) {
+      try {
+        return await client.callBuffer("evalsha", sha, keys.length, ...keys, ...args);
+      } catch (error) {
+        if (!isUnknown(error)) throw error;
+        return await client.callBuffer("eval", lua, keys.length, ...keys, ...args);
+      }
+    },
+    queue(pipeline, keys, args, { asText }) {
+      if (asText) pipeline.eval(lua, keys.length, ...keys, ...args);
+      else pipeline.evalsha(sha, keys.length, ...keys, ...args);
+    },
   };
+}
+
+/** The server does not know the script by its digest. Nothing was run. */
+export function isUnknown(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }

@@ -10,7 +10,15 @@ import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { schema } from "../../src/graphql/schema.ts";
 import { services } from "../../src/rpc/routes.ts";
 import { Secret } from "../../src/secret.ts";
-import { audience, issuer, keysText, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
+import {
+  audience,
+  issuer,
+  keysText,
+  newKey,
+  scratch,
+  signingKey,
+  signToken,
+} from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { callRpc, type Outcome, type Shown } from "./access.ts";
 import {
@@ -69,7 +77,8 @@ async function customer(id: string): Promise<TestCaller> {
   return {
     name: `customer ${id}`,
     headers: bearer(await signToken(signing, claims)),
-    expected: ({ scope = "" }, objects) => unless(theirs.includes(scope) && objects.customer === id),
+    expected: ({ scope = "" }, objects) =>
+      unless(theirs.includes(scope) && objects.customer === id),
   };
 }
 
@@ -97,8 +106,8 @@ const callers: readonly TestCaller[] = [
   stranger("wrong key", bearer(newKey())),
   stranger("a JWT of another issuer", bearer(await signToken(await signingKey("es")))),
   ...keyEntries.map(({ name, key, scopes }) => service(`key ${name}`, key, scopes)),
-  service("JWT of a service", await signToken(signing, { scope: scopes.join(" ") })), scopes),
-  service("JWT without scopes", await signToken(signing)), []),
+  service("JWT of a service", await signToken(signing, { scope: scopes.join(" ") }), scopes),
+  service("JWT without scopes", await signToken(signing), []),
   await customer(own.customer),
   await customer(foreign.customer),
   await watcher("payment", own.payment),
@@ -132,7 +141,10 @@ after(() => Promise.all([guarded.stop(), open.stop()]));
 async function mistakes(gateway: Gateway, caller: TestCaller): Promise<string[]> {
   const wrong: string[] = [];
   for (const operation of operations) {
-    for (const [which, objects] of [["own", own], ["foreign", foreign]] as const) {
+    for (const [which, objects] of [
+      ["own", own],
+      ["foreign", foreign],
+    ] as const) {
       const expected = caller.expected(operation, objects);
       const outcome = await operation.run(gateway, caller.headers, objects);
       if (outcome !== expected) {

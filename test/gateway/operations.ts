@@ -64,7 +64,14 @@ export function payoutRequest(externalId: string) {
   return {
     order: { currency: "UAH", description: "Salary", externalId, originalAmount: "10.00" },
     payer: { entityId: "entity" },
-    recipient: { card: { firstName: "Ivan", cardData: { number: card.number } } },
+    recipient: {
+      card: {
+        firstName: "Ivan",
+        lastName: "Franko",
+        externalId: "recipient",
+        cardData: { number: card.number },
+      },
+    },
     payoutType: "card",
   };
 }
@@ -167,7 +174,7 @@ export const graphqlOperations: readonly Operation[] = [
     "payouts:write",
     () => `order: { currency: "UAH", description: "Salary", externalId: "${fresh()}", originalAmount: "10.00" },
       payer: { entityId: "entity" }, payoutType: "card",
-      recipient: { card: { firstName: "Ivan", cardData: { number: "${card.number}" } } }`,
+      recipient: { card: { firstName: "Ivan", lastName: "Franko", externalId: "recipient", cardData: { number: "${card.number}" } } }`,
   ),
   mutation(
     "deleteWalletItem",

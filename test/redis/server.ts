@@ -36,11 +36,18 @@ export interface RedisServer {
   close(): Promise<void>;
 }
 
-/** Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on disk. */
-export async function startRedis(settings: readonly [string, string][] = []): Promise<RedisServer> {
+/**
+ * Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on disk.
+ * `argumentsFor` makes the command line of another kind of server.
+ */
+export async function startRedis(
+  settings: readonly [string, string][] = [],
+  argumentsFor = serverArguments,
+): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), "redis-"));
   const port = await freePort();
-  let child = await run(port, dir, settings);
+  const args = await argumentsFor(dir, port, settings);
+  let child = await run(port, dir, args);
   let paused = false;
 
   const end = async (signal: NodeJS.Signals) => {
@@ -58,7 +65,7 @@ export async function startRedis(settings: readonly [string, string][] = []): Pr
     stop: () => end("SIGTERM"),
     kill: () => end("SIGKILL"),
     async start() {
-      child = await run(port, dir, settings);
+      child = await run(port, dir, args);
     },
     pause() {
       paused = true;
@@ -111,11 +118,11 @@ export async function until(right: () => Promise<boolean>, signal?: AbortSignal)
   while (!(await right().catch(() => false))) await delay(10, undefined, { signal });
 }
 
-async function run(
-  port: number,
+async function serverArguments(
   dir: string,
+  port: number,
   settings: readonly [string, string][],
-): Promise<ChildProcess> {
+): Promise<string[]> {
   const all: [string, string][] = [
     ["port", String(port)],
     ["bind", "127.0.0.1"],
@@ -125,7 +132,10 @@ async function run(
     ["logfile", join(dir, "redis.log")],
     ...settings,
   ];
-  const args = all.flatMap(([name, value]) => [`--${name}`, value]);
+  return all.flatMap(([name, value]) => [`--${name}`, ...value.split(" ")]);
+}
+
+async function run(port: number, dir: string, args: string[]): Promise<ChildProcess> {
   const child = spawn("redis-server", args, { stdio: "ignore" });
   ownChildren.add(child);
   child.once("exit", () => ownChildren.delete(child));
