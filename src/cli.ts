@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readSandboxConfig } from "./config.ts";
-import { announce, createLogger, exitWith, serve, stopOnSignal } from "./main.ts";
+import { createLogger } from "./log.ts";
+import { announce, exitWith, serve, stopOnSignal } from "./main.ts";
 import { startSandbox } from "./sandbox/server.ts";
 
 const usage = `usage: payments-gateway <command>
@@ -39,8 +40,8 @@ async function sandbox(env: NodeJS.ProcessEnv): Promise<void> {
     const { address, login, password, logLevel } = readSandboxConfig(env);
     const log = createLogger(logLevel);
     const running = await startSandbox({ ...address, login, password });
-    announce(log, `ready sandbox=${running.url}`);
     stopOnSignal(log, { stop: () => running.close() });
+    announce(log, `ready sandbox=${running.url}`);
   } catch (error) {
     exitWith(error);
   }

@@ -1,14 +1,35 @@
 import { readFileSync } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
+import type { AuthOptions, KeySetPlace } from "./auth/create-authentication.ts";
+import {
+  type Address,
+  address,
+  audience,
+  authModes,
+  boolean,
+  documentMap,
+  duration,
+  durationOrZero,
+  httpUrl,
+  issuer,
+  keySetUrl,
+  login,
+  logLevel,
+  merchants,
+  origins,
+  password,
+  path,
+  redisPrefix,
+  redisUrls,
+  share,
+  watchSecret,
+  wholeNumber,
+} from "./config-values.ts";
 import { Secret } from "./secret.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
 
-/** Where a listener listens. Port 0 lets the system pick one. */
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+export type { Address };
 
 /** Everything that the environment says, checked. Nobody else reads `process.env`. */
 export interface Config {
@@ -31,17 +52,18 @@ export interface Config {
     readonly maxWaitMs: number;
   };
   readonly eventRetentionMs: number;
-  readonly auth: {
-    readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
-    readonly apiKeysFile?: string;
-    readonly jwksUrl?: string;
-    readonly jwksFile?: string;
-    readonly issuer?: string;
-    readonly audience?: string;
-    readonly customerClaim: string;
-  };
+  readonly auth: AuthOptions;
+  /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
+  readonly maxStreamsPerCaller?: number;
   readonly watchTokenSecret?: Secret;
   readonly corsOrigins: readonly string[];
+  /** Whether the GraphQL schema may be asked for. */
+  readonly graphqlIntrospection: boolean;
+  /** GraphQL documents by their ids, and whether all others are refused. */
+  readonly trustedDocuments?: {
+    readonly documents: ReadonlyMap<string, string>;
+    readonly only: boolean;
+  };
   /** Undefined when reconciliation is off. */
   readonly reconcileAfterMs?: number;
   /** What is not settled by then is an operator's. */
@@ -70,6 +92,7 @@ export function readConfig(env: Environment): Config {
   const upstreamUrl = read.optional("UPSTREAM_URL", httpUrl);
   const merchantsFile = read.optional("MERCHANTS_FILE", z.string());
   const sandbox = upstreamUrl === undefined && merchantsFile === undefined;
+  const production = env.NODE_ENV === "production";
 
   const publicAddress = read("PUBLIC_ADDR", address, "127.0.0.1:4000");
   const rpcAddress = read("RPC_ADDR", address, "127.0.0.1:4001");
@@ -147,23 +170,59 @@ export function readConfig(env: Environment): Config {
       maxWaitMs: read("RATE_LIMIT_MAX_WAIT", duration, "2s"),
     },
     eventRetentionMs: read("EVENT_RETENTION", duration, "7d"),
-    auth: {
-      modes,
-      ...read.some("apiKeysFile", "API_KEYS_FILE", z.string()),
-      ...read.some("jwksUrl", "AUTH_JWKS_URL", httpUrl),
-      ...read.some("jwksFile", "AUTH_JWKS_FILE", z.string()),
-      ...read.some("issuer", "AUTH_ISSUER", z.string()),
-      ...read.some("audience", "AUTH_AUDIENCE", z.string()),
-      customerClaim: read("AUTH_CUSTOMER_CLAIM", z.string(), "customer_external_id"),
-    },
+    auth: readAuth(read, modes),
+    ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
     corsOrigins: read("CORS_ORIGINS", origins, ""),
+    graphqlIntrospection: read("GRAPHQL_INTROSPECTION", boolean, `${!production}`),
+    ...readTrustedDocuments(read),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
-    production: env.NODE_ENV === "production",
+    production,
   };
+}
+
+/** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */
+function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
+  return {
+    modes,
+    customerClaim: read("AUTH_CUSTOMER_CLAIM", z.string(), "customer_external_id"),
+    ...(modes.has("keys") ? { apiKeysFile: read("API_KEYS_FILE", path) } : {}),
+    ...(modes.has("jwt")
+      ? {
+          jwt: {
+            keySet: readKeySet(read),
+            issuer: read("AUTH_ISSUER", issuer),
+            audience: read("AUTH_AUDIENCE", audience),
+          },
+        }
+      : {}),
+  };
+}
+
+function readKeySet(read: Reader): KeySetPlace {
+  const url = read.optional("AUTH_JWKS_URL", keySetUrl);
+  const file = read.optional("AUTH_JWKS_FILE", path);
+  if (url !== undefined && file !== undefined) {
+    throw new ConfigError("AUTH_JWKS_FILE", "is given beside AUTH_JWKS_URL: give one of them");
+  }
+  if (file !== undefined) return { file };
+  return { url: url ?? read("AUTH_JWKS_URL", keySetUrl) };
+}
+
+function readTrustedDocuments(read: Reader): Pick<Config, "trustedDocuments"> {
+  const variable = "PERSISTED_DOCUMENTS_FILE";
+  const file = read.optional(variable, path);
+  const only = read("PERSISTED_ONLY", boolean, "false");
+  if (file === undefined && only) {
+    throw new ConfigError(variable, "is missing: PERSISTED_ONLY=true allows its documents alone");
+  }
+  if (file === undefined) return {};
+  const map = documentMap.safeParse(jsonOf(variable, file));
+  if (map.success) return { trustedDocuments: { documents: new Map(map.data), only } };
+  throw new ConfigError(variable, `${file}: accepted is a JSON object of documents by their ids`);
 }
 
 /** What the emulator needs when it runs alone. */
@@ -200,7 +259,7 @@ export function isLoopback(host: string): boolean {
 }
 
 interface Reader {
-  <T>(variable: string, schema: z.ZodType<T, string>, fallback: string | undefined): T;
+  <T>(variable: string, schema: z.ZodType<T, string>, fallback?: string): T;
   optional<T>(variable: string, schema: z.ZodType<T, string>): T | undefined;
   some<K extends string, T>(
     key: K,
@@ -264,6 +323,15 @@ function fileText(variable: string, path: string): string {
   }
 }
 
+function jsonOf(variable: string, file: string): unknown {
+  const text = fileText(variable, file);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigError(variable, `${file}: is not JSON`);
+  }
+}
+
 function defaultAccount(read: Reader, upstreamUrl: string | undefined): MerchantAccount {
   const sandbox = upstreamUrl === undefined;
   const previous = read("UPSTREAM_PREVIOUS_PASSWORDS", z.string(), "");
@@ -288,13 +356,7 @@ function readMerchants(
   const fail = (what: string): never => {
     throw new ConfigError("MERCHANTS_FILE", `${path}: ${what}`);
   };
-  let json: unknown;
-  try {
-    json = JSON.parse(fileText("MERCHANTS_FILE", path));
-  } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    return fail("is not JSON");
-  }
+  const json = jsonOf("MERCHANTS_FILE", path);
   const result = merchants.safeParse(json);
   if (!result.success) {
     const issue = result.error.issues[0];
@@ -314,122 +376,3 @@ function readMerchants(
   if (accounts.length === 0) return fail("names no merchant");
   return new Map(accounts.map((account) => [account.name, account]));
 }
-
-const nonEmpty = (what: string) => z.string().min(1, what);
-const login = nonEmpty("the merchant's login").regex(/^[^:]*$/, "a login without a colon");
-const password = nonEmpty("the merchant's API password");
-const httpUrl = z
-  .string()
-  .refine(
-    (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
-    "an absolute http or https URL",
-  )
-  .transform((text) => text.replace(/\/+$/, ""));
-
-const merchants = z.record(
-  z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "a name of letters, digits, _ and -, at most 64"),
-  z.strictObject({
-    login,
-    password: nonEmpty("a password"),
-    previous_passwords: z.array(nonEmpty("a password")).default([]),
-    url: httpUrl.optional(),
-  }),
-);
-
-const boolean = z
-  .string()
-  .regex(/^(true|false)$/, "true or false")
-  .transform((text) => text === "true");
-
-const address = z.string().transform((text, context): Address => {
-  const match = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host !== undefined && port <= 65_535) return { host, port };
-  context.addIssue("host:port, such as 127.0.0.1:4000 or [::1]:4000");
-  return z.NEVER;
-});
-
-const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-/** The longest time that a timer can wait for is 2^31 - 1 ms; durations beyond ten years are typos. */
-const longestMs = 3_650 * unitsMs.d;
-
-function durationMs(text: string): number | undefined {
-  const match = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text);
-  if (!match) return undefined;
-  const ms = Number(match[1]) * unitsMs[match[2] as keyof typeof unitsMs];
-  return ms <= longestMs ? ms : undefined;
-}
-
-const duration = z.string().transform((text, context): number => {
-  const ms = durationMs(text);
-  if (ms !== undefined && ms > 0) return ms;
-  context.addIssue("a whole number above 0 with a unit, ms, s, m, h or d, such as 500ms or 7d");
-  return z.NEVER;
-});
-
-const durationOrZero = z.string().transform((text, context): number => {
-  const ms = text === "0" ? 0 : durationMs(text);
-  if (ms !== undefined) return ms;
-  context.addIssue("0 for never, or a whole number with a unit, ms, s, m, h or d, such as 60s");
-  return z.NEVER;
-});
-
-const wholeNumber = (least: number, most: number) =>
-  z
-    .string()
-    .refine(
-      (text) => /^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most,
-      `a whole number from ${least} to ${most}`,
-    )
-    .transform(Number);
-
-const share = z
-  .string()
-  .refine(
-    (text) => /^(0|0?\.\d+|0\.\d+)$/.test(text),
-    "a share of at least 0 and below 1, such as 0.2",
-  )
-  .transform(Number);
-
-const authModes = z.string().transform((text, context): ReadonlySet<"none" | "keys" | "jwt"> => {
-  const modes = new Set(text.split(",").map((mode) => mode.trim()));
-  const known = [...modes].every((mode) => ["none", "keys", "jwt"].includes(mode));
-  if (known && !(modes.has("none") && modes.size > 1)) return modes as Set<"none" | "keys" | "jwt">;
-  context.addIssue("none, or keys, or jwt, or keys,jwt");
-  return z.NEVER;
-});
-
-const watchSecret = z
-  .string()
-  .refine((text) => Buffer.byteLength(text) >= 32, "a secret of at least 32 bytes");
-
-const origins = z.string().transform((text, context): readonly string[] => {
-  const all = text
-    .split(",")
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== "");
-  if (all.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)) return all;
-  context.addIssue("origins joined by commas, such as https://shop.example");
-  return z.NEVER;
-});
-
-const redisPrefix = z
-  .string()
-  .regex(/^[A-Za-z0-9_:.-]{1,64}$/, "letters, digits and _ : . -, at most 64");
-
-const redisUrls = z
-  .string()
-  .refine(
-    (text) =>
-      /^redis\+sentinel:\/\/[^/\s]+\/[^/\s]+$/.test(text) ||
-      text.split(",").every((node) => /^rediss?:\/\/[^\s]+$/.test(node.trim())),
-    "redis:// or rediss://, several of them joined by commas for a cluster, or redis+sentinel://host:port,host:port/master-name",
-  );
-
-const logLevel = z
-  .string()
-  .regex(
-    /^(trace|debug|info|warn|error|fatal|silent)$/,
-    "trace, debug, info, warn, error, fatal or silent",
-  );

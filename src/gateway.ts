@@ -3,33 +3,41 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
+import type { DeadLetters } from "./admin/dead-letters.ts";
 import { createMetrics } from "./admin/metrics.ts";
 import { createAdminServer } from "./admin/server.ts";
-import { createIdentify } from "./auth/identify.ts";
-import { createWatchTokens } from "./auth/watch-token.ts";
+import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
+import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
 import { createCallbackHandler } from "./callbacks/receiver.ts";
+import { replay } from "./callbacks/replay.ts";
 import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { warmUp } from "./core/validate.ts";
 import { GatewayError } from "./errors.ts";
-import { createMemoryLog } from "./events/memory-log.ts";
-import { createGraphqlServer } from "./graphql/server.ts";
-import { createMemoryIntents } from "./intents/memory-store.ts";
+import type { EventLog } from "./events/log.ts";
+import { EventKind } from "./gen/payments/v1/event_pb.ts";
+import {
+  createGraphqlServer,
+  type GraphqlServer,
+  type GraphqlServerOptions,
+} from "./graphql/server.ts";
+import { WrongDocumentError } from "./graphql/trusted-documents.ts";
 import { createSeal } from "./intents/seal.ts";
 import {
+  authObserver,
   callbackObserver,
   coreObserver,
   reconcileObserver,
   upstreamObserver,
 } from "./observers.ts";
-import { createLocalBucket } from "./ratelimit/local-bucket.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { Secret } from "./secret.ts";
+import { openStores } from "./stores.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
@@ -55,18 +63,22 @@ export async function startGateway(
   log: Logger,
   sandbox: Partial<SandboxOptions> = {},
 ): Promise<Gateway> {
-  refuseWhatIsMissing(config);
+  // What a wrong file ends is not begun yet.
+  const watchTokens = createWatchTokensOf(config);
+  const authentication = authenticationOf(config, watchTokens, log);
+  const { identify } = authentication;
   const metrics = createMetrics();
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  log.warn("REDIS_URL is not set: events and budget are kept in this process alone, not durable");
+  const stores = openStores(config, metrics, log);
+  const { eventLog, intents } = stores;
 
   const refused = new Set<string>();
   const running = new Map(
     accounts.map((account): [string, Account] => {
-      const bucket = createLocalBucket(config.rateLimit);
+      const bucket = stores.bucketOf(account.name);
       const observer = upstreamObserver(account, metrics, log, refused);
       const timeoutMs = config.upstreamTimeoutMs;
       return [
@@ -76,12 +88,6 @@ export async function startGateway(
     }),
   );
 
-  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
-  const intents = createMemoryIntents({
-    firstLookMs: config.reconcileAfterMs ?? config.reconcileGiveUpMs,
-    giveUpMs: config.reconcileGiveUpMs,
-  });
-  const watchTokens = createWatchTokensOf(config);
   // Port 0 is known only once the listener is open; no call comes before.
   let publicUrl = config.publicUrl ?? "";
   const core = createCore({
@@ -96,19 +102,21 @@ export async function startGateway(
     ),
     patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
+    maxStreamsPerCaller: config.maxStreamsPerCaller,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
   });
-  const identify = createIdentify({ accounts: new Set(running.keys()), watchTokens });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  const graphql = createGraphqlServer({
+  const graphql = graphqlServer({
     core,
     identify,
     log,
     production: config.production,
     corsOrigins: config.corsOrigins,
+    introspection: config.graphqlIntrospection,
+    ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
@@ -131,6 +139,7 @@ export async function startGateway(
       ...(draining ? ["shutting down"] : []),
       ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
     ],
+    deadLetters: deadLettersOf([...running.keys()], eventLog),
     refresh() {
       for (const [account, { bucket }] of running) {
         const { limit, remaining } = bucket.status();
@@ -184,6 +193,7 @@ export async function startGateway(
       const timeUp = new Promise((resolve) => setTimeout(resolve, shutdownTimeoutMs * 0.9).unref());
       await Promise.race([drain(shutdownTimeoutMs * 0.8), timeUp]);
       publicServer.closeAllConnections();
+      authentication.close();
       rpc.close();
       admin.close();
       admin.closeAllConnections();
@@ -191,24 +201,18 @@ export async function startGateway(
         upstream.close(),
         bucket.close(),
       ]);
-      const closing = Promise.allSettled([
-        ...rooms,
-        intents.close(),
-        eventLog.close(),
-        emulator?.close(),
-      ]);
+      const closing = Promise.allSettled([...rooms, stores.close(), emulator?.close()]);
       await Promise.race([closing, timeUp]);
     },
   };
 }
 
-/** What is configured and cannot be had yet is refused, not ignored. */
-function refuseWhatIsMissing(config: Config): void {
-  if (config.redis) throw new ConfigError("REDIS_URL", "is not supported by this version");
-  for (const mode of config.auth.modes) {
-    if (mode !== "none") {
-      throw new ConfigError("AUTH_MODE", `${mode} is not supported by this version, only none`);
-    }
+function graphqlServer(options: GraphqlServerOptions): GraphqlServer {
+  try {
+    return createGraphqlServer(options);
+  } catch (error) {
+    if (!(error instanceof WrongDocumentError)) throw error;
+    throw new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
   }
 }
 
@@ -234,6 +238,47 @@ function createWatchTokensOf({ watchTokenSecret, sandboxAddress }: Config) {
   if (watchTokenSecret) return createWatchTokens(watchTokenSecret);
   if (!sandboxAddress) return undefined;
   return createWatchTokens(new Secret(randomBytes(32).toString("base64url")));
+}
+
+/** A file of keys that is wrong is a wrong configuration; one that goes wrong later is only told of. */
+function authenticationOf(
+  { auth, accounts }: Config,
+  watchTokens: WatchTokens | undefined,
+  log: Logger,
+) {
+  try {
+    return createAuthentication({
+      ...auth,
+      accounts: new Set(accounts.keys()),
+      watchTokens,
+      observer: authObserver(log),
+    });
+  } catch (error) {
+    if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+}
+
+function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters {
+  return {
+    async list() {
+      const lists = accounts.map(async (account) =>
+        (await log.deadLetters(account)).map(({ id, kind, reason, body, receivedAtMs }) => ({
+          account,
+          id,
+          resource: kind === EventKind.PAYOUT ? ("payouts" as const) : ("payments" as const),
+          reason,
+          body,
+          receivedAt: new Date(receivedAtMs).toISOString(),
+        })),
+      );
+      const all = (await Promise.all(lists)).flat();
+      return all.toSorted((a, b) => b.receivedAt.localeCompare(a.receivedAt));
+    },
+    async replay(account, id) {
+      return accounts.includes(account) ? replay(log, account, id) : "not_found";
+    },
+  };
 }
 
 function createPublicServer(
@@ -286,12 +331,13 @@ function url(host: string, port: number, tls = false): string {
   return `${tls ? "https" : "http"}://${name}:${port}`;
 }
 
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    if (server.listening) server.once("close", resolve);
-    else
-      server.getConnections((_, count) =>
-        count === 0 ? resolve() : server.once("close", resolve),
-      );
+/** A connection kept alive counts as idle only when its last answer is through. */
+async function closed(server: Server): Promise<void> {
+  const sweep = setInterval(() => server.closeIdleConnections(), 25);
+  await new Promise<void>((resolve) => {
+    server.once("close", resolve);
+    // It may have closed before this.
+    server.getConnections((_, count) => count === 0 && !server.listening && resolve());
   });
+  clearInterval(sweep);
 }

@@ -1,6 +1,8 @@
-import { type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import { ConfigError, readConfig } from "./config.ts";
 import { startGateway } from "./gateway.ts";
+import { createLogger } from "./log.ts";
+import { loggable } from "./loggable.ts";
 
 /**
  * The process: reads the configuration, starts the gateway, says `ready`, and drains on SIGTERM or
@@ -10,26 +12,18 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   try {
     const config = readConfig(env);
     const log = createLogger(config.logLevel);
+    endOnUncaught(log);
     const gateway = await startGateway(config, log);
     const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
+    // A signal may come as soon as `ready` is read.
+    stopOnSignal(log, gateway);
     announce(
       log,
       `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandboxUrl ? ` sandbox=${sandboxUrl}` : ""}`,
     );
-    stopOnSignal(log, gateway);
   } catch (error) {
     exitWith(error);
   }
-}
-
-/** One JSON record a line on standard output. */
-export function createLogger(level: string): Logger {
-  return pino({
-    level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-  });
 }
 
 /** The ready line is part of the contract: it is printed at every log level. */
@@ -57,6 +51,14 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
   process.on("SIGINT", stop);
 }
 
+/** Node itself would print the error with its text and its members, whatever they hold. */
+function endOnUncaught(log: Logger): void {
+  process.on("uncaughtException", (error) => {
+    log.fatal({ err: error }, "an error that nobody caught");
+    process.exit(1);
+  });
+}
+
 /** EX_CONFIG of sysexits.h. */
 const exitConfig = 78;
 
@@ -66,6 +68,6 @@ export function exitWith(error: unknown): never {
     console.error(error.message);
     process.exit(exitConfig);
   }
-  console.error(error);
+  console.error(JSON.stringify(loggable(error), undefined, 2));
   process.exit(1);
 }

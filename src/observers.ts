@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Metrics } from "./admin/metrics.ts";
+import type { AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
@@ -38,6 +39,20 @@ export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
     onConflict({ account, externalId }) {
       metrics.conflicts.inc({ account });
       log.error({ account, externalId }, "an operation has two different final states");
+    },
+  };
+}
+
+export function authObserver(log: Logger): AuthObserver {
+  return {
+    onReload(variable) {
+      log.info({ variable }, "a file of keys has changed and was read again");
+    },
+    onProblem(variable, error) {
+      log.error(
+        { variable, err: error },
+        "keys could not be read: those known before stay in force",
+      );
     },
   };
 }

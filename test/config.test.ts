@@ -198,3 +198,64 @@ function refused(env: Record<string, string | undefined>, message: RegExp): void
     },
   );
 }
+
+test("the GraphQL schema is told outside of production, unless said otherwise", () => {
+  assert.equal(readConfig({}).graphqlIntrospection, true);
+  assert.equal(readConfig({ NODE_ENV: "production" }).graphqlIntrospection, false);
+  const asked = { NODE_ENV: "production", GRAPHQL_INTROSPECTION: "true" };
+  assert.equal(readConfig(asked).graphqlIntrospection, true);
+  assert.equal(readConfig({ GRAPHQL_INTROSPECTION: "false" }).graphqlIntrospection, false);
+});
+
+test("trusted documents come from a JSON object, and PERSISTED_ONLY needs them", () => {
+  const good = file("documents.json", JSON.stringify({ abc: "{ rateLimit { limit } }" }));
+  assert.deepEqual(readConfig({ PERSISTED_DOCUMENTS_FILE: good }).trustedDocuments, {
+    documents: new Map([["abc", "{ rateLimit { limit } }"]]),
+    only: false,
+  });
+  const only = { PERSISTED_DOCUMENTS_FILE: good, PERSISTED_ONLY: "true" };
+  assert.equal(readConfig(only).trustedDocuments?.only, true);
+  assert.equal(readConfig({}).trustedDocuments, undefined);
+  const refused = (env: Record<string, string>) =>
+    assert.throws(() => readConfig(env), { name: "ConfigError", message: /^PERSISTED_/ });
+  refused({ PERSISTED_ONLY: "true" });
+  refused({ PERSISTED_ONLY: "yes" });
+  for (const text of ["[]", '"x"', '{"a": 1}', '{"a": ""}', "{"]) {
+    refused({ PERSISTED_DOCUMENTS_FILE: file("wrong.json", text) });
+  }
+  refused({ PERSISTED_DOCUMENTS_FILE: join(dir, "missing.json") });
+});
+
+test("each mode of authentication needs all that it checks with", () => {
+  const keys = { ...live, AUTH_MODE: "keys" };
+  refused(keys, /^API_KEYS_FILE: is missing/);
+  assert.equal(readConfig({ ...keys, API_KEYS_FILE: "keys.json" }).auth.apiKeysFile, "keys.json");
+
+  const jwt = {
+    ...live,
+    AUTH_MODE: "jwt",
+    AUTH_JWKS_URL: "https://login.shop.example/jwks/",
+    AUTH_ISSUER: "https://login.shop.example/",
+    AUTH_AUDIENCE: "payments-gateway",
+  };
+  for (const variable of ["AUTH_JWKS_URL", "AUTH_ISSUER", "AUTH_AUDIENCE"]) {
+    refused({ ...jwt, [variable]: undefined }, new RegExp(`^${variable}: is missing`));
+  }
+  refused({ ...jwt, AUTH_JWKS_FILE: "jwks.json" }, /^AUTH_JWKS_FILE: .*give one/);
+  refused({ ...jwt, AUTH_JWKS_URL: "file:///jwks" }, /^AUTH_JWKS_URL: .*http/);
+  // An address and an issuer are other ones without the slash at their end.
+  assert.deepEqual(readConfig(jwt).auth.jwt, {
+    keySet: { url: "https://login.shop.example/jwks/" },
+    issuer: "https://login.shop.example/",
+    audience: "payments-gateway",
+  });
+  const file = { ...jwt, AUTH_JWKS_URL: undefined, AUTH_JWKS_FILE: "jwks.json" };
+  assert.deepEqual(readConfig(file).auth.jwt?.keySet, { file: "jwks.json" });
+  refused({ ...keys, ...jwt, AUTH_MODE: "keys,jwt" }, /^API_KEYS_FILE: is missing/);
+});
+
+test("streams of one caller are limited by a number above zero", () => {
+  assert.equal(readConfig(live).maxStreamsPerCaller, undefined);
+  assert.equal(readConfig({ ...live, MAX_STREAMS_PER_CALLER: "50" }).maxStreamsPerCaller, 50);
+  refused({ ...live, MAX_STREAMS_PER_CALLER: "0" }, /^MAX_STREAMS_PER_CALLER: got "0", .* from 1/);
+});

@@ -84,6 +84,12 @@ export function createMetrics() {
       labelNames: ["account"],
       registers,
     }),
+    bucketShared: new Gauge({
+      name: `${prefix}rate_limit_shared`,
+      help: "1 while the budget is shared through Redis, 0 while this replica goes on with its share",
+      labelNames: ["account"],
+      registers,
+    }),
     bucketLimit: new Gauge({
       name: `${prefix}rate_limit_limit`,
       help: "Requests a second that the upstream allows the account",

@@ -1,5 +1,6 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
+import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
 
 export interface AdminOptions {
   readonly registry: Registry;
@@ -7,45 +8,57 @@ export interface AdminOptions {
   readonly notReady: () => readonly string[];
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void;
+  readonly deadLetters: DeadLetters;
 }
 
-/** The operators' listener: liveness, readiness and metrics. */
-export function createAdminServer({ registry, notReady, refresh }: AdminOptions): Server {
+/** The operators' listener: liveness, readiness, metrics and dead letters. */
+export function createAdminServer(options: AdminOptions): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
-    const path = (request.url ?? "/").split("?", 1)[0];
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      response.setHeader("allow", "GET, HEAD");
-      return answer(response, 405, { error: "method not allowed" });
-    }
-    switch (path) {
-      case "/healthz":
-        return answer(response, 200, { status: "ok" });
-      case "/readyz": {
-        const reasons = notReady();
-        return reasons.length === 0
-          ? answer(response, 200, { status: "ready" })
-          : answer(response, 503, { status: "not ready", reasons });
-      }
-      case "/metrics":
-        refresh();
-        registry.metrics().then(
-          (text) => {
-            response.setHeader("content-type", registry.contentType);
-            response.end(text);
-          },
-          () => answer(response, 500, { error: "metrics failed" }),
-        );
-        return;
-      case "/":
-        return answer(response, 200, { paths: ["/healthz", "/readyz", "/metrics"] });
-      default:
-        return answer(response, 404, { error: "not found" });
-    }
+    request.resume();
+    answer(options, request).then(
+      (found) => send(response, request, found),
+      () => send(response, request, { status: 503, body: { error: "the store is out of reach" } }),
+    );
   });
 }
 
-function answer(response: ServerResponse, status: number, body: unknown): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "application/json");
-  response.end(`${JSON.stringify(body)}\n`);
+async function answer(options: AdminOptions, request: IncomingMessage): Promise<AdminAnswer> {
+  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
+  if (path.startsWith("/dead-letters")) {
+    const contentType = request.headers["content-type"];
+    const found = await answerDeadLetters(options.deadLetters, method, path, contentType);
+    return found ?? { status: 404, body: { error: "not found" } };
+  }
+  if (method !== "GET") return { status: 405, body: { error: "method not allowed" } };
+  switch (path) {
+    case "/healthz":
+      return { status: 200, body: { status: "ok" } };
+    case "/readyz": {
+      const reasons = options.notReady();
+      return reasons.length === 0
+        ? { status: 200, body: { status: "ready" } }
+        : { status: 503, body: { status: "not ready", reasons } };
+    }
+    case "/metrics":
+      options.refresh();
+      return { status: 200, body: await options.registry.metrics() };
+    case "/":
+      return { status: 200, body: { paths: ["/healthz", "/readyz", "/metrics", "/dead-letters"] } };
+    default:
+      return { status: 404, body: { error: "not found" } };
+  }
+}
+
+/** Text as Prometheus reads it, everything else as JSON. */
+function send(response: ServerResponse, request: IncomingMessage, found: AdminAnswer): void {
+  const text = typeof found.body === "string";
+  response.statusCode = found.status;
+  if (found.status === 405) response.setHeader("allow", "GET, HEAD");
+  response.setHeader(
+    "content-type",
+    text ? "text/plain; version=0.0.4; charset=utf-8" : "application/json",
+  );
+  const body = text ? String(found.body) : `${JSON.stringify(found.body)}\n`;
+  response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -1,6 +1,9 @@
 import { GatewayError } from "../errors.ts";
-import { type Caller, type Scope, scopes } from "./caller.ts";
-import type { WatchTokens } from "./watch-token.ts";
+import { pickAccount } from "./account.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import { type Caller, type Credential, type Scope, scopes } from "./caller.ts";
+import type { ReadJwt } from "./jwt.ts";
+import { isWatchToken, type WatchTokens } from "./watch-token.ts";
 
 /** The part of a request that says who is calling. */
 export interface Credentials {
@@ -12,7 +15,8 @@ export interface Credentials {
 
 /**
  * Reads the caller of a request, for both edges.
- * @throws GatewayError UNAUTHENTICATED, or PERMISSION_DENIED for an account that is not the caller's.
+ * @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED for an account that is not the caller's, or
+ * UNAVAILABLE when the issuer's keys cannot be had.
  */
 export type Identify = (credentials: Credentials) => Promise<Caller>;
 
@@ -20,52 +24,84 @@ export interface IdentifyOptions {
   /** Names of the merchant accounts. */
   readonly accounts: ReadonlySet<string>;
   readonly watchTokens: WatchTokens | undefined;
+  /** AUTH_MODE=none: whoever shows nothing has all scopes but `wallet:pan`. */
+  readonly open: boolean;
+  readonly apiKeys?: ApiKeys | undefined;
+  readonly readJwt?: ReadJwt | undefined;
 }
 
-/** AUTH_MODE=none: everybody has all scopes but `wallet:pan`; a watch token narrows them. */
-export function createIdentify({ accounts, watchTokens }: IdentifyOptions): Identify {
-  return async (credentials) => {
-    const customerToken = credentials.header("x-customer-auth");
-    if (credentials.watchToken !== undefined) {
-      return watchCaller(credentials.watchToken, watchTokens);
-    }
+export function createIdentify(options: IdentifyOptions): Identify {
+  const { accounts, watchTokens, open, apiKeys, readJwt } = options;
+
+  async function credentialOf(authorization: string | null | undefined): Promise<Credential> {
+    if (!authorization) throw missing();
+    const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1];
+    if (token === undefined || token.length > maxTokenChars) throw invalid();
+    const key = apiKeys?.find(token);
+    if (key) return key;
+    if (readJwt && token.split(".").length === 3) return readJwt(token);
+    throw invalid();
+  }
+
+  return async ({ header, watchToken = watchTokenOf(header("authorization")) }) => {
+    const askedAccount = header("x-merchant-account");
+    if (watchToken !== undefined) return watchCaller(watchToken, askedAccount, options);
+    const credential = open ? anonymous : await credentialOf(header("authorization"));
+    const { merchants, ...grant } = credential;
+    const customerToken = header("x-customer-auth");
     return {
-      name: "anonymous",
-      account: pickAccount(accounts, credentials.header("x-merchant-account")),
-      scopes: allButPan,
+      ...grant,
+      account: pickAccount(accounts, merchants, askedAccount, grant.customer !== undefined),
       ...(customerToken ? { customerToken } : {}),
     };
   };
+
+  /** A watch token is a JWT of ours, and may stand where other tokens do. */
+  function watchTokenOf(authorization: string | null | undefined): string | undefined {
+    const token = /^Bearer +(\S+)/i.exec(authorization ?? "")?.[1];
+    return token && watchTokens && isWatchToken(token) ? token : undefined;
+  }
 }
 
-const allButPan: ReadonlySet<Scope> = new Set(scopes.filter((scope) => scope !== "wallet:pan"));
+/** Longer than any token that fits into the headers of a request. */
+const maxTokenChars = 16_384;
 
-async function watchCaller(token: string, watchTokens: WatchTokens | undefined): Promise<Caller> {
+const anonymous: Credential = {
+  name: "anonymous",
+  scopes: new Set<Scope>(scopes.filter((scope) => scope !== "wallet:pan")),
+};
+
+async function watchCaller(
+  token: string,
+  askedAccount: string | null | undefined,
+  { accounts, watchTokens }: IdentifyOptions,
+): Promise<Caller> {
   if (!watchTokens) {
     throw new GatewayError("UNAUTHENTICATED", "watch tokens need WATCH_TOKEN_SECRET to be set", {
       reason: "WATCH_TOKENS_OFF",
     });
   }
-  const grant = await watchTokens.verify(token);
+  const { id, account, kind, externalId, expiresAtMs } = await watchTokens.verify(token);
   return {
-    name: "watch token",
-    account: grant.account,
+    name: `watch:${id}`,
+    account: pickAccount(accounts, new Set([account]), askedAccount, false),
     scopes: new Set(),
-    watch: { kind: grant.kind, externalId: grant.externalId },
-    expiresAtMs: grant.expiresAtMs,
+    watch: { kind, externalId },
+    expiresAtMs,
   };
 }
 
-/** Without the header: `default`, or the only account. An unknown name is refused, not revealed. */
-function pickAccount(accounts: ReadonlySet<string>, asked: string | null | undefined): string {
-  const [first] = accounts;
-  const name = asked || (accounts.size === 1 ? first : "default");
-  if (name !== undefined && accounts.has(name)) return name;
-  throw new GatewayError(
-    "PERMISSION_DENIED",
-    asked
-      ? "the merchant account in x-merchant-account is unknown or not yours"
-      : "say which merchant account in x-merchant-account",
-    { reason: "MERCHANT_ACCOUNT_REFUSED" },
+function missing(): GatewayError {
+  return new GatewayError(
+    "UNAUTHENTICATED",
+    "say who is calling: Authorization: Bearer <API key or JWT>",
+    { reason: "CREDENTIALS_MISSING" },
   );
+}
+
+/** The same for every kind: which of them it was meant to be is not for strangers. */
+function invalid(): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", "the API key or token is not valid", {
+    reason: "CREDENTIALS_INVALID",
+  });
 }

@@ -1,4 +1,5 @@
-import { errors, jwtVerify, SignJWT } from "jose";
+import { randomUUID } from "node:crypto";
+import { decodeJwt, errors, jwtVerify, SignJWT } from "jose";
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { Secret } from "../secret.ts";
@@ -12,14 +13,22 @@ export interface WatchGrant {
   readonly expiresAtMs: number;
 }
 
+/** A grant of a token that was shown to us. */
+export interface ShownWatchGrant extends WatchGrant {
+  /** Tells one token from another; no secret. */
+  readonly id: string;
+}
+
 /** Makes and reads watch tokens: short-lived JWTs, HS256 (contract, section 6). */
 export interface WatchTokens {
   issue(grant: WatchGrant): Promise<string>;
   /** @throws GatewayError UNAUTHENTICATED for a token that is not ours, or expired. */
-  verify(token: string): Promise<WatchGrant>;
+  verify(token: string): Promise<ShownWatchGrant>;
 }
 
 const audience = "payments-gateway/watch";
+/** The longest life of a watch token, in seconds (contract, section 6). */
+const maxLifeSeconds = 24 * 3_600;
 const kinds = new Map([
   ["payment", EventKind.PAYMENT],
   ["payout", EventKind.PAYOUT],
@@ -33,35 +42,59 @@ export function createWatchTokens(secret: Secret): WatchTokens {
       return new SignJWT({ account, kind: kindName, external_id: externalId })
         .setProtectedHeader({ alg: "HS256", typ: "JWT" })
         .setAudience(audience)
+        .setJti(randomUUID())
         .setIssuedAt()
         .setExpirationTime(Math.floor(expiresAtMs / 1_000))
         .sign(key);
     },
 
     async verify(token) {
-      const { payload } = await jwtVerify(token, key, { algorithms: ["HS256"], audience }).catch(
-        (error: unknown) => {
-          const expired = error instanceof errors.JWTExpired;
-          throw new GatewayError(
-            "UNAUTHENTICATED",
-            expired ? "the watch token has expired" : "the watch token is not valid",
-            { reason: expired ? "WATCH_TOKEN_EXPIRED" : "WATCH_TOKEN_INVALID" },
-          );
-        },
-      );
-      const { account, kind, external_id, exp } = payload;
+      const { payload } = await jwtVerify(token, key, {
+        algorithms: ["HS256"],
+        audience,
+        requiredClaims: ["exp", "iat", "jti"],
+      }).catch((error: unknown) => {
+        throw error instanceof errors.JWTExpired ? expired() : invalid();
+      });
+      const { account, kind, external_id, exp = 0, iat = 0, jti = "" } = payload;
       const kindValue = kinds.get(String(kind));
       if (
         typeof account !== "string" ||
         typeof external_id !== "string" ||
         kindValue === undefined ||
-        exp === undefined
+        exp - iat > maxLifeSeconds
       ) {
-        throw new GatewayError("UNAUTHENTICATED", "the watch token is not valid", {
-          reason: "WATCH_TOKEN_INVALID",
-        });
+        throw invalid();
       }
-      return { account, kind: kindValue, externalId: external_id, expiresAtMs: exp * 1_000 };
+      return {
+        id: jti,
+        account,
+        kind: kindValue,
+        externalId: external_id,
+        expiresAtMs: exp * 1_000,
+      };
     },
   };
+}
+
+/** Whether a token says that it is a watch token; whether it is a good one, `verify` tells. */
+export function isWatchToken(token: string): boolean {
+  try {
+    const { aud } = decodeJwt(token);
+    return aud === audience;
+  } catch {
+    return false;
+  }
+}
+
+function expired(): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", "the watch token has expired", {
+    reason: "WATCH_TOKEN_EXPIRED",
+  });
+}
+
+function invalid(): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", "the watch token is not valid", {
+    reason: "WATCH_TOKEN_INVALID",
+  });
 }

@@ -1,22 +1,48 @@
-import type { Scope } from "../auth/caller.ts";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
+import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Call } from "./core.ts";
 
-/** @throws GatewayError PERMISSION_DENIED when the caller lacks the scope. */
-export function requireScope(call: Call, scope: Scope): void {
-  if (call.caller.scopes.has(scope)) return;
-  throw new GatewayError("PERMISSION_DENIED", `needs the scope ${scope}`, {
+/**
+ * Whether the caller may call a method: it needs the scope that the method declares in the proto, or
+ * the watch token of the very payment or payout that it watches. A method that declares none is
+ * refused to everybody. What a customer-bound caller may act on, `customer.ts` tells.
+ * @throws GatewayError PERMISSION_DENIED
+ */
+export function authorize(call: Call, method: DescMethod, request: unknown): void {
+  const { scopes, watch } = call.caller;
+  const needed = getOption(method, scopeOption);
+  if (needed === "") {
+    throw new GatewayError("PERMISSION_DENIED", "nobody may call this", {
+      reason: "METHOD_NOT_OPEN",
+    });
+  }
+  if (watch && watchKinds.get(method) === watch.kind) {
+    if ((request as { externalId?: unknown }).externalId === watch.externalId) return;
+  }
+  if ((scopes as ReadonlySet<string>).has(needed)) return;
+  throw new GatewayError("PERMISSION_DENIED", `needs the scope ${needed}`, {
     reason: "SCOPE_MISSING",
   });
 }
 
 /**
- * A payment or payout may be watched with the scope, or with a watch token for that very one.
- * @throws GatewayError PERMISSION_DENIED otherwise.
+ * For what no method declares a scope: any service may have it, but not a customer or the holder of a
+ * watch token.
+ * @throws GatewayError PERMISSION_DENIED
  */
-export function requireWatch(call: Call, scope: Scope, kind: EventKind, externalId: string): void {
-  const { watch } = call.caller;
-  if (watch?.kind === kind && watch.externalId === externalId) return;
-  requireScope(call, scope);
+export function requireService({ caller }: Call): void {
+  if (caller.watch === undefined && caller.customer === undefined) return;
+  throw new GatewayError("PERMISSION_DENIED", "only services may call this", {
+    reason: "SERVICES_ONLY",
+  });
 }
+
+/** The methods that watch one payment or payout. */
+const watchKinds: ReadonlyMap<DescMethod, EventKind> = new Map<DescMethod, EventKind>([
+  [PaymentService.method.watchPayment, EventKind.PAYMENT],
+  [PayoutService.method.watchPayout, EventKind.PAYOUT],
+]);

@@ -21,6 +21,8 @@ export interface CoreOptions {
   /** Longest that a call waits for a token, and longest that it takes once it is sent. */
   readonly patience: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;
+  /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
+  readonly maxStreamsPerCaller?: number | undefined;
   /** Where the upstream sends an account's callbacks, without a slash at its end. */
   readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
   readonly observer: CoreObserver;

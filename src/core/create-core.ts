@@ -3,11 +3,13 @@ import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
+import { guarded } from "./guard.ts";
 import { learn } from "./learn.ts";
 import { createMoneyCalls } from "./money-calls.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
+import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
 import { walletCases } from "./wallet.ts";
 
@@ -54,13 +56,16 @@ export function createCore(options: CoreOptions): RunningCore {
       return account;
     },
   };
-  return {
+  const cases = {
     ...paymentCases(context),
     ...payoutCases(context),
     ...walletCases(context),
     ...subscriptionCases(context),
     ...operationCases(context),
     ...eventCases(context),
+  };
+  return {
+    ...guarded(cases, createStreamLimits(options.maxStreamsPerCaller)),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason) {
       drain.abort(reason);

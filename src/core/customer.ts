@@ -1,18 +1,38 @@
 import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../errors.ts";
 import { type CustomerIdentity, CustomerIdentitySchema } from "../gen/payments/v1/customer_pb.ts";
 import type { Call } from "./core.ts";
 
+type Identity = NonNullable<CustomerIdentity["identity"]>;
+
 /**
- * Which customer a call is for. A customer token that came in `X-CUSTOMER-AUTH` is forwarded as it
- * came, and then alone tells the upstream who the customer is (contract, section 6).
+ * Which customer a call is for. A customer-bound caller acts for the customer of its token alone. A
+ * customer token that came in `X-CUSTOMER-AUTH` is forwarded as it came, and then alone tells the
+ * upstream who the customer is (contract, section 6).
+ * @throws GatewayError PERMISSION_DENIED when a customer-bound caller names anybody else
  */
 export function customerOf(
-  call: Call,
+  { caller }: Call,
   given: CustomerIdentity | undefined,
 ): CustomerIdentity | undefined {
-  const { customerToken } = call.caller;
-  if (customerToken === undefined) return given;
-  return create(CustomerIdentitySchema, {
-    identity: { case: "authToken", value: customerToken },
-  });
+  const { customer, customerToken } = caller;
+  if (customer !== undefined && namesAnother(given, customer)) {
+    throw new GatewayError("PERMISSION_DENIED", "the customer is the one of the caller's token", {
+      reason: "CUSTOMER_FOREIGN",
+    });
+  }
+  if (customerToken !== undefined) return identified({ case: "authToken", value: customerToken });
+  if (customer !== undefined) return identified({ case: "externalId", value: customer });
+  return given;
+}
+
+/** Whose a token or a RID is, only the upstream could tell: neither is the caller's to give. */
+function namesAnother(given: CustomerIdentity | undefined, customer: string): boolean {
+  const identity = given?.identity;
+  if (identity?.case === undefined) return false;
+  return identity.case !== "externalId" || identity.value !== customer;
+}
+
+function identified(identity: Identity): CustomerIdentity {
+  return create(CustomerIdentitySchema, { identity });
 }

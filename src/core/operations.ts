@@ -1,5 +1,4 @@
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import { requireScope } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -9,7 +8,6 @@ import { validate } from "./validate.ts";
 export function operationCases(context: Context): Pick<Core, "getOperation"> {
   return {
     async getOperation(request, call) {
-      requireScope(call, "operations:read");
       validate(GetOperationRequestSchema, request);
       return context.account(call.caller.account).upstream.getOperation(request, sendOptions(call));
     },

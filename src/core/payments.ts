@@ -25,7 +25,6 @@ import {
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { evidenceOf } from "../intents/evidence.ts";
-import { requireScope, requireWatch } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -55,7 +54,6 @@ export function paymentCases(context: Context): PaymentCases {
 
   return {
     async createPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(CreatePaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
@@ -76,7 +74,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async createRecurrentPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(CreateRecurrentPaymentRequestSchema, request);
       const sent = clone(CreateRecurrentPaymentRequestSchema, request);
       sent.callbackUrl = callbackUrl(call, request.callbackUrl);
@@ -95,7 +92,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async confirmPayment(request, call) {
-      requireScope(call, "payments:write");
       validate(ConfirmPaymentRequestSchema, request);
       const sent = clone(ConfirmPaymentRequestSchema, request);
       sent.callbackUrl = callbackUrl(call, request.callbackUrl);
@@ -114,7 +110,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async resendCallback(request, call) {
-      requireScope(call, "callbacks:resend");
       validate(ResendCallbackRequestSchema, request);
       await context
         .account(call.caller.account)
@@ -122,7 +117,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async getPayment(request, call) {
-      requireScope(call, "payments:read");
       validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
@@ -145,7 +139,6 @@ export function paymentCases(context: Context): PaymentCases {
     async *watchPayment(request, call) {
       validate(WatchPaymentRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
-      requireWatch(call, "payments:read", EventKind.PAYMENT, externalId);
       yield* watch(
         { log, call, drain: context.drain },
         { kind: EventKind.PAYMENT, externalId, after: afterCursor, untilFinal },
@@ -153,7 +146,6 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async paymentEvents(externalId, limit, call) {
-      requireScope(call, "payments:read");
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
     },
   };

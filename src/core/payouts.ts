@@ -7,7 +7,6 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { requireScope, requireWatch } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -21,7 +20,6 @@ export function payoutCases(context: Context): PayoutCases {
   const { log, moneyCalls } = context;
   return {
     async requestPayout(request, call) {
-      requireScope(call, "payouts:write");
       validate(RequestPayoutRequestSchema, request);
       const { account } = call.caller;
       const sent = clone(RequestPayoutRequestSchema, request);
@@ -41,7 +39,6 @@ export function payoutCases(context: Context): PayoutCases {
     },
 
     async getPayout(request, call) {
-      requireScope(call, "payouts:read");
       validate(GetPayoutRequestSchema, request);
       return context.account(call.caller.account).upstream.getPayout(request, sendOptions(call));
     },
@@ -49,7 +46,6 @@ export function payoutCases(context: Context): PayoutCases {
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
-      requireWatch(call, "payouts:read", EventKind.PAYOUT, externalId);
       yield* watch(
         { log, call, drain: context.drain },
         { kind: EventKind.PAYOUT, externalId, after: afterCursor, untilFinal },

@@ -3,7 +3,6 @@ import {
   DeactivateSubscriptionRequestSchema,
   UpdateSubscriptionRequestSchema,
 } from "../gen/payments/v1/subscription_service_pb.ts";
-import { requireScope } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { customerOf } from "./customer.ts";
@@ -16,21 +15,19 @@ type SubscriptionCases = Pick<Core, "updateSubscription" | "deactivateSubscripti
 export function subscriptionCases(context: Context): SubscriptionCases {
   return {
     async updateSubscription(request, call) {
-      requireScope(call, "subscriptions:write");
-      validate(UpdateSubscriptionRequestSchema, request);
       const asked = clone(UpdateSubscriptionRequestSchema, request);
       const customer = customerOf(call, request.customer);
       if (customer) asked.customer = customer;
+      validate(UpdateSubscriptionRequestSchema, asked);
       const { upstream } = context.account(call.caller.account);
       return upstream.updateSubscription(asked, sendOptions(call));
     },
 
     async deactivateSubscription(request, call) {
-      requireScope(call, "subscriptions:write");
-      validate(DeactivateSubscriptionRequestSchema, request);
       const asked = clone(DeactivateSubscriptionRequestSchema, request);
       const customer = customerOf(call, request.customer);
       if (customer) asked.customer = customer;
+      validate(DeactivateSubscriptionRequestSchema, asked);
       const { upstream } = context.account(call.caller.account);
       return upstream.deactivateSubscription(asked, sendOptions(call));
     },

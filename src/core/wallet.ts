@@ -6,7 +6,6 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import { requireScope } from "./authorize.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { customerOf } from "./customer.ts";
@@ -20,21 +19,18 @@ export function walletCases(context: Context): WalletCases {
   const upstreamOf = (call: Call) => context.account(call.caller.account).upstream;
   return {
     async findWalletItems(request, call) {
-      requireScope(call, "wallet:read");
       const asked = forCustomer(FindWalletItemsRequestSchema, request, call);
       const items = await upstreamOf(call).findWalletItems(asked, sendOptions(call));
       return items.map((item) => withoutPan(item, call));
     },
 
     async getConfirmationStatus(request, call) {
-      requireScope(call, "wallet:read");
       const asked = forCustomer(GetConfirmationStatusRequestSchema, request, call);
       const item = await upstreamOf(call).getConfirmationStatus(asked, sendOptions(call));
       return withoutPan(item, call);
     },
 
     async deleteWalletItem(request, call) {
-      requireScope(call, "wallet:write");
       const asked = forCustomer(DeleteWalletItemRequestSchema, request, call);
       return upstreamOf(call).deleteWalletItem(asked, sendOptions(call));
     },

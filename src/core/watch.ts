@@ -61,8 +61,8 @@ export function stream(
 }
 
 /**
- * Runs a stream until its caller goes away, its caller's token expires or the gateway shuts down,
- * and puts the cursor to resume from on whatever ends it early.
+ * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the gateway
+ * shuts down, and puts the cursor to resume from on whatever ends it early.
  */
 async function* resumable(
   { call, drain }: StreamOptions,
@@ -70,7 +70,11 @@ async function* resumable(
   events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
   const end = new AbortController();
-  const expiry = endAtExpiry(call.caller.expiresAtMs, end);
+  const { expiresAtMs, revoked } = call.caller;
+  const stopExpiry = endAtExpiry(expiresAtMs, end);
+  const onRevoked = () => end.abort(revoked?.reason);
+  if (revoked?.aborted) onRevoked();
+  else revoked?.addEventListener("abort", onRevoked);
   let cursor = after;
   try {
     for await (const event of events(AbortSignal.any([call.signal, drain, end.signal]))) {
@@ -80,7 +84,8 @@ async function* resumable(
   } catch (error) {
     throw withResumeCursor(error, cursor);
   } finally {
-    clearTimeout(expiry);
+    stopExpiry();
+    revoked?.removeEventListener("abort", onRevoked);
     // Lets go of the log even if the stream was never iterated to its live part.
     end.abort();
   }
@@ -98,18 +103,22 @@ function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
   });
 }
 
-/** A timer cannot wait longer than 2^31 - 1 ms; tokens do not live that long, but a clock may lie. */
-const longestTimerMs = 2 ** 31 - 1;
+/** A timer cannot wait longer than 2^31 - 1 ms, and does not hear of a clock that was put right. */
+const longestTimerMs = 60_000;
 
-function endAtExpiry(
-  expiresAtMs: number | undefined,
-  end: AbortController,
-): NodeJS.Timeout | undefined {
-  if (expiresAtMs === undefined) return undefined;
-  const inMs = Math.min(Math.max(expiresAtMs - Date.now(), 0), longestTimerMs);
-  return setTimeout(() => {
+function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () => void {
+  if (expiresAtMs === undefined) return () => undefined;
+  let timer: NodeJS.Timeout;
+  const check = () => {
+    const leftMs = expiresAtMs - Date.now();
+    if (leftMs > 0) {
+      timer = setTimeout(check, Math.min(leftMs, longestTimerMs)).unref();
+      return;
+    }
     end.abort(
       new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" }),
     );
-  }, inMs).unref();
+  };
+  check();
+  return () => clearTimeout(timer);
 }

@@ -60,12 +60,13 @@ export function newEpoch(): string {
  * the log; INVALID_ARGUMENT for a text that never was a cursor.
  */
 export function assertReadable(after: Cursor, { epoch, floor, tail }: Bounds): void {
-  if (decodeCursor(after).epoch !== epoch) throw expired("it belongs to another log");
-  if (after < floor) throw expired("events behind it are no longer kept");
-  if (after > tail) throw expired("it is ahead of the log");
+  if (decodeCursor(after).epoch !== epoch) throw cursorExpired("it belongs to another log");
+  if (after < floor) throw cursorExpired("events behind it are no longer kept");
+  if (after > tail) throw cursorExpired("it is ahead of the log");
 }
 
-function expired(why: string): GatewayError {
+/** What a client is told that has to start again without its cursor. */
+export function cursorExpired(why: string): GatewayError {
   return new GatewayError("OUT_OF_RANGE", `the cursor cannot be resumed from: ${why}`, {
     reason: "CURSOR_EXPIRED",
   });

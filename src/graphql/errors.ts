@@ -2,7 +2,7 @@ import { GraphQLError } from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, type FieldViolation, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { withoutValues } from "./without-values.ts";
+import { withoutHints, withoutValues } from "./without-values.ts";
 
 /** What a GatewayError is to a GraphQL client. */
 interface Mapping {
@@ -55,17 +55,28 @@ export function retryAfterSeconds(error: GatewayError): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000);
 }
 
+export interface ErrorFormatterOptions {
+  /** Whether GraphQL's own errors may suggest names of the schema. Default: true. */
+  readonly hints?: boolean;
+}
+
 /**
  * Any error as a client may see it, in `errors`. GatewayErrors go by the table; GraphQL's own keep
  * their text less the values that it quotes, since a value may be a secret; all else is masked, and
  * logged. An error that stands for the whole request carries its HTTP status.
  */
-export function createErrorFormatter(log: Logger): (error: unknown) => GraphQLError {
+export function createErrorFormatter(
+  log: Logger,
+  { hints = true }: ErrorFormatterOptions = {},
+): (error: unknown) => GraphQLError {
   return (error) => {
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
     if (cause instanceof GatewayError) return fromGateway(cause, located);
-    if (cause instanceof GraphQLError) return withoutValues(cause, located ?? cause);
+    if (cause instanceof GraphQLError) {
+      const clean = withoutValues(cause, located ?? cause);
+      return hints ? clean : withoutHints(clean);
+    }
     if (cause instanceof SyntaxError && !located) return notJson();
     log.error({ err: cause }, "an unexpected error was masked");
     return fromGateway(new GatewayError("INTERNAL", "internal error"), located);

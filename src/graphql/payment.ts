@@ -25,6 +25,7 @@ import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
+import { type CostExtensions, upstreamCallCost } from "./operation-cost.ts";
 import { deliveries, received } from "./stream.ts";
 import { watchArgs, watchInit } from "./watch-args.ts";
 
@@ -62,6 +63,7 @@ builder.objectFields(Payment, (t) => ({
       "The operation of an alternative payment behind this state, read from the payments service " +
       "by `externalId` and `details.operationId`; null when there is none. Needs the scope " +
       "`operations:read`.",
+    extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: Operation,
     resolve: ({ externalId, details }, _, { loaders }) =>
       externalId && details?.operationId
@@ -70,6 +72,7 @@ builder.objectFields(Payment, (t) => ({
   }),
   events: t.field({
     description: "What became known of the payment: its newest events that are kept, oldest first.",
+    extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
     type: [PaymentEvent],
     nullable: false,
     args: {
@@ -94,6 +97,7 @@ builder.queryField("payment", (t) =>
       "The last state of a payment that the gateway knows, without asking the payments service: of " +
       "the successful attempt if there is one, else of the latest. Null when none is known; with " +
       "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
+    extensions: { cost: 1 } satisfies CostExtensions,
     type: Payment,
     args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
     resolve: (_, { externalId }, { loaders }) => orNull(loaders.payment(externalId)),

@@ -1,12 +1,20 @@
 import {
   type DocumentNode,
+  type ExecutionArgs,
   GraphQLError,
   getOperationAST,
   Kind,
+  type parse as parseDocument,
   type SelectionSetNode,
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
+import { GatewayError } from "../errors.ts";
+import { isForeign } from "./browser-origin.ts";
 import type { Context, Surroundings } from "./context.ts";
+import { limits } from "./limits.ts";
+import { costOf } from "./operation-cost.ts";
+import { checkShape, tooComplex } from "./operation-shape.ts";
+import type { createDocumentOf } from "./trusted-documents.ts";
 
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
@@ -21,18 +29,96 @@ export function authenticates(): GatewayPlugin {
   };
 }
 
-/**
- * Takes JSON bodies only. A form is what a foreign page can make a browser send without asking
- * first.
- */
-export function refusesForms(): GatewayPlugin {
+/** Refuses what a page of another origin made a browser send, before anything else is done. */
+export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPlugin {
   return {
-    onRequestParse({ request, setRequestParser }) {
-      if (/^application\/x-www-form-urlencoded/i.test(request.headers.get("content-type") ?? "")) {
-        setRequestParser(undefined as never);
-      }
+    onRequestParse({ request: { headers } }) {
+      const told = {
+        origin: headers.get("origin") ?? undefined,
+        host: headers.get("host") ?? undefined,
+        secFetchSite: headers.get("sec-fetch-site") ?? undefined,
+      };
+      if (!isForeign(told, listedOrigins)) return;
+      throw new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
+        reason: "FOREIGN_ORIGIN",
+      });
     },
   };
+}
+
+/**
+ * Takes JSON bodies only. Forms, plain text and bodies without a type are what a foreign page can
+ * make a browser send without asking first.
+ */
+export function takesJsonOnly(): GatewayPlugin {
+  return {
+    onRequestParse({ request: { method, headers } }) {
+      if (method !== "POST" || jsonType.test(headers.get("content-type") ?? "")) return;
+      throw new GraphQLError("the body must be application/json", {
+        extensions: { code: "UNSUPPORTED_MEDIA_TYPE", http: { status: 415 } },
+      });
+    },
+  };
+}
+
+const jsonType = /^application\/json *(?:;|$)/i;
+
+/** Runs the documents that requests name by an id, or those alone. WebSockets ask `documentOf`. */
+export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>): GatewayPlugin {
+  return {
+    onParams({ params, setParams, request }) {
+      if (typeof params !== "object" || params === null || Array.isArray(params)) return;
+      const { documentId, ...others } = params as typeof params & { documentId?: unknown };
+      const inUrl = URL.parse(request.url)?.searchParams.get("documentId");
+      const query = documentOf({ ...others, documentId: documentId ?? inUrl });
+      setParams(query === undefined ? others : { ...others, query });
+    },
+  };
+}
+
+/** Holds operations to the limits, before their validation and before their execution. */
+export function limitsOperations(introspection: boolean): GatewayPlugin {
+  const checked = new WeakSet<DocumentNode>();
+  return {
+    onParse({ params, parseFn, setParseFn }) {
+      if (String(params.source).length > limits.documentLength) {
+        throw tooComplex(`is longer than ${limits.documentLength} characters`);
+      }
+      setParseFn((source, options) => parseShort(parseFn, source, options));
+      return ({ result }) => {
+        if (!result || result instanceof Error || checked.has(result)) return;
+        checkShape(result, introspection);
+        checked.add(result);
+      };
+    },
+    onExecute({ args, setResultAndStopExecution }) {
+      const refused = costlyRefusal(args);
+      if (refused) setResultAndStopExecution({ errors: [refused] });
+    },
+    onSubscribe({ args, setResultAndStopExecution }) {
+      const refused = costlyRefusal(args);
+      if (refused) setResultAndStopExecution({ errors: [refused] });
+    },
+  };
+}
+
+function costlyRefusal(args: ExecutionArgs): GraphQLError | undefined {
+  const { schema, document, operationName, variableValues } = args;
+  const operation = getOperationAST(document, operationName);
+  if (!operation) return undefined;
+  if (costOf(schema, document, operation, variableValues ?? {}) <= limits.cost) return undefined;
+  return tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`);
+}
+
+function parseShort(parse: typeof parseDocument, ...[source, options]: Parameters<typeof parse>) {
+  try {
+    return parse(source, { ...options, maxTokens: limits.tokens });
+  } catch (error) {
+    if (!(error instanceof GraphQLError) || !/contains more that? \d+ tokens/.test(error.message)) {
+      throw error;
+    }
+    throw tooComplex(`has more than ${limits.tokens} tokens`);
+  }
 }
 
 /** Gives the errors of validation the form that all others have. */

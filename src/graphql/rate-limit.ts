@@ -1,5 +1,7 @@
+import { requireService } from "../core/authorize.ts";
 import type { Core } from "../core/core.ts";
 import { builder } from "./builder.ts";
+import type { CostExtensions } from "./operation-cost.ts";
 
 const RateLimit = builder.objectRef<ReturnType<Core["rateLimit"]>>("RateLimit").implement({
   description: "The request budget that the merchant account has at the payments service.",
@@ -19,8 +21,12 @@ const RateLimit = builder.objectRef<ReturnType<Core["rateLimit"]>>("RateLimit").
 builder.queryField("rateLimit", (t) =>
   t.field({
     description: "What is left of the account's request budget. Costs nothing of it.",
+    extensions: { cost: 1 } satisfies CostExtensions,
     type: RateLimit,
     nullable: false,
-    resolve: (_, __, { core, call }) => core.rateLimit(call),
+    resolve: (_, __, { core, call }) => {
+      requireService(call);
+      return core.rateLimit(call);
+    },
   }),
 );

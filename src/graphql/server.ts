@@ -14,16 +14,22 @@ import {
   type Surroundings,
 } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
+import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createExchange } from "./exchange.ts";
+import { limits } from "./limits.ts";
 import {
   authenticates,
+  findsDocuments,
   formatsValidationErrors,
+  limitsOperations,
   refusesAmbiguousIdempotencyKey,
-  refusesForms,
+  refusesForeignPages,
+  takesJsonOnly,
 } from "./plugins.ts";
 import { schema } from "./schema.ts";
 import { sendResponse } from "./send.ts";
+import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 import { serveWebSockets } from "./websocket.ts";
 
 export interface GraphqlServerOptions {
@@ -32,6 +38,10 @@ export interface GraphqlServerOptions {
   readonly log: Logger;
   /** Turns GraphiQL off. */
   readonly production: boolean;
+  /** Whether the schema may be asked for, and is hinted at in errors. Default: not in production. */
+  readonly introspection?: boolean;
+  /** Documents that requests may name by their ids. Default: none. */
+  readonly trustedDocuments?: TrustedDocumentsOptions;
   /** Origins whose pages may call from a browser, besides our own. Default: none. */
   readonly corsOrigins?: readonly string[];
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
@@ -48,9 +58,6 @@ export interface GraphqlServer {
   attachWebSocket(server: Server): () => Promise<void>;
 }
 
-/** The longest body or WebSocket message. */
-const maxMessageBytes = 1024 * 1024;
-
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
  * Events and WebSocket (contract, section 4).
@@ -58,15 +65,20 @@ const maxMessageBytes = 1024 * 1024;
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, production, corsOrigins = [] } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
-  const formatError = createErrorFormatter(log);
+  const introspection = options.introspection ?? !production;
+  const formatError = createErrorFormatter(log, { hints: introspection });
+  const documentOf = createDocumentOf(schema, options.trustedDocuments);
 
   const yoga = createYoga<Surroundings, Context>({
     schema,
     context: async ({ exchange, authenticate }) =>
       createContext(core, await authenticate(), exchange),
     plugins: [
+      refusesForeignPages(corsOrigins),
       authenticates(),
-      refusesForms(),
+      takesJsonOnly(),
+      findsDocuments(documentOf),
+      limitsOperations(introspection),
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
     ],
@@ -77,7 +89,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     landingPage: false,
     multipart: false,
     batching: false,
-    maxRequestBodySize: maxMessageBytes,
+    maxRequestBodySize: limits.messageBytes,
+    parserAndValidationCache: {
+      documentCache: createDocumentCache(),
+      errorCache: createDocumentCache(),
+    },
     cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
     logging: false,
   });
@@ -90,6 +106,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     });
     response.once("close", exchange.end);
     response.setHeader("x-request-id", exchange.requestId);
+    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
+    // the address, which may hold a watch token.
+    response.setHeader("cache-control", "no-store");
+    response.setHeader("x-content-type-options", "nosniff");
+    response.setHeader("content-security-policy", "frame-ancestors 'none'");
+    response.setHeader("referrer-policy", "no-referrer");
     if (corsOrigins.length > 0) response.setHeader("vary", "origin");
 
     let caller: Caller | undefined;
@@ -122,8 +144,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         formatError,
         log,
         timeoutMs,
-        maxMessageBytes,
-        allowsOrigin: (origin) => corsOrigins.includes(origin),
+        documentOf,
+        corsOrigins,
       }),
   };
 }
@@ -133,6 +155,8 @@ function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions 
   if (origin === null || !allowed.includes(origin)) return false;
   return {
     origin,
+    // Who calls is in headers that the page sets. Cookies are never read.
+    credentials: false,
     methods: ["GET", "POST"],
     exposedHeaders: [
       "x-ratelimit-limit",

@@ -11,6 +11,7 @@ import { inputType } from "./input-type.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
+import { type CostExtensions, upstreamCallCost } from "./operation-cost.ts";
 
 // The card's full number is for trusted services, by RPC (contract, section 4).
 messageType(WalletCardSchema, { omit: ["fullNumber"] });
@@ -21,6 +22,7 @@ builder.objectField(WalletItem, "confirmation", (t) =>
     description:
       "The same item with the state of its confirmation, which the list does not have: " +
       "`isConfirmed` and `status` are set. Null when there is none.",
+    extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: WalletItem,
     resolve: (item, _, { loaders }) =>
       item.optionId
@@ -38,6 +40,8 @@ function customerArg(given: object | null | undefined) {
 builder.queryField("walletItems", (t) =>
   t.field({
     description: "The payment methods that a customer keeps in the wallet.",
+    // The upstream sets no limit; customers keep a few.
+    extensions: { listSize: 10 } satisfies CostExtensions,
     type: [WalletItem],
     nullable: false,
     args: {

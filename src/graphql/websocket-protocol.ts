@@ -10,11 +10,14 @@ import { GatewayError } from "../errors.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import type { DocumentParams } from "./trusted-documents.ts";
 
 export interface ProtocolOptions {
   readonly yoga: YogaServerInstance<Surroundings, Context>;
   readonly identify: Identify;
   readonly formatError: (error: unknown) => GraphQLError;
+  /** The text of the document that a request names. */
+  readonly documentOf: (params: DocumentParams) => string | undefined;
   /** The longest that a query or a mutation may take, in milliseconds. */
   readonly timeoutMs: number;
 }
@@ -32,7 +35,8 @@ export interface Connection {
  * The graphql-transport-ws protocol. Operations run through Yoga, so that they have its plugins and
  * its masking of errors.
  */
-export function createProtocol({ yoga, identify, formatError, timeoutMs }: ProtocolOptions) {
+export function createProtocol(options: ProtocolOptions) {
+  const { yoga, identify, formatError, documentOf, timeoutMs } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -44,11 +48,13 @@ export function createProtocol({ yoga, identify, formatError, timeoutMs }: Proto
       }
     },
 
-    async onSubscribe({ extra }, id, { query, operationName, variables }) {
+    async onSubscribe({ extra }, id, payload) {
+      const { operationName, variables } = payload;
       const exchange = createExchange({ requestId: randomUUID(), timeoutMs });
       extra.exchanges.set(id, exchange);
       try {
         const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
+        const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
         const { schema, parse, validate, execute, subscribe, contextFactory } = enveloped;
@@ -94,8 +100,9 @@ function end({ exchanges }: Connection, id: string): void {
   exchanges.delete(id);
 }
 
-/** A connection outlives its caller's token: each operation asks again. */
+/** A connection outlives its caller's token or key: each operation asks again. */
 function stillValid(caller: Caller | undefined): Caller {
+  caller?.revoked?.throwIfAborted();
   const expired = (caller?.expiresAtMs ?? Number.POSITIVE_INFINITY) <= Date.now();
   if (caller && !expired) return caller;
   throw new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });

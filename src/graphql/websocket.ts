@@ -3,13 +3,14 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import { isForeign } from "./browser-origin.ts";
+import { limits } from "./limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
   readonly log: Logger;
-  readonly maxMessageBytes: number;
-  /** Whether pages of another origin may connect: a browser asks nobody before it does. */
-  readonly allowsOrigin: (origin: string) => boolean;
+  /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
+  readonly corsOrigins: readonly string[];
 }
 
 /** How often a socket is asked whether it is still there, and how long it may take to say so. */
@@ -19,16 +20,16 @@ const closeGraceMs = 1_000;
 
 /** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
 export function serveWebSockets(server: Server, options: WebSocketOptions): () => Promise<void> {
-  const { log, maxMessageBytes, allowsOrigin } = options;
+  const { log, corsOrigins } = options;
   const protocol = createProtocol(options);
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: maxMessageBytes,
+    maxPayload: limits.messageBytes,
     handleProtocols,
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const refused = refusal(request, allowsOrigin);
+    const refused = refusal(request, corsOrigins);
     if (refused) {
       socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
       return;
@@ -87,12 +88,12 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
 /** The status line that an upgrade is refused with; undefined when it is not. */
 function refusal(
   { url, headers }: IncomingMessage,
-  allowsOrigin: (origin: string) => boolean,
+  corsOrigins: readonly string[],
 ): string | undefined {
   if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
+  const secFetchSite = headers["sec-fetch-site"]?.toString();
   const { origin, host } = headers;
-  if (origin === undefined || allowsOrigin(origin)) return undefined;
-  return URL.parse(origin)?.host === host ? undefined : "403 Forbidden";
+  return isForeign({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
 }
 
 /** Ends connections whose other side is gone without a word. */

@@ -21,6 +21,14 @@ export function withoutValues(error: GraphQLError, located: GraphQLError): Graph
   });
 }
 
+/** "Did you mean …" tells, guess by guess, the schema to whom introspection does not. */
+export function withoutHints(error: GraphQLError): GraphQLError {
+  const message = error.message.replace(/ Did you mean .*\?$/s, "");
+  if (message === error.message) return error;
+  const { nodes, source, positions, path, extensions } = error;
+  return new GraphQLError(message, { nodes, source, positions, path, extensions });
+}
+
 function isSyntaxError({ message }: GraphQLError): boolean {
   return message.startsWith("Syntax Error: ");
 }

@@ -50,11 +50,6 @@ export class Outlook {
     return Math.max(now, this.#at + waitMs) + tokens * intervalMs;
   }
 
-  /** When to ask again by the script's word; it says so only to those who got less than they wanted. */
-  get askAgainAt(): number {
-    return this.short ? this.#at + (this.#answer.waitMs ?? 0) : Infinity;
-  }
-
   status(now: number): RateLimitStatus {
     const { limit, remaining, fullMs } = this.#answer;
     const fullInMs = Math.max(0, this.#at + fullMs - now);

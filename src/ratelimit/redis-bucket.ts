@@ -26,8 +26,8 @@ export interface RedisBucketOptions extends TokenBucketOptions {
   readonly keys: Pick<AccountKeys, "bucket">;
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
-  /** Hears of each change of the source; `cause` is why Redis could not be used. */
-  readonly onStateChange?: (source: BudgetSource, cause?: unknown) => void;
+  /** Hears of each change of the source; `reason` is why Redis can't be used, fit for logs. */
+  readonly onStateChange?: (source: BudgetSource, reason?: string) => void;
 }
 
 /**
@@ -128,7 +128,8 @@ class RedisBucket implements TokenBucket {
       client.off("ready", go);
       cancelTimer();
       this.#asking = false;
-      this.#askBy(systemClock.now());
+      this.#askAt = systemClock.now();
+      this.#wakeSoon();
     };
     const cancelTimer = systemClock.after(START_MS, go);
     client.once("ready", go);
@@ -192,29 +193,28 @@ class RedisBucket implements TokenBucket {
     }
     const outlook = new Outlook(answer, wanted, now);
     this.#outlook = outlook;
-    this.#shared.use(this.#serve(answer, now), tookMs > LATE_MS, now);
+    this.#serve(answer, tookMs > LATE_MS, now);
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
-    const next = asksOn ? now : Math.min(now + HEARTBEAT_MS, outlook.askAgainAt);
-    this.#askAt = Math.min(this.#askAt, next);
+    const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
+    this.#askAt = Math.min(this.#askAt, now + pauseMs);
   }
 
-  /** Hands the granted tokens out; what nobody wants any more goes back. Returns how many are used. */
-  #serve(answer: Answer, now: number): number {
-    let used = 0;
+  /** Hands the granted tokens out; what nobody wants any more goes back. */
+  #serve(answer: Answer, late: boolean, now: number): void {
     for (let nth = 1; nth <= answer.money + answer.reads; nth++) {
-      const token = { ...answer, order: answer.order + nth, out: answer.out + nth };
+      const { id, at, lowered } = answer;
+      const token = { id, at, lowered, late, order: answer.order + nth, out: answer.out + nth };
       // What was granted for money may come from the reserve; the rest is for whoever is first.
       const caller = this.#callers.next(now, nth <= answer.money ? "money" : undefined);
       if (caller && this.#heldUntil <= now) {
-        used++;
+        this.#shared.use(token, now);
         caller.grant(this.#sharedPermit(token));
       } else {
         this.#shared.giveBack(token);
         this.#askAt = now;
       }
     }
-    return used;
   }
 
   #serveAlone(lone: LoneShare, now: number): void {
@@ -229,16 +229,20 @@ class RedisBucket implements TokenBucket {
     return this.#permit({
       observe: (answer) => {
         const reading = readRateLimitHeaders(answer);
-        const news = reading.limit !== undefined && reading.limit !== this.#shared.limit;
+        const { limit } = this.#shared;
         this.#shared.observe(token, reading);
-        this.#askBy(systemClock.now() + (news ? 0 : FLUSH_MS));
+        // A new limit is told at once, a shortage soon, and the rest when there is something to ask.
+        if (reading.limit !== undefined && reading.limit !== limit) this.#askBy(systemClock.now());
+        else if (reading.remaining !== undefined && reading.remaining < limit - token.out) {
+          this.#askBy(systemClock.now() + FLUSH_MS);
+        }
       },
       rejected: (answer) => {
         this.#shared.observe(token, readRateLimitHeaders(answer));
-        this.#shared.reject(token.order, this.#heldUntil);
+        this.#shared.reject(this.#heldUntil, token);
       },
       release: () => {
-        this.#shared.giveBack(token);
+        this.#shared.release(token);
         this.#askBy(systemClock.now() + (this.#callers.size > 0 ? 0 : FLUSH_MS));
       },
     });
@@ -254,7 +258,7 @@ class RedisBucket implements TokenBucket {
       },
       rejected: (answer) => {
         lone.budget.reject(taken, answer, systemClock.now());
-        this.#shared.reject(0, this.#heldUntil);
+        this.#shared.reject(this.#heldUntil);
       },
       release: () => lone.budget.giveBack(taken),
     });
@@ -291,7 +295,8 @@ class RedisBucket implements TokenBucket {
       this.#lone = new LoneShare(limit, replicas, this.#options.reserve, now);
       this.#outlook = undefined;
       this.#reviewDue = true;
-      this.#options.onStateChange?.("local", cause);
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      this.#options.onStateChange?.("local", reason);
     }
     this.#askAt = Math.min(this.#askAt, now + PROBE_MS);
   }

@@ -37,6 +37,7 @@ export interface Answer extends Wants {
   readonly lowered: number;
   readonly placed: boolean;
   readonly waitMs?: number;
+  readonly againMs?: number;
   readonly intervalMs: number;
   readonly aheadMoney: number;
   readonly aheadReads: number;
@@ -49,7 +50,10 @@ export interface Answer extends Wants {
 }
 
 /** A token that Redis granted. */
-export type SharedToken = Pick<Answer, "at" | "order" | "out" | "lowered">;
+export interface SharedToken extends Pick<Answer, "id" | "at" | "order" | "out" | "lowered"> {
+  /** It was long on its way, so it counts anew: it comes back a window after its use. */
+  readonly late: boolean;
+}
 
 /**
  * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
@@ -62,7 +66,7 @@ export class SharedBudget {
   /** Used without Redis, or so late that they count anew. */
   readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
   readonly #unused = new Map<number, number>();
-  #newest: (RateLimitReading & Pick<SharedToken, "order" | "out" | "lowered">) | undefined;
+  #newest: (RateLimitReading & Pick<Answer, "order" | "out" | "lowered">) | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
   #told: { readonly limit: number } | undefined;
   #stateId = "";
@@ -93,11 +97,10 @@ export class SharedBudget {
     return this.#open > 0 && performance.now() - this.#askedAt < STALLED_MS;
   }
 
-  /** Redis granted these, and they are being used; `late` if that was some time ago. */
-  use(tokens: number, late: boolean, now: number): void {
-    if (tokens === 0) return;
-    this.#used.add(tokens, now);
-    if (late) this.#uncounted.add(tokens, now);
+  /** A granted token is being used. */
+  use({ late }: SharedToken, now: number): void {
+    this.#used.add(1, now);
+    if (late) this.#uncounted.add(1, now);
   }
 
   /** A token was used that Redis knows nothing of. */
@@ -105,14 +108,21 @@ export class SharedBudget {
     this.#uncounted.add(1, now);
   }
 
-  /** A granted token will not be used. */
-  giveBack({ at }: SharedToken): void {
-    this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
+  /** A granted token that no caller took. */
+  giveBack({ id, at }: SharedToken): void {
+    if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
+  }
+
+  /** A token that a caller took, and then sent nothing. */
+  release(token: SharedToken): void {
+    this.giveBack(token);
+    if (token.late) this.#uncounted.takeBack();
   }
 
   /** An answer's headers. Of several before the next question the newest take's are what counts. */
-  observe({ order, out, lowered }: SharedToken, { limit, remaining }: RateLimitReading): void {
-    if (limit === undefined && remaining === undefined) return;
+  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading): void {
+    const { limit, remaining } = reading;
+    if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
     if (this.#newest && order < this.#newest.order) return;
     this.#newest = {
       order,
@@ -123,8 +133,9 @@ export class SharedBudget {
     };
   }
 
-  /** The upstream refused; `order` is 0 for a token that Redis knows nothing of. */
-  reject(order: number, until: number): void {
+  /** The upstream refused; without a token if Redis knows nothing of that take. */
+  reject(until: number, token?: SharedToken): void {
+    const order = token?.id === this.#stateId ? token.order : 0;
     this.#rejected = {
       order: Math.max(order, this.#rejected?.order ?? 0),
       until: Math.max(until, this.#rejected?.until ?? 0),
@@ -155,7 +166,8 @@ export class SharedBudget {
     const request = JSON.stringify({
       ...question,
       replica: replicaId,
-      known: this.#used.latestAt > now - LONGEST_LOSS_MS ? this.#stateId : "",
+      state: this.#stateId,
+      recent: this.#used.latestAt > now - LONGEST_LOSS_MS,
       limit: this.#limit,
       reserve,
       spent: [...(doubtful ? this.#used.tell(now) : []), ...this.#uncounted.tell(now)],
@@ -175,10 +187,18 @@ export class SharedBudget {
     if (this.#newest === newest) this.#newest = undefined;
     if (this.#told === told) this.#told = undefined;
     if (doubtful) this.#doubtful = false;
-    this.#stateId = answer.id;
+    if (answer.id !== this.#stateId) this.#enter(answer.id);
     this.#limit = this.#told?.limit ?? answer.limit;
     this.#replicas = answer.replicas;
     return answer;
+  }
+
+  /** Another state, whose takes begin anew: reports about the old one mean nothing to it. */
+  #enter(stateId: string): void {
+    this.#stateId = stateId;
+    this.#unused.clear();
+    this.#newest = undefined;
+    if (this.#rejected) this.#rejected = { ...this.#rejected, order: 0 };
   }
 
   /** Follows a question to its end, which may come long after it was given up. */

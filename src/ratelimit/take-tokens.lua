@@ -11,7 +11,8 @@ KEYS[1]  state of the budget: string, MessagePack. Another layout needs another 
 
 ARGV[1]  what the replica asks and reports, as JSON:
   replica    its id
-  known      id of the state that its takes of the last seconds were counted in, else empty
+  state      id of the state that it heard of last, and that its reports are about; empty if none
+  recent     true if it used tokens of that state within the last seconds
   returning  true if it went on alone since its last call: others may have done so too
   leaving    true if it stops
   limit      requests a second to assume where there is no state
@@ -35,6 +36,7 @@ Returns JSON:
   lowered    tokens that reports and answers have taken off, in all
   placed     true if the replica now has a place in line
   waitMs     until the first token for those who got none; absent if all got one
+  againMs    when to ask again, if waitMs is there
   intervalMs time per token at the full rate
   aheadMoney, aheadReads     tokens that the other replicas in line want
   othersMoney, othersReads   how many of them there are
@@ -54,9 +56,9 @@ local MAX_LEARNED_MS = 3000
 local LEARNED_HALF_LIFE_MS = 30000
 -- As in local-bucket.ts: how much late callers are made up for.
 local CATCH_UP_MS = 50
--- Nobody is told to come back sooner or later than this.
+-- Nobody is told to ask again sooner, or later: places are given up and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
-local MAX_PAUSE_MS = 900
+local MAX_PAUSE_MS = 250
 -- Tokens are kept for a replica from this long before its turn to this long after.
 local EARLY_MS = 50
 local LATE_MS = 100
@@ -71,8 +73,8 @@ local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local packed = redis.call('GET', KEYS[1])
 local state = packed and cmsgpack.unpack(packed)
-local lost = not state and (request.returning or request.known ~= '')
-  or state and request.known ~= '' and request.known ~= state.id
+local strange = not state or state.id ~= request.state
+local lost = strange and request.recent or not state and request.returning
 if not state then
   state = {
     id = time[1] .. '.' .. time[2] .. '.' .. request.replica,
@@ -242,9 +244,15 @@ if request.returning then
 end
 
 for _, spent in ipairs(request.spent) do lower(spent[2], now - spent[1]) end
-for _, unused in ipairs(request.unused) do remove(unused[1], unused[2]) end
 if request.told then setLimit(request.told) end
-if request.answer then fold(request.answer) end
+if strange then
+  -- Takes of another state mean nothing here.
+  if request.rejected then request.rejected.order = 0 end
+  if request.answer and request.answer.limit then setLimit(request.answer.limit) end
+else
+  for _, unused in ipairs(request.unused) do remove(unused[1], unused[2]) end
+  if request.answer then fold(request.answer) end
+end
 if request.rejected then reject(request.rejected) end
 
 -- The lines --------------------------------------------------------------------------------------
@@ -329,7 +337,7 @@ local function nextAt(line, tokens)
   return math.max(at, state.paused, state.paced + tokens * interval)
 end
 
-local waitMs
+local waitMs, againMs
 local placed = false
 own.money, own.reads, own.due = 0, 0, -1
 if unmetMoney + unmetReads > 0 then
@@ -337,11 +345,12 @@ if unmetMoney + unmetReads > 0 then
   if unmetMoney == 0 then line, first = 'reads', ahead.money end
   local before = kept(line, own[line .. 'Ticket'])
   waitMs = math.max(MIN_PAUSE_MS, math.ceil(nextAt(line, first + before) - now))
+  againMs = math.min(waitMs, MAX_PAUSE_MS)
   placed = waitMs <= request.patienceMs and not request.leaving
 end
 if placed then
   own.money, own.reads = unmetMoney, unmetReads
-  own.due = now + math.min(waitMs, MAX_PAUSE_MS)
+  own.due = now + againMs
   for _, line in ipairs({ 'moneyTicket', 'readsTicket' }) do
     if not own[line] then
       state.tickets = state.tickets + 1
@@ -365,7 +374,7 @@ return cjson.encode({
   id = state.id,
   money = money, reads = reads, at = grantedAt,
   order = orderBefore, out = outBefore, lowered = loweredBefore,
-  placed = placed, waitMs = waitMs, intervalMs = interval,
+  placed = placed, waitMs = waitMs, againMs = againMs, intervalMs = interval,
   aheadMoney = ahead.money, aheadReads = ahead.reads,
   othersMoney = others.money, othersReads = others.reads,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),

@@ -46,8 +46,10 @@ const common = {
   maxRetriesPerRequest: 0,
   noDelay: true,
   keepAlive: 10_000,
+  // A connection that went dead without a word is given up: longer than any answer may take.
+  socketTimeout: 2_500,
   // After a failover the old master answers READONLY: look for the new one.
-  reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+  reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
 function clientOf(url: string): RedisClient {

@@ -3,7 +3,7 @@
  * tag: all keys of one merchant account share a slot, so that one script may touch several of them.
  */
 export interface AccountKeys {
-  /** Token bucket: hash. */
+  /** Token bucket: string, see take-tokens.lua. */
   readonly bucket: string;
   /** What the account's log is, beside its events: hash of `epoch` and `tail`. */
   readonly log: string;

@@ -1,7 +1,7 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { errorOfAbort } from "../errors.ts";
 import { errorCodeOf, reasonOf } from "./errors.ts";
-import { type Log, unknownError } from "./log.ts";
+import type { Log } from "./log.ts";
 
 /** One call in the log: what was called, by whom, how it ended and how long it took. */
 export interface CallRecord {
@@ -28,7 +28,7 @@ export function createCallRecord(
 
   const record: CallRecord = {
     unknown(error) {
-      log.error({ requestId, method, error: unknownError(error) }, "unexpected error");
+      log.error({ requestId, method, err: error }, "unexpected error");
     },
     settle(error) {
       const code = outcome(error);

@@ -6,7 +6,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { type Log, unknownError } from "./log.ts";
+import type { Log } from "./log.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
 export type Request = IncomingMessage | Http2ServerRequest;
@@ -48,7 +48,7 @@ export function createRequestListener(
         if (!response.writableEnded) cut(response);
         // The client went away: its call has been recorded as cancelled.
         if (ConnectError.from(error).code === Code.Aborted) return;
-        log.warn({ path: handler.requestPath, error: unknownError(error) }, "answer not written");
+        log.warn({ path: handler.requestPath, err: error }, "answer not written");
       });
   };
 }

@@ -5,7 +5,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
-import { type Log, unknownError } from "./log.ts";
+import type { Log } from "./log.ts";
 import { type ConnectionLimits, createOnePort, type OnePortOptions } from "./one-port.ts";
 import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
@@ -76,7 +76,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     listener: createRequestListener(router, limits, log),
     limits,
     ...(options.tls ? { tls: options.tls } : {}),
-    onError: (error) => log.error({ error: unknownError(error) }, "connection not accepted"),
+    onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
 
   const cutCalls = () =>

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
-import { type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
+import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import { isRateLimit, readError } from "./error-codes.ts";
 import {
   cleanError,
@@ -45,6 +45,8 @@ export type Understood<Result> =
       readonly rateLimited?: boolean;
       /** The merchant's own credentials were refused. */
       readonly credentialsRefused?: boolean;
+      /** It was no word of the service about the call: 5xx, or nothing that could be understood. */
+      readonly serviceFailed?: boolean;
     };
 
 /**
@@ -128,11 +130,13 @@ function refusal(
     ...(told && { type: told.type }),
     asCustomer,
   });
-  if (reading.leavesOpen && moneyExternalId !== undefined) {
-    return { kind: "error", error: outcomeUnknown(moneyExternalId, upstream && { upstream }) };
-  }
+  const serviceFailed = status >= 500;
   // 5xx without an Error object is no word of the service: most likely a proxy's.
   const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
+  if (moneyExternalId !== undefined && (reading.leavesOpen || !isRejection(status, object))) {
+    const error = outcomeUnknown(moneyExternalId, detail && { upstream: detail });
+    return { kind: "error", error, serviceFailed };
+  }
   const error = new GatewayError(reading.code, textOf(upstream, status), {
     reason: reasonOf(upstream, status),
     ...(detail && { upstream: detail }),
@@ -144,7 +148,18 @@ function refusal(
     error,
     rateLimited,
     credentialsRefused: !!reading.credentials && !asCustomer,
+    serviceFailed,
   };
+}
+
+/**
+ * Whether an error answer proves that the call was not carried out: the service says so itself, or
+ * the status tells of what comes before the call is looked at. Any other status may be the word of
+ * something between us and the service, which may have seen the call.
+ */
+function isRejection(status: number, object: UpstreamError | undefined): boolean {
+  if (status === 401 || status === 429) return true;
+  return object !== undefined && (!!object.code || object.type !== ErrorType.UNSPECIFIED);
 }
 
 function bareStatus(httpStatus: number): UpstreamError {
@@ -179,5 +194,5 @@ function notUnderstood(
           cause,
         )
       : outcomeUnknown(moneyExternalId, { cause });
-  return { kind: "error", error };
+  return { kind: "error", error, serviceFailed: true };
 }

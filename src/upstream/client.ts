@@ -1,14 +1,16 @@
 import { type buildConnector, Pool } from "undici";
 import type { GatewayError } from "../errors.ts";
-import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
-import { type Understood, understand } from "./answer.ts";
-import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
-import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
-import { createInFlight } from "./in-flight.ts";
-import { outcomeUnknown, unavailable } from "./outcome.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { createAttempts } from "./attempt.ts";
+import type { BreakerPolicy } from "./breaker.ts";
+import { createBreakers } from "./breakers.ts";
+import { customerHeaders } from "./headers.ts";
+import { createInFlight, type SharedPatience } from "./in-flight.ts";
+import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
-import { rateLimitHeaders } from "./retry-after.ts";
+import { decideRetry } from "./retry.ts";
+import { createRetryBudget } from "./retry-budget.ts";
+import { startTimer } from "./timer.ts";
 import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.ts";
 
 export interface ClientOptions {
@@ -21,6 +23,12 @@ export interface ClientOptions {
   readonly tls?: Partial<buildConnector.BuildOptions>;
   /** A longer body is not understood. Default: 4 MiB. */
   readonly maxResponseBytes?: number;
+  /** Where the breakers' policies differ from their defaults. */
+  readonly breaker?: Partial<BreakerPolicy>;
+  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
+  readonly now?: () => number;
+  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 /** Sends calls of one merchant account; the errors are those of `Upstream`. */
@@ -28,8 +36,8 @@ export interface Client {
   /** A call that changes something: written to a socket once at most, whatever happens. */
   send<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   /**
-   * A call that changes nothing. Identical ones in flight share one request and its result, which
-   * nobody may change; `onSent` is not called.
+   * A call that changes nothing; it may be sent again when it fails. Identical ones in flight share
+   * their requests and the result, which nobody may change; `onSent` is not called.
    */
   read<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   close(): Promise<void>;
@@ -37,86 +45,60 @@ export interface Client {
 
 export function createClient(options: ClientOptions): Client {
   const { account, bucket, timeoutMs, observer } = options;
+  const { now = () => performance.now(), random = Math.random } = options;
   const { maxResponseBytes = 4 * 1024 * 1024 } = options;
-  const { origin, pathname } = new URL(account.url);
-  const basePath = pathname.replace(/\/+$/, "");
-  const authorization = basicAuthorization(account.login, account.password.reveal());
-  const { withBody, bodiless } = merchantHeaders(authorization);
-  const pool = createPool(origin, options);
+  const pool = createPool(new URL(account.url).origin, options);
+  const breakers = createBreakers({ policy: options.breaker, now, random, observer });
+  const attempts = createAttempts({ account, pool, bucket, breakers, observer, maxResponseBytes });
+  const budget = createRetryBudget(now);
   const inFlight = createInFlight();
-  const underWay = new Set<Promise<unknown>>();
-  let credentialsAccepted: boolean | undefined;
+  const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
   async function send<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
-    const { signal, deadlineMs, onSent } = sending;
-    const { moneyExternalId } = call;
-    const movesMoney = moneyExternalId !== undefined;
-    const patience = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
-    const customer = customerHeaders(call.customer);
-    const headers = call.body === undefined ? bodiless : withBody;
+    if (closing.signal.aborted) throw closedError();
+    const attempted = await attempts.make(call, { ...sending, timeoutMs });
+    if (attempted.kind === "result") return attempted.result;
+    throw attempted.error;
+  }
 
-    const permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...patience });
+  async function read<Result>(call: RestCall<Result>, shared: SharedPatience): Promise<Result> {
+    if (closing.signal.aborted) throw closedError();
+    const { signal } = shared;
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
-    const startedAt = performance.now();
-    const tellCall = (outcome: string) =>
-      observer.onCall({ endpoint, outcome, durationMs: performance.now() - startedAt });
-
-    let answer: HttpAnswer;
-    try {
-      const request = {
+    budget.onRead();
+    let attempted = await attempts.make(call, { signal, timeoutMs });
+    if (attempted.kind === "result") return attempted.result;
+    const endsAt = performance.now() + timeoutMs - attempted.lastedMs;
+    for (let retries = 0; ; retries++) {
+      const decision = decideRetry({
         method: call.endpoint.method,
-        path: basePath + call.target,
-        headers: customer.length === 0 ? headers : [...headers, ...customer],
-        body: call.body ?? null,
-      };
-      const limits = { ...patience, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
-      const exchanged = exchange(pool, request, { ...limits, onSent });
-      underWay.add(exchanged);
-      answer = await exchanged.finally(() => underWay.delete(exchanged));
-    } catch (failure) {
-      if (!(failure instanceof ExchangeFailure)) throw failure;
-      settleUnanswered(permit, failure);
-      const error = errorOfFailure(failure, moneyExternalId);
-      tellCall(error.code);
-      throw error;
+        verdict: attempted.verdict,
+        retries,
+        leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs() - Date.now()),
+        breakerOpen: breakers.other.refusal() !== undefined,
+        withinBudget: budget.allows(),
+        jitter: random(),
+      });
+      observer.onReadFailed?.({ endpoint, next: decision.retry ? "retry" : decision.why });
+      if (!decision.retry) throw attempted.error;
+      budget.onRetry();
+      await pause(decision.pauseMs, signal, closing.signal);
+      if (closing.signal.aborted) throw attempted.error;
+      const left = { signal, timeoutMs: endsAt - performance.now() };
+      const again = await attempts.make(call, left);
+      if (again.kind === "result") return again.result;
+      // That our own side let no retry through is no news: the failure before it is.
+      if (again.verdict === "nothing") throw attempted.error;
+      attempted = again;
     }
-
-    const understood = understand<Result>(answer, {
-      read: call.read,
-      moneyExternalId,
-      isResult: call.isResult,
-      asCustomer: customer.length > 0,
-      hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
-      onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),
-    });
-    settleAnswered(permit, answer, understood);
-    tellCall(String(answer.status));
-    if (understood.kind === "result") {
-      tellCredentials(true);
-      return understood.result;
-    }
-    if (understood.credentialsRefused) tellCredentials(false);
-    throw understood.error;
-  }
-
-  function tellCredentials(accepted: boolean): void {
-    if (accepted === credentialsAccepted) return;
-    credentialsAccepted = accepted;
-    observer.onCredentials(accepted);
-  }
-
-  function hideLogin(text: string): string {
-    const secrets = [authorization.slice("Basic ".length), account.password.reveal()];
-    return secrets
-      .filter((secret) => secret.length > 3)
-      .reduce((hidden, secret) => hidden.replaceAll(secret, "[redacted]"), text);
   }
 
   /** undici alone would wait for connections that nobody waits for any more. */
   async function close(): Promise<void> {
+    closing.abort();
     pool.close().catch(() => {}); // From now on it takes no requests.
-    await Promise.allSettled(underWay);
+    await attempts.ended();
     await pool.destroy();
   }
 
@@ -124,10 +106,14 @@ export function createClient(options: ClientOptions): Client {
     send,
     read: (call, sending) => {
       const key = [call.target, ...customerHeaders(call.customer)].join("\n");
-      return inFlight.share(key, sending, (signal) => send(call, { signal }));
+      return inFlight.share(key, sending, (shared) => read(call, shared));
     },
     close: () => (closed ??= close()),
   };
+}
+
+function closedError(): GatewayError {
+  return unavailable("the gateway is shutting down", undefined);
 }
 
 /** HTTP/1.1, one request at a time on a connection, so that undici never writes one again. */
@@ -143,29 +129,16 @@ function createPool(origin: string, { timeoutMs, tls }: ClientOptions): Pool {
   });
 }
 
-function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void {
-  if (!sent) permit.release();
-  else if (head?.status === 429) permit.rejected(rateLimitHeaders(head));
-  else permit.observe(head ? rateLimitHeaders(head) : {});
+/** Resolves after `ms`, or when one of the signals aborts. */
+function pause(ms: number, ...signals: AbortSignal[]): Promise<void> {
+  if (signals.some((signal) => signal.aborted)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      stop();
+      for (const signal of signals) signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const stop = startTimer(ms, end);
+    for (const signal of signals) signal.addEventListener("abort", end);
+  });
 }
-
-function settleAnswered(permit: Permit, answer: HttpAnswer, understood: Understood<unknown>): void {
-  const headers = rateLimitHeaders(answer);
-  if (understood.kind === "error" && understood.rateLimited) permit.rejected(headers);
-  else permit.observe(headers);
-}
-
-function errorOfFailure(
-  { kind, sent, cause }: ExchangeFailure,
-  moneyExternalId: string | undefined,
-): GatewayError {
-  if (kind === "caller") return cause as GatewayError;
-  if (sent && moneyExternalId !== undefined) return outcomeUnknown(moneyExternalId, { cause });
-  return unavailable(sent ? texts[kind] : "the payments service cannot be reached", cause);
-}
-
-const texts = {
-  timeout: "the payments service did not answer in time",
-  connection: "the connection to the payments service was lost",
-  tooLarge: "the payments service's answer was too long",
-} as const;

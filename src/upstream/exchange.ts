@@ -29,12 +29,15 @@ export interface ExchangeOptions {
   readonly maxResponseBytes: number;
   /** Once the request leaves, neither signal nor deadline end the exchange: only the time-out. */
   readonly finishOnceSent: boolean;
-  /** Called once, right before the request's first byte is written. */
+  /** Called once, right before the request's first byte is written; nothing is when it throws. */
   readonly onSent?: (() => void) | undefined;
 }
 
-/** Why there is no answer: `caller` is the signal or the deadline. */
-export type FailureKind = "caller" | "timeout" | "connection" | "tooLarge";
+/**
+ * Why there is no answer: `caller` is the signal or the deadline, `kept` that we did not let the
+ * request leave.
+ */
+export type FailureKind = "caller" | "kept" | "timeout" | "connection" | "tooLarge";
 
 /** An exchange that gave no whole answer. */
 export class ExchangeFailure extends Error {
@@ -114,7 +117,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settled) throw new Error("the caller gave up before the request was written");
     if (this.#controller) throw new Error("a request is written once");
     if (this.#options.finishOnceSent) this.#letCallerGo();
-    this.#options.onSent?.();
+    try {
+      this.#options.onSent?.();
+    } catch (error) {
+      this.#fail("kept", error);
+      throw error;
+    }
     this.#controller = controller;
   }
 
@@ -142,7 +150,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
-    this.#fail("connection", error);
+    const ours = !this.#controller && ourDoing.has((error as NodeJS.ErrnoException).code);
+    this.#fail(ours ? "kept" : "connection", error);
   }
 
   readonly #onAbort = () => this.#fail("caller", errorOfAbort(this.#options.signal));
@@ -168,6 +177,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#stopDeadline?.();
   }
 }
+
+/** What undici says of requests and pools that are wrong in themselves: no word of the service. */
+const ourDoing: ReadonlySet<unknown> = new Set([
+  "UND_ERR_INVALID_ARG",
+  "UND_ERR_CLOSED",
+  "UND_ERR_DESTROYED",
+]);
 
 function deadlinePassed(): GatewayError {
   return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");

@@ -12,19 +12,27 @@ export interface Patience {
 export interface InFlight {
   /**
    * Joins the call of this key that has no answer yet, or starts one. Each caller leaves by its own
-   * signal and deadline; the signal that `start` gets aborts when all have left. The answer is one
-   * object for all: nobody may change it.
+   * signal and deadline. The answer is one object for all: nobody may change it.
    */
   share<Answer>(
     key: string,
     patience: Patience,
-    start: (signal: AbortSignal) => Promise<Answer>,
+    start: (shared: SharedPatience) => Promise<Answer>,
   ): Promise<Answer>;
+}
+
+/** Until when the callers of one call wait. */
+export interface SharedPatience {
+  /** Aborts when all have left. */
+  readonly signal: AbortSignal;
+  /** The latest deadline of any of them so far, in milliseconds since the epoch, or Infinity. */
+  readonly deadlineMs: () => number;
 }
 
 interface SharedCall {
   readonly answer: Promise<unknown>;
   readonly abort: AbortController;
+  readonly patience: { deadlineMs: number };
   waiting: number;
 }
 
@@ -35,9 +43,15 @@ export function createInFlight(): InFlight {
     if (calls.get(key) === call) calls.delete(key);
   }
 
-  function begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): SharedCall {
+  function begin(
+    key: string,
+    start: (shared: SharedPatience) => Promise<unknown>,
+    deadlineMs: number,
+  ): SharedCall {
     const abort = new AbortController();
-    const call = { answer: start(abort.signal), abort, waiting: 0 };
+    const patience = { deadlineMs };
+    const answer = start({ signal: abort.signal, deadlineMs: () => patience.deadlineMs });
+    const call = { answer, abort, waiting: 0, patience };
     calls.set(key, call);
     // The first to hear of the answer, so that none who acts on it joins a call that is over.
     const over = () => forget(key, call);
@@ -49,12 +63,14 @@ export function createInFlight(): InFlight {
     async share<Answer>(
       key: string,
       { signal, deadlineMs }: Patience,
-      start: (signal: AbortSignal) => Promise<Answer>,
+      start: (shared: SharedPatience) => Promise<Answer>,
     ): Promise<Answer> {
       if (signal.aborted) throw errorOfAbort(signal);
       if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
-      const call = calls.get(key) ?? begin(key, start);
+      const deadline = deadlineMs ?? Infinity;
+      const call = calls.get(key) ?? begin(key, start, deadline);
       call.waiting++;
+      call.patience.deadlineMs = Math.max(call.patience.deadlineMs, deadline);
       return await new Promise<Answer>((resolve, reject) => {
         const leave = (error: GatewayError) => {
           done();

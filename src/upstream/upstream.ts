@@ -47,18 +47,21 @@ export interface SendOptions {
   readonly deadlineMs?: number;
   /**
    * Called once, when the request is about to leave: from then on a failure without an understood
-   * answer leaves the outcome unknown.
+   * answer leaves the outcome unknown. When it throws nothing is sent, and a GatewayError is what
+   * the call ends with.
    */
   readonly onSent?: () => void;
 }
 
 /**
  * The payments service, as one merchant account sees it: a method per REST call. Requests have
- * passed validation. Each call takes a token of the account's budget first.
+ * passed validation. Each request takes a token of the account's budget first. Reads that fail
+ * without an answer are sent again, twice at most; all else is sent once at most.
  *
  * @throws GatewayError by the table of contract section 9: with `upstream` for an Error object;
- * UNAVAILABLE for a service out of reach; for a call that moves money and was sent without an
- * understood answer, UNKNOWN with `outcomeUnknown`.
+ * UNAVAILABLE for a service out of reach, with `retryAfterMs` when it was not even asked since it
+ * keeps failing; for a call that moves money and was sent without an understood answer, UNKNOWN with
+ * `outcomeUnknown`.
  */
 export interface Upstream {
   createPayment(request: CreatePaymentRequest, options: SendOptions): Promise<Payment>;
@@ -100,4 +103,27 @@ export interface UpstreamObserver {
   onFieldFault(fault: { endpoint: string; path: string }): void;
   /** The merchant's own credentials were refused or accepted: readiness reports it. */
   onCredentials(accepted: boolean): void;
+  /**
+   * The breaker of the account's calls that move money, or of its other calls, changed its state.
+   * `pauseMs`: how long it stays open.
+   */
+  onBreaker?(change: {
+    calls: "money" | "other";
+    state: "closed" | "open" | "halfOpen";
+    pauseMs?: number;
+  }): void;
+  /** A read failed: `next` is `retry`, or why there is none. */
+  onReadFailed?(failure: {
+    endpoint: string;
+    next:
+      | "retry"
+      | "write"
+      | "answered"
+      | "timeout"
+      | "ended"
+      | "tries"
+      | "breaker"
+      | "deadline"
+      | "budget";
+  }): void;
 }

@@ -1,21 +1,12 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { patienceMs } from "../start.ts";
+import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
-const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
-const free = "127.0.0.1:0";
-const addresses = { PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, SANDBOX_ADDR: free };
-
-const children = new Set<ChildProcess>();
-after(() => {
-  for (const child of children) child.kill("SIGKILL");
-});
+after(killSpawned);
 
 test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", async () => {
-  const gateway = run(["serve"], addresses);
+  const gateway = spawnCli(["serve"], freePorts);
   const ready = await gateway.ready;
   const { admin = "", public: publicUrl = "", rpc = "" } = ready;
   assert.equal((await fetch(`${admin}/readyz`)).status, 200);
@@ -34,11 +25,11 @@ test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", a
   gateway.child.kill("SIGTERM");
   assert.match(await stream.text(), /UPSTREAM_UNAVAILABLE|shutting down/);
   assert.deepEqual(await gateway.exit, [0, null]);
-  assert.equal(gateway.lines.filter((line) => msgOf(line).startsWith("ready ")).length, 1);
+  assert.equal(gateway.lines.filter((line) => messageOf(line).startsWith("ready ")).length, 1);
 });
 
 test("says ready at any log level, and exits 0 on SIGINT", async () => {
-  const gateway = run(["serve"], { ...addresses, LOG_LEVEL: "silent" });
+  const gateway = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "silent" });
   await gateway.ready;
   gateway.child.kill("SIGINT");
   assert.deepEqual(await gateway.exit, [0, null]);
@@ -46,15 +37,15 @@ test("says ready at any log level, and exits 0 on SIGINT", async () => {
 });
 
 test("a wrong variable ends the process with 78 and one message that names it", async () => {
-  const gateway = run(["serve"], { ...addresses, UPSTREAM_TIMEOUT: "soon" });
+  const gateway = spawnCli(["serve"], { ...freePorts, UPSTREAM_TIMEOUT: "soon" });
   assert.deepEqual(await gateway.exit, [78, null]);
   assert.match(gateway.errors.join("\n"), /^UPSTREAM_TIMEOUT: got "soon", accepted is [^\n]+$/);
 });
 
 test("an address in use ends the process with 78 and the variable's name", async () => {
-  const first = run(["serve"], addresses);
+  const first = spawnCli(["serve"], freePorts);
   const { admin = "" } = await first.ready;
-  const second = run(["serve"], { ...addresses, ADMIN_ADDR: new URL(admin).host });
+  const second = spawnCli(["serve"], { ...freePorts, ADMIN_ADDR: new URL(admin).host });
   const exit = await second.exit;
   assert.deepEqual(exit, [78, null], second.errors.join("\n"));
   assert.match(second.errors.join("\n"), /^ADMIN_ADDR: cannot listen on .*EADDRINUSE/);
@@ -63,7 +54,7 @@ test("an address in use ends the process with 78 and the variable's name", async
 });
 
 test("the sandbox runs alone", async () => {
-  const sandbox = run(["sandbox"], addresses);
+  const sandbox = spawnCli(["sandbox"], freePorts);
   const { sandbox: url = "" } = await sandbox.ready;
   const answer = await fetch(`${url}/api/payouts/v1/info?external_id=none`);
   const error = (await answer.json()) as { code?: string };
@@ -73,44 +64,10 @@ test("the sandbox runs alone", async () => {
 });
 
 test("the command line explains itself", async () => {
-  const help = run(["--help"], {});
+  const help = spawnCli(["--help"], {});
   assert.deepEqual(await help.exit, [0, null]);
   assert.match(help.lines.join("\n"), /usage: payments-gateway <command>/);
-  const wrong = run(["dance"], {});
+  const wrong = spawnCli(["dance"], {});
   assert.deepEqual(await wrong.exit, [64, null]);
   assert.match(wrong.errors.join("\n"), /unknown command: dance/);
 });
-
-function run(args: string[], env: Record<string, string>) {
-  const child = spawn(process.execPath, [cli, ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  children.add(child);
-  const lines: string[] = [];
-  const errors: string[] = [];
-  const exit = once(child, "close").finally(() => children.delete(child));
-  const ready = new Promise<Record<string, string>>((resolve, reject) => {
-    createInterface(child.stdout).on("line", (line) => {
-      lines.push(line);
-      if (msgOf(line).startsWith("ready ")) {
-        resolve(
-          Object.fromEntries(
-            msgOf(line)
-              .split(" ")
-              .slice(1)
-              .map((pair) => pair.split("=")),
-          ),
-        );
-      }
-    });
-    exit.then(() => reject(new Error(`ended before it was ready: ${errors.join("\n")}`)));
-  });
-  ready.catch(() => {});
-  createInterface(child.stderr).on("line", (line) => errors.push(line));
-  return { child, lines, errors, exit, ready };
-}
-
-function msgOf(line: string): string {
-  return line.startsWith("{") ? String(JSON.parse(line).msg) : line;
-}

@@ -73,7 +73,9 @@ test("an Idempotency-Key with several mutations runs none of them", async (t) =>
 test("identical reads of one request cost one call each", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
-      $typeName: "payments.v1.GetPaymentResponse", outcomeUnknown: false, needsOperator: false,
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
       cursor: "",
     }),

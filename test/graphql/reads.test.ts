@@ -180,7 +180,9 @@ test("a payment links to its operation and to its events", async (t) => {
   const gateway = await serve(t, {
     createPayment: async () => create(PaymentSchema),
     getPayment: async () => ({
-      $typeName: "payments.v1.GetPaymentResponse", outcomeUnknown: false, needsOperator: false,
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "order-1", details: { operationId: "op-1" } }),
       cursor: "c-1",
     }),
@@ -221,7 +223,9 @@ test("a payment links to its operation and to its events", async (t) => {
 test("links of a payment without ids, or to nothing, are null and empty", async (t) => {
   const gateway = await serve(t, {
     getPayment: async ({ externalId }) => ({
-      $typeName: "payments.v1.GetPaymentResponse", outcomeUnknown: false, needsOperator: false,
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment:
         externalId === "bare"
           ? create(PaymentSchema)
@@ -247,7 +251,9 @@ test("links of a payment without ids, or to nothing, are null and empty", async 
 test("a link that the caller may not follow is null with an error, and the rest stands", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
-      $typeName: "payments.v1.GetPaymentResponse", outcomeUnknown: false, needsOperator: false,
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "op" } }),
       cursor: "",
     }),
@@ -278,7 +284,9 @@ test("rateLimit tells the budget", async (t) => {
 test("Payment.events gives 1 to 100 events", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
-      $typeName: "payments.v1.GetPaymentResponse", outcomeUnknown: false, needsOperator: false,
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e" }),
       cursor: "",
     }),

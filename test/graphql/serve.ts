@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import { pino } from "pino";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
+import { createLogger } from "../../src/log.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
@@ -43,7 +43,7 @@ export async function serve(
   const graphql = createGraphqlServer({
     core,
     identify: async (_: Credentials) => somebody,
-    log: pino({ level: "trace" }, sink),
+    log: createLogger("trace", sink),
     production: true,
     ...options,
   });

@@ -224,7 +224,7 @@ test("an unexpected error is masked outside, and logged inside without its text"
   }
   const unexpected = await started.logged(({ message }) => message === "unexpected error");
   assert.equal(unexpected.level, "error");
-  const { name, frames } = unexpected.error as { name: string; frames: string[] };
+  const { name, frames } = unexpected.err as { name: string; frames: string[] };
   assert.equal(name, "TypeError");
   assert.match(frames[0] ?? "", /errors\.test\.ts/);
   const call = await started.logged(({ message }) => message === "rpc");

@@ -12,6 +12,7 @@ import grpc from "@grpc/grpc-js";
 import type { Caller } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { loggable } from "../../src/loggable.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
 
@@ -65,7 +66,7 @@ export async function start(
   const records: LogRecord[] = [];
   const written = new EventEmitter();
   const write = (level: LogRecord["level"]) => (record: object, message: string) => {
-    records.push({ ...record, level, message });
+    records.push({ ...(loggable(record) as object), level, message });
     written.emit("record");
   };
   const server = createRpcServer({

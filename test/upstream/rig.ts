@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import type { RateLimitHeaders, TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
+import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { Secret } from "../../src/secret.ts";
 import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
@@ -20,19 +20,31 @@ export interface Rig {
   readonly calls: Array<{ endpoint: string; outcome: string }>;
   readonly faults: Array<{ endpoint: string; path: string }>;
   readonly credentials: boolean[];
+  /** Changes of the breakers: whose, and to what state. */
+  readonly states: string[];
+  /** What followed each failed read. */
+  readonly nexts: string[];
+}
+
+export interface RigOptions extends Partial<UpstreamOptions> {
+  /** What happens before the bucket gives its token. */
+  readonly take?: (asked: TakeOptions) => Promise<unknown>;
+  readonly onReadFailed?: () => void;
 }
 
 /** An upstream client whose bucket always has a token, with a record of all that it tells. */
 export function rig(
   t: TestContext,
   url: string,
-  { take, ...options }: Partial<UpstreamOptions> & { take?: TokenBucket["take"] } = {},
+  { take, onReadFailed, ...options }: RigOptions = {},
 ): Rig {
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
   const faults: Rig["faults"] = [];
   const credentials: boolean[] = [];
+  const states: string[] = [];
+  const nexts: string[] = [];
   const permit = {
     observe: (headers: RateLimitHeaders) => void settled.push(["observe", headers]),
     rejected: (headers: RateLimitHeaders) => void settled.push(["rejected", headers]),
@@ -60,18 +72,23 @@ export function rig(
       onCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
       onFieldFault: (fault) => void faults.push(fault),
       onCredentials: (accepted) => void credentials.push(accepted),
+      onBreaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
+      onReadFailed: ({ next }) => {
+        nexts.push(next);
+        onReadFailed?.();
+      },
     },
     ...options,
   });
   t.after(() => upstream.close());
-  return { upstream, taken, settled, calls, faults, credentials };
+  return { upstream, taken, settled, calls, faults, credentials, states, nexts };
 }
 
 /** A scripted server and a client of it. */
 export async function serverRig(
   t: TestContext,
   script: Script,
-  options: Partial<UpstreamOptions> = {},
+  options: RigOptions = {},
 ): Promise<Rig & { server: ScriptedServer }> {
   const server = await scriptedServer(script);
   t.after(() => server.close());

@@ -87,13 +87,15 @@ for (const [what, url] of unreachable) {
   test(`${what} is UNAVAILABLE: nothing was sent, and the token goes back`, async (t) => {
     const { upstream, settled } = rig(t, await url());
     const options = counting();
-    for (const call of [...Object.values(moneyCalls), getPayout, resendCallback]) {
+    for (const call of [...Object.values(moneyCalls), resendCallback]) {
       const error = await failureOf(call(upstream, options));
       assert.equal(error.code, "UNAVAILABLE");
       assert.equal(error.details.outcomeUnknown, undefined);
     }
     assert.equal(options.sent, 0);
-    assert.deepEqual(settled, Array(6).fill(["release"]));
+    assert.deepEqual(settled, Array(5).fill(["release"]));
+    assert.equal((await failureOf(getPayout(upstream, patient))).code, "UNAVAILABLE");
+    assert.deepEqual(settled.slice(5), Array(3).fill(["release"]), "a read is tried again");
   });
 }
 
@@ -207,7 +209,8 @@ for (const [name, call] of Object.entries(moneyCalls)) {
 
     // Whatever the pool had in mind to send again would come before this one's answer.
     await failureOf(getPayout(upstream, patient));
-    assert.equal(server.requests.length, 2, "the POST was seen once");
+    const posts = server.requests.filter(({ line }) => line.startsWith("POST"));
+    assert.equal(posts.length, 1);
   });
 }
 
@@ -250,7 +253,7 @@ test("a connection lost within the answer is UNAVAILABLE to a read, unknown to m
   assert.equal((await failureOf(getPayout(upstream, patient))).code, "UNAVAILABLE");
   assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");
   const seen = ["observe", { limit: undefined, remaining: "4", reset: undefined }];
-  assert.deepEqual(settled, [seen, seen], "the headers that came count");
+  assert.deepEqual(settled, Array(4).fill(seen), "the headers that came count");
 });
 
 test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (t) => {
@@ -348,7 +351,15 @@ test("an onSent that throws keeps the request from leaving", async (t) => {
   };
   const error = await failureOf(createPayment(upstream, { ...patient, onSent }));
   assert.equal(error.code, "UNAVAILABLE");
-  assert.deepEqual(settled, [["release"]]);
+  const refusal = new GatewayError("ABORTED", "another is in flight");
+  const refused = createPayment(upstream, {
+    ...patient,
+    onSent: () => {
+      throw refusal;
+    },
+  });
+  assert.equal(await failureOf(refused), refusal);
+  assert.deepEqual(settled, [["release"], ["release"]]);
   await getPayout(upstream, patient);
   assert.equal(server.requests.length, 1);
 });

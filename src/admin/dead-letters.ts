@@ -1,0 +1,59 @@
+/** A callback that was not understood, as an operator sees it. */
+export interface DeadLetterView {
+  readonly account: string;
+  readonly id: string;
+  readonly resource: "payments" | "payouts";
+  readonly reason: string;
+  /** RFC 3339. */
+  readonly receivedAt: string;
+  /** The raw body, in base64. In the view of a single letter only. */
+  readonly body?: string;
+}
+
+/** What an operator can do about callbacks that were not understood (contract, section 7). */
+export interface DeadLetters {
+  /** Newest first, of all accounts. */
+  list(): Promise<Required<DeadLetterView>[]>;
+  /** Tries a letter again; understood now, it becomes an event and leaves the list. */
+  replay(account: string, id: string): Promise<string>;
+}
+
+export interface AdminAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/**
+ * `GET /dead-letters`, `GET /dead-letters/{account}/{id}`,
+ * `POST /dead-letters/{account}/{id}/replay`; undefined for any other path.
+ */
+export async function answerDeadLetters(
+  letters: DeadLetters,
+  method: string,
+  path: string,
+  contentType: string | undefined,
+): Promise<AdminAnswer | undefined> {
+  const [, room, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
+  if (room !== "dead-letters" || rest.length > 0) return undefined;
+
+  if (method === "GET" && account === undefined) {
+    const all = await letters.list();
+    return { status: 200, body: { dead_letters: all.map(({ body: _, ...view }) => view) } };
+  }
+  if (method === "GET" && id !== undefined && action === undefined) {
+    const letter = (await letters.list()).find((l) => l.account === account && l.id === id);
+    return letter ? { status: 200, body: letter } : notFound;
+  }
+  if (method === "POST" && account && id && action === "replay") {
+    // A page elsewhere can make a browser post a form, but not JSON.
+    if (contentType !== "application/json") {
+      return { status: 415, body: { error: "send content-type: application/json" } };
+    }
+    const outcome = await letters.replay(account, id);
+    if (outcome === "not_found") return notFound;
+    return { status: outcome === "not_understood" ? 422 : 200, body: { outcome } };
+  }
+  return undefined;
+}
+
+const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };

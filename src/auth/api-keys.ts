@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { GatewayError } from "../errors.ts";
+import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
+import { reloadedFile } from "./reloaded-file.ts";
+
+/** The API keys of a file (contract, section 2), which is read again when it changes. */
+export interface ApiKeys {
+  /** What a key allows; undefined for one that is not in the file. */
+  find(key: string): Credential | undefined;
+  close(): void;
+}
+
+export interface ApiKeysOptions {
+  readonly path: string;
+  readonly onReload: () => void;
+  /** A new version of the file could not be used: the one before stays in force. */
+  readonly onProblem: (error: unknown) => void;
+  readonly intervalMs?: number;
+}
+
+/**
+ * The file holds hashes alone, and a key is found by its hash: what the time of a look-up tells is
+ * about the hash, from which nobody gets to the key.
+ * @throws Error for a file that cannot be read or is wrong, naming what is wrong
+ */
+export function createApiKeys({ path, onReload, ...options }: ApiKeysOptions): ApiKeys {
+  const file = reloadedFile({
+    ...options,
+    path,
+    parse: parseKeys,
+    onChange(keys, before) {
+      for (const [hash, old] of before) {
+        const entry = keys.get(hash);
+        // A key that stays as it was keeps its streams.
+        if (entry?.text === old.text) keys.set(hash, old);
+        else old.withdraw();
+      }
+      onReload();
+    },
+  });
+  return {
+    find: (key) => file.content.get(createHash("sha256").update(key).digest("hex"))?.credential,
+    close: file.close,
+  };
+}
+
+interface KeyEntry {
+  readonly credential: Credential;
+  /** The entry as one text, to tell whether it has changed. */
+  readonly text: string;
+  readonly withdraw: () => void;
+}
+
+/** @throws Error naming the first thing that is wrong */
+export function parseKeys(text: string): Map<string, KeyEntry> {
+  const keys = new Map<string, KeyEntry>();
+  const names = new Set<string>();
+  for (const [index, entry] of entriesOf(text).entries()) {
+    const { name, sha256 } = entry;
+    const wrong = (what: string) => new Error(`entry ${index} (${name}): ${what}`);
+    const unknown = entry.scopes.find((scope) => !isScope(scope));
+    if (unknown !== undefined) {
+      throw wrong(`unknown scope ${JSON.stringify(unknown)}, accepted are ${scopes.join(", ")}`);
+    }
+    if (names.has(name)) throw wrong("the name is given twice");
+    if (keys.has(sha256)) throw wrong("the sha256 is given twice");
+    names.add(name);
+    keys.set(sha256, keyEntry(entry));
+  }
+  return keys;
+}
+
+const entries = z.array(
+  z.strictObject({
+    name: z
+      .string()
+      .regex(/^[\x21-\x7e]([\x20-\x7e]{0,98}[\x21-\x7e])?$/, "1 to 100 visible ASCII characters"),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits in lower case"),
+    scopes: z.array(z.string()),
+    merchants: z.array(z.string().min(1)).min(1, "at least one account, or left out").optional(),
+  }),
+);
+
+type FileEntry = z.infer<typeof entries>[number];
+
+function entriesOf(text: string): FileEntry[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the file.
+    throw new Error("is not JSON");
+  }
+  const result = entries.safeParse(json);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const place = issue?.path.length ? `entry ${issue.path.join(".")}: ` : "";
+  throw new Error(`${place}${issue?.message ?? "is wrong"}`);
+}
+
+function keyEntry(entry: FileEntry): KeyEntry {
+  const { name, merchants } = entry;
+  const withdrawn = new AbortController();
+  return {
+    credential: {
+      name: `key:${name}`,
+      scopes: new Set(entry.scopes as Scope[]),
+      ...(merchants ? { merchants: new Set(merchants) } : {}),
+      revoked: withdrawn.signal,
+    },
+    text: JSON.stringify([name, [...entry.scopes].sort(), merchants && [...merchants].sort()]),
+    withdraw: () =>
+      withdrawn.abort(
+        new GatewayError("UNAUTHENTICATED", "the API key was removed or changed", {
+          reason: "API_KEY_REVOKED",
+        }),
+      ),
+  };
+}

@@ -1,0 +1,109 @@
+import { createApiKeys } from "./api-keys.ts";
+import { createIdentify, type Identify } from "./identify.ts";
+import { createReadJwt } from "./jwt.ts";
+import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
+import type { WatchTokens } from "./watch-token.ts";
+
+/** Where the JSON Web Key Set of the tokens' issuer is. */
+export type KeySetPlace = { readonly url: string } | { readonly file: string };
+
+export interface AuthOptions {
+  readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
+  /** Set in the mode `keys`. */
+  readonly apiKeysFile?: string;
+  /** Claim that holds the id of the customer whom a JWT is bound to. */
+  readonly customerClaim: string;
+  /** Set in the mode `jwt`. */
+  readonly jwt?: {
+    readonly keySet: KeySetPlace;
+    readonly issuer: string;
+    readonly audience: string;
+  };
+}
+
+export interface AuthenticationOptions extends AuthOptions {
+  /** Names of the merchant accounts. */
+  readonly accounts: ReadonlySet<string>;
+  readonly watchTokens: WatchTokens | undefined;
+  readonly observer: AuthObserver;
+}
+
+/** What authentication tells its surroundings, for logs. `variable` says where it is configured. */
+export interface AuthObserver {
+  onReload(variable: string): void;
+  /** Something new could not be had or used: what was known before stays in force. */
+  onProblem(variable: string, error: unknown): void;
+}
+
+/** A file that is wrong at start. */
+export class AuthFileError extends Error {
+  override readonly name = "AuthFileError";
+  /** The variable that names the file. */
+  readonly variable: string;
+  constructor(variable: string, message: string) {
+    super(message);
+    this.variable = variable;
+  }
+}
+
+/**
+ * Reads who is calling, by the modes that are asked for. `close` ends the watching of files.
+ * @throws AuthFileError for a file that cannot be read or is wrong
+ */
+export function createAuthentication(options: AuthenticationOptions): {
+  readonly identify: Identify;
+  close(): void;
+} {
+  const { modes, apiKeysFile, jwt, customerClaim, accounts, watchTokens, observer } = options;
+  const apiKeys =
+    apiKeysFile === undefined
+      ? undefined
+      : fromFile("API_KEYS_FILE", apiKeysFile, observer, createApiKeys);
+  const keySet = jwt && openKeySet(jwt.keySet, observer);
+  const readJwt = jwt && keySet && createReadJwt({ ...jwt, keyOf: keySet.keyOf, customerClaim });
+  return {
+    identify: createIdentify({
+      accounts,
+      watchTokens,
+      open: modes.has("none"),
+      apiKeys,
+      readJwt,
+    }),
+    close() {
+      apiKeys?.close();
+      keySet?.close();
+    },
+  };
+}
+
+function openKeySet(place: KeySetPlace, observer: AuthObserver): KeySet {
+  if ("file" in place) return fromFile("AUTH_JWKS_FILE", place.file, observer, fileKeySet);
+  return remoteKeySet({
+    url: place.url,
+    onProblem: (error) => observer.onProblem("AUTH_JWKS_URL", error),
+  });
+}
+
+interface FileOptions {
+  readonly path: string;
+  readonly onReload: () => void;
+  readonly onProblem: (error: unknown) => void;
+}
+
+function fromFile<Opened>(
+  variable: string,
+  path: string,
+  observer: AuthObserver,
+  open: (options: FileOptions) => Opened,
+): Opened {
+  try {
+    return open({
+      path,
+      onReload: () => observer.onReload(variable),
+      onProblem: (error) => observer.onProblem(variable, error),
+    });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new AuthFileError(variable, code ? `cannot be read (${code})` : message);
+  }
+}

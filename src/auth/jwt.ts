@@ -1,0 +1,128 @@
+import { createHash } from "node:crypto";
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { GatewayError } from "../errors.ts";
+import { type Credential, isScope, type Scope } from "./caller.ts";
+
+export interface JwtOptions {
+  readonly keyOf: JWTVerifyGetKey;
+  readonly issuer: string;
+  readonly audience: string;
+  /** Name of the claim that makes a caller customer-bound. */
+  readonly customerClaim: string;
+}
+
+/**
+ * Reads what a JWT allows.
+ * @throws GatewayError UNAUTHENTICATED for one that is not good, UNAVAILABLE when that cannot be told
+ */
+export type ReadJwt = (token: string) => Promise<Credential>;
+
+/**
+ * Asymmetric algorithms alone: with a symmetric one the issuer's public key would do as the secret
+ * (RFC 8725, 3.1).
+ */
+const algorithms = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+
+/** How far the issuer's clock may be ahead of ours, in seconds. Nothing is used past its expiry. */
+const clockToleranceSeconds = 5;
+
+export function createReadJwt(options: JwtOptions): ReadJwt {
+  const { keyOf, issuer, audience, customerClaim } = options;
+  const requirements = {
+    algorithms,
+    issuer,
+    audience,
+    requiredClaims: ["exp"],
+    clockTolerance: clockToleranceSeconds,
+  };
+  return async (token) => {
+    const { payload } = await jwtVerify(token, keyOf, requirements).catch((error: unknown) => {
+      throw refusalOf(error);
+    });
+    const expiresAtMs = (payload.exp ?? 0) * 1_000;
+    if (expiresAtMs <= Date.now()) throw expired();
+    const merchants = merchantsOf(payload);
+    const customer = customerOf(payload, customerClaim);
+    const granted = scopesOf(payload);
+    return {
+      ...(customer === undefined
+        ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
+        : {
+            // Logs tell customers apart, and do not say who they are.
+            name: `customer:${digest(customer)}`,
+            scopes: customerScopesOf(granted),
+            customer,
+          }),
+      ...(merchants ? { merchants } : {}),
+      expiresAtMs,
+    };
+  };
+}
+
+function refusalOf(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (error instanceof errors.JWTExpired) return expired();
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    // Which claim it is helps whoever set the caller up, and tells an attacker nothing new.
+    return invalid(`the token's claim ${error.claim} is missing or not as it must be`);
+  }
+  return invalid("the token is not valid");
+}
+
+function expired(): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
+}
+
+function invalid(message: string): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", message, { reason: "TOKEN_INVALID" });
+}
+
+/** RFC 8693, 4.2: names with spaces between; some issuers write a list. Those of others are skipped. */
+function scopesOf({ scope = "" }: JWTPayload): ReadonlySet<Scope> {
+  if (typeof scope === "string") return new Set(scope.split(" ").filter(isScope));
+  if (isTexts(scope)) return new Set(scope.filter(isScope));
+  throw invalid("the token's claim scope is not a text");
+}
+
+/** The scopes that mean something for one customer alone. */
+const customerScopes: ReadonlySet<Scope> = new Set([
+  "wallet:read",
+  "wallet:write",
+  "subscriptions:write",
+]);
+
+/**
+ * A customer may act on the own wallet and subscriptions. An issuer that names some of their scopes
+ * grants those; one that names none, as login services do, grants all of them by the claim alone.
+ */
+function customerScopesOf(granted: ReadonlySet<Scope>): ReadonlySet<Scope> {
+  const named = customerScopes.intersection(granted);
+  return named.size > 0 ? named : customerScopes;
+}
+
+/** A claim that is there and says nothing must not make a service of a customer. */
+function customerOf(payload: JWTPayload, claim: string): string | undefined {
+  if (!Object.hasOwn(payload, claim)) return undefined;
+  const id = payload[claim];
+  if (typeof id === "string" && id !== "") return id;
+  if (Number.isSafeInteger(id)) return String(id);
+  throw invalid(`the token's claim ${claim} is not a customer's id`);
+}
+
+/** Merchant accounts that the token is limited to; undefined when it does not say. */
+function merchantsOf({ merchants }: JWTPayload): ReadonlySet<string> | undefined {
+  if (merchants === undefined) return undefined;
+  if (isTexts(merchants)) return new Set(merchants);
+  throw invalid("the token's claim merchants is not a list of texts");
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+}

@@ -1,0 +1,123 @@
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+  jwksCache,
+} from "jose";
+import { GatewayError } from "../errors.ts";
+import { reloadedFile } from "./reloaded-file.ts";
+
+/** The public keys that callers' JWTs are verified with. */
+export interface KeySet {
+  readonly keyOf: JWTVerifyGetKey;
+  close(): void;
+}
+
+export interface FileKeySetOptions {
+  readonly path: string;
+  readonly onReload: () => void;
+  readonly onProblem: (error: unknown) => void;
+  readonly intervalMs?: number;
+}
+
+/**
+ * Keys of a file, which is read again when it changes.
+ * @throws Error for a file that cannot be read or is wrong, naming what is wrong
+ */
+export function fileKeySet({ path, onReload, ...options }: FileKeySetOptions): KeySet {
+  const file = reloadedFile({ ...options, path, parse: parseKeySet, onChange: onReload });
+  return { keyOf: (header, token) => file.content(header, token), close: file.close };
+}
+
+export interface RemoteKeySetOptions {
+  readonly url: string;
+  /** The set could not be fetched; the last one is used for as long as it may be. */
+  readonly onProblem: (error: unknown) => void;
+  /** How old a set may grow before it is fetched again, in milliseconds. Default: 10 minutes. */
+  readonly refreshMs?: number;
+  /** How old a set may be used when it cannot be fetched again. Default: 1 hour. */
+  readonly staleMs?: number;
+  /** The shortest time between two fetches for unknown keys. Default: 30 seconds. */
+  readonly cooldownMs?: number;
+  /** The longest that a fetch may take. Default: 5 seconds. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Keys of a URL: fetched when first needed, again in the background as they age, and again for a key
+ * that is not among them, so that a rotation needs nothing here. An issuer that cannot be reached
+ * holds nobody up while the last set is not too old.
+ */
+export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
+  const { url, onProblem, refreshMs = 600_000, staleMs = 3_600_000 } = options;
+  const { cooldownMs = 30_000, timeoutMs = 5_000 } = options;
+  const cache: { uat?: number } = {};
+  const remote = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: timeoutMs,
+    cooldownDuration: cooldownMs,
+    cacheMaxAge: staleMs,
+    [jwksCache]: cache as Record<string, never>,
+  });
+
+  let toldAt = Number.NEGATIVE_INFINITY;
+  function tell(error: unknown): void {
+    // Every call fails alike while the issuer is away.
+    if (Date.now() - toldAt < cooldownMs) return;
+    toldAt = Date.now();
+    onProblem(error);
+  }
+
+  let triedAt = Number.NEGATIVE_INFINITY;
+  function refreshInBackground(): void {
+    const now = Date.now();
+    if (cache.uat === undefined || now - cache.uat < refreshMs) return;
+    if (now - triedAt < cooldownMs) return;
+    triedAt = now;
+    remote.reload().catch(tell);
+  }
+
+  return {
+    async keyOf(header, token) {
+      refreshInBackground();
+      try {
+        return await remote(header, token);
+      } catch (error) {
+        if (isNoKey(error)) throw error;
+        tell(error);
+        throw new GatewayError("UNAVAILABLE", "the keys of tokens cannot be had right now", {
+          reason: "KEY_SET_UNAVAILABLE",
+          retryAfterMs: 1_000,
+          cause: error,
+        });
+      }
+    },
+    close() {},
+  };
+}
+
+function isNoKey(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  );
+}
+
+/** @throws Error naming what is wrong, never a part of a key */
+function parseKeySet(text: string): JWTVerifyGetKey {
+  let set: JSONWebKeySet;
+  let keyOf: JWTVerifyGetKey;
+  try {
+    set = JSON.parse(text);
+    keyOf = createLocalJWKSet(set);
+  } catch {
+    throw new Error("is not a JSON Web Key Set");
+  }
+  for (const { kid, d, k } of set.keys) {
+    if (d === undefined && k === undefined) continue;
+    throw new Error(`the key ${JSON.stringify(kid ?? "")} is secret: only public keys belong here`);
+  }
+  return keyOf;
+}

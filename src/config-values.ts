@@ -1,0 +1,144 @@
+import { z } from "zod";
+
+/** Where a listener listens. Port 0 lets the system pick one. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the variables of the environment accept: each schema's message says it. */
+const nonEmpty = (what: string) => z.string().min(1, what);
+export const login = nonEmpty("the merchant's login").regex(/^[^:]*$/, "a login without a colon");
+export const password = nonEmpty("the merchant's API password");
+export const httpUrl = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+    "an absolute http or https URL",
+  )
+  .transform((text) => text.replace(/\/+$/, ""));
+
+export const merchants = z.record(
+  z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "a name of letters, digits, _ and -, at most 64"),
+  z.strictObject({
+    login,
+    password: nonEmpty("a password"),
+    previous_passwords: z.array(nonEmpty("a password")).default([]),
+    url: httpUrl.optional(),
+  }),
+);
+
+export const boolean = z
+  .string()
+  .regex(/^(true|false)$/, "true or false")
+  .transform((text) => text === "true");
+
+export const address = z.string().transform((text, context): Address => {
+  const match = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host !== undefined && port <= 65_535) return { host, port };
+  context.addIssue("host:port, such as 127.0.0.1:4000 or [::1]:4000");
+  return z.NEVER;
+});
+
+export const path = nonEmpty("the path of a file");
+export const issuer = nonEmpty("the `iss` of callers' tokens, such as https://login.shop.example/");
+export const audience = nonEmpty("the `aud` that callers' tokens have for this gateway");
+
+/** Passed on as it is, unlike a base address. */
+export const keySetUrl = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+    "an http or https URL of a JSON Web Key Set (or AUTH_JWKS_FILE)",
+  );
+
+const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** The longest time that a timer can wait for is 2^31 - 1 ms; durations beyond ten years are typos. */
+const longestMs = 3_650 * unitsMs.d;
+
+function durationMs(text: string): number | undefined {
+  const match = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text);
+  if (!match) return undefined;
+  const ms = Number(match[1]) * unitsMs[match[2] as keyof typeof unitsMs];
+  return ms <= longestMs ? ms : undefined;
+}
+
+export const duration = z.string().transform((text, context): number => {
+  const ms = durationMs(text);
+  if (ms !== undefined && ms > 0) return ms;
+  context.addIssue("a whole number above 0 with a unit, ms, s, m, h or d, such as 500ms or 7d");
+  return z.NEVER;
+});
+
+export const durationOrZero = z.string().transform((text, context): number => {
+  const ms = text === "0" ? 0 : durationMs(text);
+  if (ms !== undefined) return ms;
+  context.addIssue("0 for never, or a whole number with a unit, ms, s, m, h or d, such as 60s");
+  return z.NEVER;
+});
+
+export const wholeNumber = (least: number, most: number) =>
+  z
+    .string()
+    .refine(
+      (text) => /^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most,
+      `a whole number from ${least} to ${most}`,
+    )
+    .transform(Number);
+
+export const share = z
+  .string()
+  .refine(
+    (text) => /^(0|0?\.\d+|0\.\d+)$/.test(text),
+    "a share of at least 0 and below 1, such as 0.2",
+  )
+  .transform(Number);
+
+export const authModes = z
+  .string()
+  .transform((text, context): ReadonlySet<"none" | "keys" | "jwt"> => {
+    const modes = new Set(text.split(",").map((mode) => mode.trim()));
+    const known = [...modes].every((mode) => ["none", "keys", "jwt"].includes(mode));
+    if (known && !(modes.has("none") && modes.size > 1))
+      return modes as Set<"none" | "keys" | "jwt">;
+    context.addIssue("none, or keys, or jwt, or keys,jwt");
+    return z.NEVER;
+  });
+
+export const documentMap = z.record(z.string().min(1), z.string().min(1)).transform(Object.entries);
+
+export const watchSecret = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) >= 32, "a secret of at least 32 bytes");
+
+export const origins = z.string().transform((text, context): readonly string[] => {
+  const all = text
+    .split(",")
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== "");
+  if (all.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)) return all;
+  context.addIssue("origins joined by commas, such as https://shop.example");
+  return z.NEVER;
+});
+
+export const redisPrefix = z
+  .string()
+  .regex(/^[A-Za-z0-9_:.-]{1,64}$/, "letters, digits and _ : . -, at most 64");
+
+export const redisUrls = z
+  .string()
+  .refine(
+    (text) =>
+      /^redis\+sentinel:\/\/[^/\s]+\/[^/\s]+$/.test(text) ||
+      text.split(",").every((node) => /^rediss?:\/\/[^\s]+$/.test(node.trim())),
+    "redis:// or rediss://, several of them joined by commas for a cluster, or redis+sentinel://host:port,host:port/master-name",
+  );
+
+export const logLevel = z
+  .string()
+  .regex(
+    /^(trace|debug|info|warn|error|fatal|silent)$/,
+    "trace, debug, info, warn, error, fatal or silent",
+  );

@@ -1,0 +1,65 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
+import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
+import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
+import { authorize } from "./authorize.ts";
+import type { Call, Core } from "./core.ts";
+import type { StreamLimits } from "./stream-limits.ts";
+
+/** All use cases but the budget, which the headers of every answer tell anyway. */
+export type GuardedCase = Exclude<keyof Core, "rateLimit">;
+
+/** By whose scope each use case is called: one that is missing here does not compile. */
+export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
+  createPayment: PaymentService.method.createPayment,
+  createRecurrentPayment: PaymentService.method.createRecurrentPayment,
+  confirmPayment: PaymentService.method.confirmPayment,
+  resendCallback: PaymentService.method.resendCallback,
+  getPayment: PaymentService.method.getPayment,
+  watchPayment: PaymentService.method.watchPayment,
+  paymentEvents: PaymentService.method.getPayment,
+  requestPayout: PayoutService.method.requestPayout,
+  getPayout: PayoutService.method.getPayout,
+  watchPayout: PayoutService.method.watchPayout,
+  findWalletItems: WalletService.method.findWalletItems,
+  getConfirmationStatus: WalletService.method.getConfirmationStatus,
+  deleteWalletItem: WalletService.method.deleteWalletItem,
+  updateSubscription: SubscriptionService.method.updateSubscription,
+  deactivateSubscription: SubscriptionService.method.deactivateSubscription,
+  getOperation: OperationService.method.getOperation,
+  streamEvents: EventService.method.streamEvents,
+  createWatchToken: EventService.method.createWatchToken,
+};
+
+/**
+ * The use cases behind the one place where callers are checked: nothing of a call is looked at before
+ * its caller may make it, and streams are counted.
+ */
+export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): typeof cases {
+  const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
+  const guards = all.map(([name, method]) => {
+    const run = cases[name] as (...args: unknown[]) => unknown;
+    const guard = streams.has(name)
+      ? async function* (request: unknown, call: Call) {
+          authorize(call, method, request);
+          const release = limits.take(call.caller);
+          try {
+            yield* run(request, call) as AsyncIterable<Event>;
+          } finally {
+            release();
+          }
+        }
+      : async (...args: unknown[]) => {
+          authorize(args.at(-1) as Call, method, args[0]);
+          return run(...args);
+        };
+    return [name, guard];
+  });
+  return Object.fromEntries(guards);
+}
+
+const streams: ReadonlySet<GuardedCase> = new Set(["watchPayment", "watchPayout", "streamEvents"]);

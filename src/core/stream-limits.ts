@@ -1,0 +1,51 @@
+import type { Caller } from "../auth/caller.ts";
+import { GatewayError } from "../errors.ts";
+
+/** How many streams each caller has open in this process, by whichever edge. */
+export interface StreamLimits {
+  /**
+   * Takes the place of one stream; the returned function gives it back.
+   * @throws GatewayError RESOURCE_EXHAUSTED when the caller has as many as it may
+   */
+  take(caller: Caller): () => void;
+}
+
+/** Streams that a caller may have open by default. */
+export const defaultStreamLimits = { service: 1_000, single: 20 } as const;
+
+/**
+ * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,
+ * and none while nobody says who is calling (AUTH_MODE=none), since all would share one
+ */
+export function createStreamLimits(limit: number | undefined): StreamLimits {
+  const open = new Map<string, number>();
+
+  const limitOf = ({ watch, customer, name }: Caller) => {
+    if (limit !== undefined) return limit;
+    if (watch ?? customer) return defaultStreamLimits.single;
+    return name === "anonymous" ? Number.POSITIVE_INFINITY : defaultStreamLimits.service;
+  };
+
+  return {
+    take(caller) {
+      const most = limitOf(caller);
+      const count = open.get(caller.name) ?? 0;
+      if (count >= most) throw tooMany(most);
+      open.set(caller.name, count + 1);
+      let taken = true;
+      return () => {
+        if (!taken) return;
+        taken = false;
+        const left = (open.get(caller.name) ?? 1) - 1;
+        if (left > 0) open.set(caller.name, left);
+        else open.delete(caller.name);
+      };
+    },
+  };
+}
+
+function tooMany(most: number): GatewayError {
+  return new GatewayError("RESOURCE_EXHAUSTED", `more than ${most} streams of one caller`, {
+    reason: "TOO_MANY_STREAMS",
+  });
+}

@@ -1,0 +1,118 @@
+-- Stores an event, unless it was seen before: dedupes it, merges it into the state of its operation
+-- (merge.ts), appends it to the account's events and to those of its payment or payout, and wakes
+-- the readers, as one step.
+--
+-- KEYS[1] log        KEYS[2] events         KEYS[3] topic
+-- KEYS[4] state      KEYS[5] seen identity  KEYS[6] seen body; absent for one without a digest
+-- ARGV[1] the event's bytes, without a cursor
+-- ARGV[2] 'c' for a callback, else 'o'
+-- ARGV[3] key of its operation: JSON list of subject and operation
+-- ARGV[4] operation_id, may be empty
+-- ARGV[5] rank: 0 init, 1 pending, 2 success or failure
+-- ARGV[6] status, may be empty
+-- ARGV[7] retention in milliseconds
+-- ARGV[8] epoch of the log, should it begin with this event
+-- ARGV[9] seq of the event, should it be the first of its millisecond: by chance, so that an event
+--         that was lost with a failed server hardly has the id of another
+-- ARGV[10] channel to tell the id on
+-- ARGV[11] '1' if a duplicate is to be written as well: a WAIT behind it then vouches for all
+--          that was written before
+--
+-- Returns { 'stored', epoch, id, 1 for a conflict else 0 } or { 'duplicate' }
+
+local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local seen_identity, seen_body = KEYS[5], KEYS[6]
+local bytes, teller, operation, operation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local rank, status, retention_ms = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local last_seq = 0xffffff
+
+-- As merge.ts has it.
+local function merge(held)
+  if not held then
+    return { replaces = true, late = false, conflict = false }
+  end
+  local another = held.operation_id ~= '' and operation_id ~= '' and held.operation_id ~= operation_id
+  if rank ~= held.rank then
+    local lower = rank < held.rank
+    return { replaces = not lower, late = lower and not another, conflict = false }
+  end
+  if rank < 2 or status == held.status then
+    return { replaces = true, late = false, conflict = false }
+  end
+  return { replaces = status == 'success', late = false, conflict = not another }
+end
+
+local function is_duplicate(late)
+  local told = redis.call('GET', seen_identity)
+  if teller == 'c' then
+    return told == 'c' or (seen_body ~= nil and redis.call('EXISTS', seen_body) == 1)
+  end
+  return late or told ~= false
+end
+
+-- Ids grow also while the clock stands or is set back, as by a failover.
+local function next_id(tail, now)
+  local ms, seq = string.match(tail, '^(%d+)-(%d+)$')
+  ms, seq = tonumber(ms), tonumber(seq)
+  if now > ms then
+    ms, seq = now, tonumber(ARGV[9])
+  elseif seq < last_seq then
+    seq = seq + 1
+  else
+    ms, seq = ms + 1, 0
+  end
+  return string.format('%.0f-%.0f', ms, seq)
+end
+
+local held = redis.call('HGET', state, operation)
+if held then
+  held = cjson.decode(held)
+end
+local merged = merge(held)
+local head = open(log, events, ARGV[8])
+if is_duplicate(merged.late) then
+  if ARGV[11] == '1' then
+    redis.call('HSET', log, 'tail', head.tail)
+  end
+  return { 'duplicate' }
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local id = next_id(head.tail, now)
+redis.call('XADD', events, id, 'p', head.tail, 'e', bytes)
+redis.call('ZADD', topic, 0, member_of(id))
+redis.call('HSET', log, 'tail', id)
+
+redis.call('HSET', state, 'last', id)
+if merged.replaces then
+  local told = {
+    rank = rank,
+    status = status,
+    operation_id = operation_id,
+    since = held and held.since or id,
+    id = id,
+  }
+  redis.call('HSET', state, operation, cjson.encode(told), 'e' .. operation, bytes)
+end
+
+if teller == 'c' then
+  redis.call('SET', seen_identity, 'c', 'PX', retention_ms)
+  if seen_body then
+    redis.call('SET', seen_body, '', 'PX', retention_ms)
+  end
+else
+  redis.call('SET', seen_identity, 'o', 'PX', retention_ms, 'NX')
+end
+
+-- In whole nodes of the stream, and so many at most, that one append never stalls the others.
+local oldest = string.format('%.0f-0', math.max(now - retention_ms, 0))
+redis.call('XTRIM', events, 'MINID', '~', oldest, 'LIMIT', 1000)
+redis.call('ZREMRANGEBYLEX', topic, '-', '(' .. member_of(oldest))
+redis.call('PEXPIRE', events, retention_ms)
+redis.call('PEXPIRE', topic, retention_ms)
+redis.call('PEXPIRE', state, 2 * retention_ms)
+
+-- A hint only: what may not be told is found by readers all the same.
+redis.pcall('PUBLISH', ARGV[10], id)
+return { 'stored', head.epoch, id, merged.conflict and 1 or 0 }

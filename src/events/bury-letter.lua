@@ -1,0 +1,28 @@
+-- Keeps a dead letter, once per id.
+--
+-- KEYS[1] letters   KEYS[2] their order   KEYS[3] the length of their bodies
+-- ARGV[1] id   ARGV[2] the letter, as JSON   ARGV[3] length of its body
+-- ARGV[4] most letters   ARGV[5] greatest length of all bodies
+-- ARGV[6] '1' if a letter that is known is to be written again: a WAIT behind it then vouches for
+--         all that was written before
+--
+-- Returns 'kept', also for one that is known, or 'full'
+
+local letters, order, size = KEYS[1], KEYS[2], KEYS[3]
+local id, letter, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+if redis.call('HEXISTS', letters, id) == 1 then
+  if ARGV[6] == '1' then
+    redis.call('HSET', letters, id, redis.call('HGET', letters, id))
+  end
+  return 'kept'
+end
+local held = tonumber(redis.call('GET', size) or 0)
+if redis.call('HLEN', letters) >= tonumber(ARGV[4]) or held + length > tonumber(ARGV[5]) then
+  return 'full'
+end
+local last = redis.call('ZREVRANGE', order, 0, 0, 'WITHSCORES')
+redis.call('HSET', letters, id, letter)
+redis.call('ZADD', order, (tonumber(last[2]) or 0) + 1, id)
+redis.call('INCRBY', size, length)
+return 'kept'

@@ -1,0 +1,49 @@
+-- Reads events behind a place, oldest first: all of an account, or those of one payment or payout.
+--
+-- KEYS[1] log   KEYS[2] events   KEYS[3] topic; absent for all events of the account
+-- ARGV[1] id to read behind; empty for the oldest kept
+-- ARGV[2] most events; 0 for none but the bounds
+-- ARGV[3] epoch of the log, should it not be there yet
+--
+-- Returns { epoch, floor, tail, known, up_to, id, bytes, id, bytes, ... }: known is 1 if the event
+-- that is read behind is kept or was the last one forgotten, else 0; all events of the topic up to
+-- up_to are told.
+
+local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
+local after, limit = ARGV[1], tonumber(ARGV[2])
+
+local head = open(log, events, ARGV[3])
+local floor = floor_of(events, head.tail)
+local known = after == '' or after == floor or fields_of(events, after) ~= nil
+local answer = { head.epoch, floor, head.tail, known and 1 or 0, head.tail }
+if limit == 0 then
+  return answer
+end
+
+local function tell(id, fields)
+  if fields then
+    answer[#answer + 1] = id
+    answer[#answer + 1] = fields[4]
+  end
+end
+
+local start = after == '' and floor or after
+if topic then
+  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '+', 'LIMIT', 0, limit)
+  for _, member in ipairs(members) do
+    local id = id_of(member)
+    tell(id, fields_of(events, id))
+  end
+  if #members == limit then
+    answer[5] = id_of(members[limit])
+  end
+else
+  local found = redis.call('XRANGE', events, '(' .. start, '+', 'COUNT', limit)
+  for _, event in ipairs(found) do
+    tell(event[1], event[2])
+  end
+  if #found == limit then
+    answer[5] = found[limit][1]
+  end
+end
+return answer

@@ -1,0 +1,24 @@
+-- Reads the newest events of one payment or payout, newest first.
+--
+-- KEYS[1] log   KEYS[2] events   KEYS[3] topic
+-- ARGV[1] most events
+--
+-- Returns { epoch, id, bytes, id, bytes, ... }; nil if there is none
+
+local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
+
+local epoch = redis.call('HGET', log, 'epoch')
+if not epoch then
+  return nil
+end
+local answer = { epoch }
+for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, '+', '-', 'LIMIT', 0, ARGV[1])) do
+  local id = id_of(member)
+  local fields = fields_of(events, id)
+  -- A topic may forget a little later than the account.
+  if fields then
+    answer[#answer + 1] = id
+    answer[#answer + 1] = fields[4]
+  end
+end
+return answer

@@ -1,0 +1,20 @@
+-- Reads the states of one payment or payout, and where the log stands.
+--
+-- KEYS[1] log   KEYS[2] events   KEYS[3] state
+--
+-- Returns { epoch, floor, tail, field, value, field, value, ... }, the fields as append-event.lua
+-- writes them; nil if nothing is known
+
+local log, events, state = KEYS[1], KEYS[2], KEYS[3]
+
+local fields = redis.call('HGETALL', state)
+local epoch = redis.call('HGET', log, 'epoch')
+if #fields == 0 or not epoch then
+  return nil
+end
+local tail = redis.call('HGET', log, 'tail')
+local answer = { epoch, floor_of(events, tail), tail }
+for _, text in ipairs(fields) do
+  answer[#answer + 1] = text
+end
+return answer

@@ -1,0 +1,139 @@
+import { type ChainableCommander, Cluster } from "ioredis";
+import { ask, storeAway } from "../redis/ask.ts";
+import type { RedisClient, RedisConnector } from "../redis/connect.ts";
+import { within } from "../redis/deadline.ts";
+import { isUnknown, type Script } from "../redis/script.ts";
+
+export interface WriterOptions {
+  readonly redis: RedisConnector;
+  /** How many replicas must hold what was written before it counts as written. */
+  readonly minReplicas: number;
+}
+
+/** Runs scripts that write, and answers once what they wrote is held by enough servers. */
+export interface Writer {
+  /** All keys must share a slot. @throws GatewayError UNAVAILABLE: it may have been written. */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | Buffer)[],
+  ): Promise<unknown>;
+  close(): void;
+}
+
+/** How long replicas may take to acknowledge (contract, section 7), in milliseconds. */
+const replicasMs = 1_000;
+/** The same, with the way there and back. */
+const batchMs = replicasMs + 500;
+/** With the batch before it. */
+const writeMs = 2 * batchMs;
+const maxBatch = 128;
+
+/**
+ * With replicas to wait for, writes go over a connection of their own, since WAIT vouches for the
+ * writes of its connection only, and holds up all that comes behind it. So what comes in meanwhile
+ * shares the next WAIT.
+ */
+export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
+  if (minReplicas === 0) {
+    return {
+      run: (script, keys, args) => ask(redis.client, () => script.run(redis.client, keys, args)),
+      close() {},
+    };
+  }
+  const client = redis.dedicated();
+  const batches = new Map<string, Batches>();
+  return {
+    run(script, keys, args) {
+      // In a cluster a pipeline holds writes of one slot only.
+      const slot = /\{[^}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
+      const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
+      batches.set(slot, ofSlot);
+      return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
+        throw storeAway(error);
+      });
+    },
+    close: () => client.disconnect(),
+  };
+}
+
+interface Write {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly (string | Buffer)[];
+}
+
+interface Waiting extends Write {
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Writes of one slot: one batch after the other, each with one WAIT at its end. */
+class Batches {
+  readonly #client: RedisClient;
+  readonly #minReplicas: number;
+  #waiting: Waiting[] = [];
+  #running = false;
+
+  constructor(client: RedisClient, minReplicas: number) {
+    this.#client = client;
+    this.#minReplicas = minReplicas;
+  }
+
+  add(write: Write): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...write, resolve, reject });
+      if (!this.#running) void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, maxBatch);
+      try {
+        const refused = await this.#send(batch, { first: true });
+        if (refused.length > 0) await this.#send(refused, { first: false });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#running = false;
+  }
+
+  /** @returns, the first time, the writes that were not run but may be, by text or elsewhere. */
+  async #send(batch: readonly Waiting[], { first }: { first: boolean }): Promise<Waiting[]> {
+    const pipeline: ChainableCommander = this.#client.pipeline();
+    for (const { script, keys, args } of batch) {
+      script.queue(pipeline, keys, args, { asText: !first });
+    }
+    pipeline.wait(this.#minReplicas, replicasMs);
+    const answers = (await ask(this.#client, () => pipeline.exec(), batchMs)) ?? [];
+    const [waitError, replicas] = answers.at(-1) ?? [];
+    const missing = waitError ?? this.#missing(Number(replicas));
+    let moved = false;
+    const refused = batch.filter(({ resolve, reject }, at) => {
+      const [error, answer] = answers[at] ?? [new Error("no answer")];
+      const isElsewhere = error?.message.startsWith("MOVED") ?? false;
+      moved ||= isElsewhere;
+      if (first && (isElsewhere || isUnknown(error))) return true;
+      if (error ?? missing) reject(error ?? missing);
+      else resolve(answer);
+      return false;
+    });
+    if (moved) await this.#findOwners();
+    return refused;
+  }
+
+  /** The client does so by itself only if all answers of a pipeline are alike; WAIT's is another. */
+  async #findOwners(): Promise<void> {
+    const client = this.#client;
+    if (!(client instanceof Cluster)) return;
+    await ask(client, () => new Promise<void>((found) => client.refreshSlotsCache(() => found())));
+  }
+
+  #missing(replicas: number): Error | undefined {
+    if (replicas >= this.#minReplicas) return undefined;
+    return new Error(`${replicas} of ${this.#minReplicas} replicas acknowledged`);
+  }
+}

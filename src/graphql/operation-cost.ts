@@ -1,0 +1,119 @@
+import {
+  type ArgumentNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLField,
+  type GraphQLSchema,
+  getNamedType,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from "graphql";
+
+/** What a field says of its cost, in its `extensions`. */
+export interface CostExtensions {
+  /** Default: 10 for the fields of Query, Mutation and Subscription, 1 for other objects. */
+  readonly cost?: number;
+  /** How many of what is below there may be: a number, or the argument that says so. Default: 1. */
+  readonly listSize?: number | { readonly argument: string; readonly byDefault: number };
+}
+
+/** The cost of a field that calls the upstream. */
+export const upstreamCallCost = 10;
+
+/**
+ * What an operation may cost at most: 1 for each object and 10 for each call of the upstream, times
+ * the lengths of the lists that they are in. Scalars cost nothing.
+ */
+export function costOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): number {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
+      fragments.set(definition.name.value, definition);
+    }
+  }
+  const given = { ...defaultsOf(operation), ...variables };
+  const root = schema.getRootType(operation.operation);
+  const costs = new Map<string, number>();
+
+  function below(selections: SelectionSetNode | undefined, typeName: string): number {
+    let cost = 0;
+    for (const selection of selections?.selections ?? []) {
+      if (selection.kind === Kind.FIELD) cost += ofField(selection, typeName);
+      else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        cost += below(selection.selectionSet, selection.typeCondition?.name.value ?? typeName);
+      } else cost += ofFragment(selection.name.value);
+    }
+    return cost;
+  }
+
+  /** Each fragment is counted once and added wherever it is spread. */
+  function ofFragment(name: string): number {
+    const fragment = fragments.get(name);
+    if (!fragment) return 0;
+    const known = costs.get(name);
+    if (known !== undefined) return known;
+    const cost = below(fragment.selectionSet, fragment.typeCondition.name.value);
+    costs.set(name, cost);
+    return cost;
+  }
+
+  function ofField(node: FieldNode, typeName: string): number {
+    const type = schema.getType(typeName);
+    const field =
+      isObjectType(type) || isInterfaceType(type) ? type.getFields()[node.name.value] : undefined;
+    if (!field) return 0; // `__typename` and its like.
+    const result = getNamedType(field.type);
+    const { cost, listSize } = field.extensions as CostExtensions;
+    const own = cost ?? (type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0);
+    return own + lengthOf(listSize, field, node, given) * below(node.selectionSet, result.name);
+  }
+
+  return root ? below(operation.selectionSet, root.name) : 0;
+}
+
+function lengthOf(
+  listSize: CostExtensions["listSize"],
+  field: GraphQLField<unknown, unknown>,
+  node: FieldNode,
+  variables: Readonly<Record<string, unknown>>,
+): number {
+  if (listSize === undefined) return 1;
+  if (typeof listSize === "number") return listSize;
+  const { argument, byDefault } = listSize;
+  if (!field.args.some(({ name }) => name === argument)) {
+    throw new Error(`${field.name} has no argument ${argument}`);
+  }
+  const value = givenValue(
+    node.arguments?.find(({ name }) => name.value === argument),
+    variables,
+  );
+  // What is no number is refused when the field is resolved.
+  return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : byDefault;
+}
+
+function givenValue(
+  argument: ArgumentNode | undefined,
+  variables: Readonly<Record<string, unknown>>,
+): unknown {
+  if (argument?.value.kind === Kind.INT) return Number(argument.value.value);
+  if (argument?.value.kind === Kind.VARIABLE) return variables[argument.value.name.value];
+  return undefined;
+}
+
+function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode) {
+  const defaults: Record<string, unknown> = {};
+  for (const { variable, defaultValue } of variableDefinitions) {
+    if (defaultValue?.kind === Kind.INT) defaults[variable.name.value] = Number(defaultValue.value);
+  }
+  return defaults;
+}

@@ -1,0 +1,81 @@
+import { GraphQLError, type GraphQLSchema, parse, validate } from "graphql";
+
+/** The documents that the operator knows. */
+export interface TrustedDocumentsOptions {
+  /** Their texts by their ids, usually the SHA-256 of the text in hex. */
+  readonly documents: ReadonlyMap<string, string>;
+  /** Whether all others are refused. */
+  readonly only: boolean;
+}
+
+/** A trusted document that does not fit the schema. Its message says which and why. */
+export class WrongDocumentError extends Error {
+  override readonly name = "WrongDocumentError";
+}
+
+/** How a request names its document. */
+export interface DocumentParams {
+  readonly query?: unknown;
+  readonly documentId?: unknown;
+  /** Apollo's and urql's: `{persistedQuery: {sha256Hash}}`. */
+  readonly extensions?: unknown;
+}
+
+/**
+ * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or by
+ * its text. The returned function gives the text to run, undefined for a request that names none.
+ * @throws WrongDocumentError at once for a document that does not fit the schema, and later
+ * GraphQLError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or PERSISTED_QUERY_ONLY
+ */
+export function createDocumentOf(
+  schema: GraphQLSchema,
+  options: TrustedDocumentsOptions = { documents: new Map(), only: false },
+): (params: DocumentParams) => string | undefined {
+  const { documents, only } = options;
+  const byId = new Map([...documents].map(([id, text]) => [bare(id), text]));
+  const texts = new Set(documents.values());
+  for (const [id, text] of documents) checkDocument(schema, id, text);
+
+  return ({ query, documentId, extensions }) => {
+    const id = typeof documentId === "string" ? documentId : hashOf(extensions);
+    const known = id === undefined ? undefined : byId.get(bare(id));
+    if (known !== undefined) return known;
+    const text = typeof query === "string" && query !== "" ? query : undefined;
+    if (text === undefined) {
+      if (id === undefined) return undefined;
+      // The messages are those that Apollo's clients look for.
+      throw documents.size === 0
+        ? refusal("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED")
+        : refusal("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND");
+    }
+    if (only && !texts.has(text)) throw refusal("PersistedQueryOnly", "PERSISTED_QUERY_ONLY");
+    return text;
+  };
+}
+
+function bare(id: string): string {
+  return id.replace(/^sha256:/, "");
+}
+
+function hashOf(extensions: unknown): string | undefined {
+  const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } };
+  const hash = persistedQuery?.sha256Hash;
+  return typeof hash === "string" ? hash : undefined;
+}
+
+function refusal(message: string, code: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
+}
+
+function checkDocument(schema: GraphQLSchema, id: string, text: string): void {
+  const [error] = errorsOf(schema, text);
+  if (error) throw new WrongDocumentError(`document ${JSON.stringify(id)}: ${error.message}`);
+}
+
+function errorsOf(schema: GraphQLSchema, text: string): readonly Error[] {
+  try {
+    return validate(schema, parse(text));
+  } catch (error) {
+    return [error as Error];
+  }
+}

@@ -1,0 +1,45 @@
+import { Cluster, type Redis } from "ioredis";
+import { ask } from "./ask.ts";
+import type { RedisClient } from "./connect.ts";
+
+/**
+ * Says what is lost with Redis's process, for the operator at start; undefined when its settings
+ * keep what was acknowledged. In a cluster all masters are asked, and the first warning told.
+ * @throws GatewayError UNAVAILABLE when Redis cannot be asked.
+ */
+export async function describeDurability(client: RedisClient): Promise<string | undefined> {
+  const servers = client instanceof Cluster ? client.nodes("master") : [client];
+  for (const server of servers) {
+    const warning = await warningOf(server);
+    if (warning !== undefined) return warning;
+  }
+  return undefined;
+}
+
+async function warningOf(server: Redis): Promise<string | undefined> {
+  const info = await ask(server, () => server.info());
+  const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+  const policy = setting("maxmemory_policy") ?? "noeviction";
+  if (setting("maxmemory") !== "0" && policy !== "noeviction") {
+    return `Redis may drop events before their time: its maxmemory-policy is ${policy}, not noeviction`;
+  }
+  if (setting("aof_enabled") === "1") return undefined;
+  const save = await savePoints(server);
+  if (save === undefined) {
+    return "Redis keeps no append-only file, and does not tell whether it keeps snapshots: events may end with its process";
+  }
+  if (save === "") {
+    return "Redis keeps nothing on disk: events end with its process (appendonly is off, save is empty)";
+  }
+  return `Redis keeps snapshots alone: a crash loses the events since the last one (appendonly is off, save is "${save}")`;
+}
+
+/** Undefined where CONFIG is not allowed, as with most hosted ones. */
+async function savePoints(server: Redis): Promise<string | undefined> {
+  try {
+    const answer: unknown = await ask(server, () => server.config("GET", "save"));
+    return Array.isArray(answer) ? String(answer[1]) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,200 @@
+import type { Pool } from "undici";
+import { GatewayError } from "../errors.ts";
+import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
+import { type Understood, understand } from "./answer.ts";
+import { type Breakers, settleMoney } from "./breakers.ts";
+import { hideSecretsOf } from "./echoed-secrets.ts";
+import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
+import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
+import { outcomeUnknown, unavailable } from "./outcome.ts";
+import type { RestCall } from "./rest-call.ts";
+import { rateLimitHeaders } from "./retry-after.ts";
+import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.ts";
+import { type Verdict, verdictOf } from "./verdict.ts";
+
+export interface AttemptOptions {
+  readonly account: MerchantAccount;
+  readonly pool: Pool;
+  readonly bucket: TokenBucket;
+  readonly breakers: Breakers;
+  readonly observer: UpstreamObserver;
+  readonly maxResponseBytes: number;
+}
+
+/** How one attempt ended. */
+export type Attempted<Result> =
+  | { readonly kind: "result"; readonly result: Result }
+  | {
+      readonly kind: "failure";
+      readonly error: GatewayError;
+      /** `nothing` also when nothing was sent since breaker or bucket refused. */
+      readonly verdict: Verdict;
+      /** From the token to the failure. */
+      readonly lastedMs: number;
+    };
+
+/** Attempts at calls of one account. */
+export interface Attempts {
+  /**
+   * One attempt: leave of the breaker, a token, one request that is written to a socket once at
+   * most, its answer read. Takes `timeoutMs` at most once it has its token.
+   */
+  make<Result>(
+    call: RestCall<Result>,
+    options: SendOptions & { readonly timeoutMs: number },
+  ): Promise<Attempted<Result>>;
+  /** Resolves when those that are under way have ended. */
+  ended(): Promise<void>;
+}
+
+export function createAttempts(options: AttemptOptions): Attempts {
+  const { account, pool, bucket, breakers, observer, maxResponseBytes } = options;
+  const basePath = new URL(account.url).pathname.replace(/\/+$/, "");
+  const authorization = basicAuthorization(account.login, account.password.reveal());
+  const { withBody, bodiless } = merchantHeaders(authorization);
+  const underWay = new Set<Promise<unknown>>();
+  let credentialsAccepted: boolean | undefined;
+
+  async function make<Result>(
+    call: RestCall<Result>,
+    { signal, deadlineMs, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
+  ): Promise<Attempted<Result>> {
+    const { moneyExternalId } = call;
+    const movesMoney = moneyExternalId !== undefined;
+    const breaker = movesMoney ? breakers.money : breakers.other;
+    const patience = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
+    const customer = customerHeaders(call.customer);
+    const headers = call.body === undefined ? bodiless : withBody;
+
+    // Asked before the wait for a token too, which would be in vain.
+    const refusalMs = breaker.refusal();
+    if (refusalMs !== undefined) return ended(refusedByBreaker(refusalMs));
+    let permit: Permit;
+    try {
+      permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...patience });
+    } catch (error) {
+      if (error instanceof GatewayError) return ended(error);
+      throw error;
+    }
+    const pass = breaker.enter();
+    if (!pass) {
+      permit.release();
+      return ended(refusedByBreaker(breaker.refusal()));
+    }
+    const tell = (verdict: Verdict, sent: boolean) =>
+      movesMoney ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
+
+    const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
+    const startedAt = performance.now();
+    const tellCall = (outcome: string): number => {
+      const durationMs = performance.now() - startedAt;
+      observer.onCall({ endpoint, outcome, durationMs });
+      return durationMs;
+    };
+
+    let answer: HttpAnswer;
+    try {
+      const request = {
+        method: call.endpoint.method,
+        path: basePath + call.target,
+        headers: customer.length === 0 ? headers : [...headers, ...customer],
+        body: call.body ?? null,
+      };
+      const limits = { ...patience, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
+      const exchanged = exchange(pool, request, { ...limits, onSent });
+      underWay.add(exchanged);
+      answer = await exchanged.finally(() => underWay.delete(exchanged));
+    } catch (failure) {
+      if (!(failure instanceof ExchangeFailure)) {
+        tell("nothing", false);
+        throw failure;
+      }
+      const verdict = verdictOf(failure, performance.now() - startedAt);
+      tell(verdict, failure.sent);
+      settleUnanswered(permit, failure);
+      const error = errorOfFailure(failure, moneyExternalId);
+      return ended(error, verdict, tellCall(error.code));
+    }
+
+    const understood = understand<Result>(answer, {
+      read: call.read,
+      moneyExternalId,
+      isResult: call.isResult,
+      asCustomer: customer.length > 0,
+      hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
+      onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),
+    });
+    const failed = understood.kind === "error" && understood.serviceFailed;
+    const verdict = failed ? "failed" : "answered";
+    tell(verdict, true);
+    settleAnswered(permit, answer, understood);
+    const lastedMs = tellCall(String(answer.status));
+    if (understood.kind === "result") {
+      tellCredentials(true);
+      return understood;
+    }
+    if (understood.credentialsRefused) tellCredentials(false);
+    return ended(understood.error, verdict, lastedMs);
+  }
+
+  function tellCredentials(accepted: boolean): void {
+    if (accepted === credentialsAccepted) return;
+    credentialsAccepted = accepted;
+    observer.onCredentials(accepted);
+  }
+
+  function hideLogin(text: string): string {
+    const secrets = [authorization.slice("Basic ".length), account.password.reveal()];
+    return secrets
+      .filter((secret) => secret.length > 3)
+      .reduce((hidden, secret) => hidden.replaceAll(secret, "[redacted]"), text);
+  }
+
+  return {
+    make,
+    async ended() {
+      await Promise.allSettled(underWay);
+    },
+  };
+}
+
+function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0): Attempted<never> {
+  return { kind: "failure", error, verdict, lastedMs };
+}
+
+function refusedByBreaker(refusalMs = 0): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the payments service keeps failing: it was not asked", {
+    reason: "UPSTREAM_UNAVAILABLE",
+    retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
+  });
+}
+
+function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void {
+  if (!sent) permit.release();
+  else if (head?.status === 429) permit.rejected(rateLimitHeaders(head));
+  else permit.observe(head ? rateLimitHeaders(head) : {});
+}
+
+function settleAnswered(permit: Permit, answer: HttpAnswer, understood: Understood<unknown>): void {
+  const headers = rateLimitHeaders(answer);
+  if (understood.kind === "error" && understood.rateLimited) permit.rejected(headers);
+  else permit.observe(headers);
+}
+
+function errorOfFailure(
+  { kind, sent, cause }: ExchangeFailure,
+  moneyExternalId: string | undefined,
+): GatewayError {
+  if (kind === "caller") return cause as GatewayError;
+  if (kind === "kept") {
+    return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
+  }
+  if (sent && moneyExternalId !== undefined) return outcomeUnknown(moneyExternalId, { cause });
+  return unavailable(sent ? texts[kind] : "the payments service cannot be reached", cause);
+}
+
+const texts = {
+  timeout: "the payments service did not answer in time",
+  connection: "the connection to the payments service was lost",
+  tooLarge: "the payments service's answer was too long",
+} as const;

@@ -1,0 +1,133 @@
+import { RollingCount } from "./rolling-count.ts";
+import type { Verdict } from "./verdict.ts";
+
+/**
+ * Keeps calls from a service that fails: closed, it lets all through and counts; open, it lets none
+ * through; after a pause it is half open and lets one through as a probe, whose answer closes it and
+ * whose failure opens it for a longer pause.
+ */
+export interface Breaker {
+  /** Milliseconds until a call may be let through; undefined when one may be now. */
+  refusal(): number | undefined;
+  /** Lets one call through, to be sent now; undefined when there is a refusal. */
+  enter(): Pass | undefined;
+}
+
+/** One call's way through. Must be settled once, or a probe holds up all that follow. */
+export interface Pass {
+  settle(verdict: Verdict): void;
+}
+
+export interface BreakerPolicy {
+  /** Calls this far back count. */
+  readonly windowMs: number;
+  /** Fewer calls than this in the window say nothing. */
+  readonly minimumCalls: number;
+  /** Opens when this share of them failed, 0 to 1. */
+  readonly failureShare: number;
+  /** Opens after so many time-outs without an answer in between, however few the calls. */
+  readonly timeoutsInARow: number;
+  /** The first pause; each failed probe doubles it. Up to a half is taken off at random. */
+  readonly firstPauseMs: number;
+  readonly longestPauseMs: number;
+}
+
+export type BreakerState = "closed" | "open" | "halfOpen";
+
+export interface BreakerOptions {
+  readonly policy: BreakerPolicy;
+  /** Milliseconds on a clock that never goes back. */
+  readonly now: () => number;
+  /** 0 to 1. */
+  readonly random: () => number;
+  /** `pauseMs`: how long it stays open. */
+  readonly onState: (change: { state: BreakerState; pauseMs?: number }) => void;
+}
+
+export function createBreaker({ policy, now, random, onState }: BreakerOptions): Breaker {
+  let calls = new RollingCount(policy.windowMs);
+  let failures = new RollingCount(policy.windowMs);
+  let timeouts = 0;
+  let openings = 0;
+  let openUntil = 0;
+  /** What a call that is let through now gets. Verdicts on any other pass are of the past. */
+  let current: Pass | undefined = createClosedPass();
+  let state: BreakerState = "closed";
+
+  /** One for all calls until the next opening. */
+  function createClosedPass(): Pass {
+    const pass: Pass = {
+      settle(verdict) {
+        if (pass !== current || verdict === "nothing") return;
+        const at = now();
+        calls.add(at);
+        if (verdict === "answered") {
+          timeouts = 0;
+          return;
+        }
+        failures.add(at);
+        if (verdict === "timeout") timeouts++;
+        if (isFailing(at)) open(at);
+      },
+    };
+    return pass;
+  }
+
+  function isFailing(at: number): boolean {
+    if (timeouts >= policy.timeoutsInARow) return true;
+    const total = calls.total(at);
+    return total >= policy.minimumCalls && failures.total(at) >= policy.failureShare * total;
+  }
+
+  function open(at: number): void {
+    const full = Math.min(policy.firstPauseMs * 2 ** openings++, policy.longestPauseMs);
+    const pauseMs = full * (1 - random() / 2);
+    openUntil = at + pauseMs;
+    current = undefined;
+    state = "open";
+    onState({ state, pauseMs });
+  }
+
+  function close(): void {
+    calls = new RollingCount(policy.windowMs);
+    failures = new RollingCount(policy.windowMs);
+    timeouts = 0;
+    openings = 0;
+    current = createClosedPass();
+    state = "closed";
+    onState({ state });
+  }
+
+  function createProbe(): Pass {
+    const probe: Pass = {
+      settle(verdict) {
+        if (probe !== current) return;
+        current = undefined;
+        if (verdict === "answered") close();
+        else if (verdict !== "nothing") open(now());
+      },
+    };
+    return probe;
+  }
+
+  function refusal(): number | undefined {
+    if (state === "closed") return undefined;
+    if (current) return policy.firstPauseMs; // The probe is on its way.
+    const left = openUntil - now();
+    return left > 0 ? left : undefined;
+  }
+
+  return {
+    refusal,
+    enter() {
+      if (state === "closed") return current;
+      if (refusal() !== undefined) return undefined;
+      current = createProbe();
+      if (state !== "halfOpen") {
+        state = "halfOpen";
+        onState({ state });
+      }
+      return current;
+    },
+  };
+}

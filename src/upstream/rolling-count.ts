@@ -1,0 +1,37 @@
+/** How many of something there were lately: a sliding window that moves on by tenths of itself. */
+export class RollingCount {
+  readonly #slotMs: number;
+  readonly #slots: number[] = Array(SLOTS).fill(0);
+  #newest = 0;
+  #total = 0;
+
+  constructor(windowMs: number) {
+    this.#slotMs = windowMs / SLOTS;
+  }
+
+  /** Counts one at the time `now`, in milliseconds on a clock that never goes back. */
+  add(now: number): void {
+    this.#moveOn(now);
+    const at = this.#newest % SLOTS;
+    this.#slots[at] = (this.#slots[at] ?? 0) + 1;
+    this.#total++;
+  }
+
+  total(now: number): number {
+    this.#moveOn(now);
+    return this.#total;
+  }
+
+  #moveOn(now: number): void {
+    const slot = Math.floor(now / this.#slotMs);
+    if (slot <= this.#newest) return;
+    for (let passed = Math.max(this.#newest + 1, slot - SLOTS + 1); passed <= slot; passed++) {
+      const at = passed % SLOTS;
+      this.#total -= this.#slots[at] ?? 0;
+      this.#slots[at] = 0;
+    }
+    this.#newest = slot;
+  }
+}
+
+const SLOTS = 10;

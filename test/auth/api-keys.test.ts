@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import { createApiKeys, parseKeys } from "../../src/auth/api-keys.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { keysText, newKey, scratch } from "./issuer.ts";
+
+const files = scratch();
+const sha256 = createHash("sha256").update("secret-key").digest("hex");
+const good = { name: "shop", sha256, scopes: ["payments:read"] };
+
+test("a key is found by its hash, with its scopes and accounts", (t) => {
+  const text = JSON.stringify([{ ...good, merchants: ["market"] }]);
+  const keys = createApiKeys({ path: files.write("found", text), onReload() {}, onProblem() {} });
+  t.after(() => keys.close());
+  const { name, scopes, merchants } = keys.find("secret-key") ?? {};
+  assert.equal(name, "key:shop");
+  assert.deepEqual([...(scopes ?? [])], ["payments:read"]);
+  assert.deepEqual([...(merchants ?? [])], ["market"]);
+  for (const wrong of ["secret-kez", "", "Secret-key", sha256]) {
+    assert.equal(keys.find(wrong), undefined, wrong);
+  }
+});
+
+const refusals: [why: string, text: string, message: RegExp][] = [
+  ["text that is not JSON", "[{", /^is not JSON$/],
+  ["an object", "{}", /expected array/],
+  [
+    "a scope that does not exist",
+    JSON.stringify([{ ...good, scopes: ["payments:all"] }]),
+    /shop.*"payments:all".*payments:write/,
+  ],
+  [
+    "a hash in upper case",
+    JSON.stringify([{ ...good, sha256: sha256.toUpperCase() }]),
+    /sha256: 64 hex/,
+  ],
+  [
+    "a key in place of its hash",
+    JSON.stringify([{ ...good, sha256: "secret-key" }]),
+    /sha256: 64 hex/,
+  ],
+  [
+    "a name given twice",
+    JSON.stringify([good, { ...good, sha256: "0".repeat(64) }]),
+    /name is given twice/,
+  ],
+  [
+    "a hash given twice",
+    JSON.stringify([good, { ...good, name: "other" }]),
+    /sha256 is given twice/,
+  ],
+  ["no account at all", JSON.stringify([{ ...good, merchants: [] }]), /at least one account/],
+  ["a member that is not known", JSON.stringify([{ ...good, scope: [] }]), /scope/],
+  ["no scopes", JSON.stringify([{ name: "shop", sha256 }]), /scopes/],
+  ["no name", JSON.stringify([{ ...good, name: "" }]), /name/],
+];
+for (const [why, text, message] of refusals) {
+  test(`a file with ${why} is refused`, () => {
+    assert.throws(
+      () => parseKeys(text),
+      (error: Error) => {
+        assert.match(error.message, message);
+        assert.ok(!error.message.includes("secret-key"), error.message);
+        return true;
+      },
+    );
+  });
+}
+
+test("a changed file is in force soon: keys come, go and change, others keep their streams", async (t) => {
+  const [stays, goes, changes, comes] = [newKey(), newKey(), newKey(), newKey()];
+  const scopes = ["payments:read"];
+  const first = [
+    { name: "stays", key: stays, scopes },
+    { name: "goes", key: goes, scopes },
+    { name: "changes", key: changes, scopes },
+  ];
+  const path = files.write("reloaded", keysText(first));
+  const reloaded = Promise.withResolvers<void>();
+  const keys = createApiKeys({
+    path,
+    onReload: reloaded.resolve,
+    onProblem: reloaded.reject,
+    intervalMs: 5,
+  });
+  t.after(() => keys.close());
+  const before = [stays, goes, changes].map((key) => keys.find(key)?.revoked);
+
+  files.write(
+    "reloaded",
+    keysText([
+      { name: "stays", key: stays, scopes },
+      { name: "changes", key: changes, scopes: ["events:read"] },
+      { name: "comes", key: comes, scopes },
+    ]),
+  );
+  await reloaded.promise;
+  assert.deepEqual(
+    before.map((signal) => signal?.aborted),
+    [false, true, true],
+  );
+  const reason = before[1]?.reason;
+  assert.ok(reason instanceof GatewayError && reason.code === "UNAUTHENTICATED");
+  assert.equal(keys.find(goes), undefined);
+  assert.equal(keys.find(comes)?.name, "key:comes");
+  assert.deepEqual([...(keys.find(changes)?.scopes ?? [])], ["events:read"]);
+  assert.equal(keys.find(changes)?.revoked?.aborted, false);
+});
+
+test("a new version that is wrong, or a file that is gone, changes nothing and is told once", async (t) => {
+  const key = newKey();
+  const text = keysText([{ name: "shop", key, scopes: [] }]);
+  const path = files.write("broken", text);
+  const problems: unknown[] = [];
+  const told = new EventTarget();
+  const keys = createApiKeys({
+    path,
+    onReload: () => told.dispatchEvent(new Event("reload")),
+    onProblem(error) {
+      problems.push(error);
+      told.dispatchEvent(new Event("problem"));
+    },
+    intervalMs: 5,
+  });
+  t.after(() => keys.close());
+
+  let problem = once(told, "problem");
+  files.write("broken", '[{"name":"shop","sha256":"no"}]');
+  await problem;
+  assert.match(String(problems[0]), /sha256/);
+  assert.equal(keys.find(key)?.name, "key:shop");
+
+  problem = once(told, "problem");
+  rmSync(path);
+  await problem;
+  assert.match(String(problems[1]), /ENOENT/);
+  assert.equal(keys.find(key)?.revoked?.aborted, false);
+
+  const reload = once(told, "reload");
+  files.write("broken", "[]");
+  await reload;
+  assert.equal(keys.find(key), undefined);
+  assert.equal(problems.length, 2);
+});

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLocalJWKSet, SignJWT } from "jose";
+import { createApiKeys } from "../../src/auth/api-keys.ts";
+import { createIdentify, type IdentifyOptions } from "../../src/auth/identify.ts";
+import { createReadJwt } from "../../src/auth/jwt.ts";
+import { createWatchTokens } from "../../src/auth/watch-token.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { Secret } from "../../src/secret.ts";
+import { audience, issuer, keysText, scratch, signingKey, signToken } from "./issuer.ts";
+
+const files = scratch();
+const key = await signingKey("es");
+const watchSecret = "w".repeat(32);
+const watchTokens = createWatchTokens(new Secret(watchSecret));
+const apiKeys = createApiKeys({
+  path: files.write(
+    "keys",
+    keysText([
+      { name: "all", key: "all-accounts", scopes: ["payments:read"] },
+      { name: "dots", key: "key.with.dots", scopes: [] },
+      { name: "shop", key: "shop-only", scopes: [], merchants: ["shop"] },
+      { name: "two", key: "two-accounts", scopes: [], merchants: ["shop", "market", "gone"] },
+      { name: "gone", key: "gone-account", scopes: [], merchants: ["gone"] },
+    ]),
+  ),
+  onReload() {},
+  onProblem() {},
+});
+apiKeys.close();
+const readJwt = createReadJwt({
+  keyOf: createLocalJWKSet({ keys: [key.jwk] }),
+  issuer,
+  audience,
+  customerClaim: "customer_external_id",
+});
+
+const closed: IdentifyOptions = {
+  accounts: new Set(["default", "shop", "market"]),
+  watchTokens,
+  open: false,
+  apiKeys,
+  readJwt,
+};
+
+interface Shown {
+  readonly bearer?: string;
+  readonly authorization?: string;
+  readonly account?: string;
+  readonly customerToken?: string;
+  readonly watchToken?: string;
+}
+
+function who(shown: Shown, options: Partial<IdentifyOptions> = {}) {
+  const headers: Record<string, string | undefined> = {
+    authorization: shown.bearer === undefined ? shown.authorization : `Bearer ${shown.bearer}`,
+    "x-merchant-account": shown.account,
+    "x-customer-auth": shown.customerToken,
+  };
+  return createIdentify({ ...closed, ...options })({
+    header: (name) => headers[name],
+    watchToken: shown.watchToken,
+  });
+}
+
+async function refusal(shown: Shown, options?: Partial<IdentifyOptions>): Promise<string> {
+  try {
+    await who(shown, options);
+  } catch (error) {
+    assert.ok(error instanceof GatewayError, String(error));
+    return `${error.code} ${error.details.reason}`;
+  }
+  return "nothing";
+}
+
+const watchTokenFor = (account: string, expiresInMs = 60_000) =>
+  watchTokens.issue({
+    account,
+    kind: EventKind.PAYMENT,
+    externalId: "order",
+    expiresAtMs: Date.now() + expiresInMs,
+  });
+
+test("keys and tokens stand in the same header, and each mode takes its own alone", async () => {
+  const jwt = await signToken(key);
+  assert.equal((await who({ bearer: "all-accounts" })).name, "key:all");
+  assert.equal((await who({ bearer: "key.with.dots" })).name, "key:dots");
+  assert.equal((await who({ authorization: "bearer all-accounts" })).name, "key:all");
+  assert.equal((await who({ bearer: jwt })).name, "jwt:backend");
+  const invalid = "UNAUTHENTICATED CREDENTIALS_INVALID";
+  assert.equal(await refusal({ bearer: jwt }, { readJwt: undefined }), invalid);
+  assert.equal(await refusal({ bearer: "all-accounts" }, { apiKeys: undefined }), invalid);
+});
+
+test("whoever shows nothing, or nothing of use, is refused", async () => {
+  assert.equal(await refusal({}), "UNAUTHENTICATED CREDENTIALS_MISSING");
+  assert.equal(await refusal({ authorization: "" }), "UNAUTHENTICATED CREDENTIALS_MISSING");
+  for (const authorization of [
+    "Bearer",
+    "Bearer ",
+    "Bearer wrong",
+    "Basic c2hvcDpwYXNz",
+    "all-accounts",
+    "Bearer all-accounts, Bearer other",
+    "Bearer a.b.c",
+    `Bearer ${"x".repeat(20_000)}`,
+  ]) {
+    assert.match(await refusal({ authorization }), /^UNAUTHENTICATED /, authorization.slice(0, 40));
+  }
+  assert.match(
+    await refusal({ watchToken: "all-accounts" }),
+    /^UNAUTHENTICATED WATCH_TOKEN_INVALID/,
+  );
+  assert.match(
+    await refusal({ watchToken: await signToken(key), bearer: "all-accounts" }),
+    /^UNAUTHENTICATED WATCH_TOKEN_INVALID/,
+    "nothing but a watch token may stand in the address",
+  );
+});
+
+test("without authentication everybody has all scopes but wallet:pan", async () => {
+  const { name, scopes, account } = await who({ bearer: "wrong" }, { open: true });
+  assert.deepEqual(
+    [name, account, scopes.size, scopes.has("wallet:pan")],
+    ["anonymous", "default", 11, false],
+  );
+});
+
+test("a watch token narrows its holder to one payment, in the header as in the address", async () => {
+  const token = await watchTokenFor("shop");
+  for (const open of [true, false]) {
+    for (const shown of [{ bearer: token }, { watchToken: token }]) {
+      const caller = await who(shown, { open });
+      assert.deepEqual([...caller.scopes], []);
+      assert.deepEqual(caller.watch, { kind: EventKind.PAYMENT, externalId: "order" });
+      assert.equal(caller.account, "shop");
+    }
+  }
+  const denied = "PERMISSION_DENIED MERCHANT_ACCOUNT_REFUSED";
+  assert.equal(await refusal({ watchToken: token, account: "market" }), denied);
+  assert.equal(await refusal({ watchToken: await watchTokenFor("gone") }), denied);
+  assert.equal(
+    await refusal({ watchToken: token }, { watchTokens: undefined }),
+    "UNAUTHENTICATED WATCH_TOKENS_OFF",
+  );
+});
+
+test("watch tokens are told apart, so that each has streams of its own", async () => {
+  const tokens = await Promise.all([watchTokenFor("shop"), watchTokenFor("shop")]);
+  const names = await Promise.all(tokens.map(async (t) => (await who({ watchToken: t })).name));
+  assert.notEqual(names[0], names[1]);
+  assert.match(names[0] ?? "", /^watch:./);
+});
+
+test("a watch token that is expired, too long-lived, or signed by somebody else is refused", async () => {
+  assert.equal(
+    await refusal({ watchToken: await watchTokenFor("shop", -5_000) }),
+    "UNAUTHENTICATED WATCH_TOKEN_EXPIRED",
+  );
+  const invalid = "UNAUTHENTICATED WATCH_TOKEN_INVALID";
+  assert.equal(await refusal({ watchToken: await watchTokenFor("shop", 25 * 3_600_000) }), invalid);
+  const forge = (secret: string, aud: string) =>
+    new SignJWT({ account: "shop", kind: "payment", external_id: "order", jti: "1" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setAudience(aud)
+      .setIssuedAt()
+      .setExpirationTime("5m")
+      .sign(new TextEncoder().encode(secret));
+  const ours = "payments-gateway/watch";
+  assert.equal(await refusal({ watchToken: await forge("x".repeat(32), ours) }), invalid);
+  assert.equal(await refusal({ watchToken: await forge(watchSecret, "other") }), invalid);
+  assert.equal(await refusal({ bearer: await forge("x".repeat(32), ours) }), invalid);
+  assert.equal((await who({ watchToken: await forge(watchSecret, ours) })).name, "watch:1");
+});
+
+test("the account is the one asked for, else default, else the only one of the caller's", async () => {
+  const accountOf = async (bearer: string, account?: string) =>
+    (await who({ bearer, ...(account === undefined ? {} : { account }) })).account;
+  assert.equal(await accountOf("all-accounts"), "default");
+  assert.equal(await accountOf("all-accounts", "market"), "market");
+  assert.equal(await accountOf("shop-only"), "shop");
+  assert.equal(await accountOf("two-accounts", "market"), "market");
+  assert.equal(await accountOf(await signToken(key, { merchants: ["market"] })), "market");
+  const refused = "PERMISSION_DENIED MERCHANT_ACCOUNT_REFUSED";
+  assert.equal(await refusal({ bearer: "two-accounts" }), refused, "neither is the usual one");
+  assert.equal(await refusal({ bearer: "gone-account" }), refused);
+});
+
+test("an account that is unknown and one that is not the caller's are refused in the same words", async () => {
+  const messages = await Promise.all(
+    ["default", "nowhere", "gone", "__proto__"].map((account) =>
+      who({ bearer: "shop-only", account }).then(
+        () => assert.fail(account),
+        (error: GatewayError) => JSON.stringify([error.code, error.message, error.details]),
+      ),
+    ),
+  );
+  assert.equal(new Set(messages).size, 1);
+  assert.match(messages[0] ?? "", /PERMISSION_DENIED/);
+});
+
+test("a customer cannot pick a merchant in whose platform the id is somebody else's", async () => {
+  const customer = await signToken(key, { customer_external_id: "17" });
+  assert.equal((await who({ bearer: customer })).account, "default");
+  assert.equal((await who({ bearer: customer, account: "default" })).account, "default");
+  const refused = "PERMISSION_DENIED MERCHANT_ACCOUNT_REFUSED";
+  assert.equal(await refusal({ bearer: customer, account: "shop" }), refused);
+  const two = { accounts: new Set(["shop", "market"]) };
+  assert.equal(await refusal({ bearer: customer }, two), refused);
+  assert.equal(await refusal({ bearer: customer, account: "shop" }, two), refused);
+  const ofShop = await signToken(key, { customer_external_id: "17", merchants: ["shop"] });
+  assert.equal((await who({ bearer: ofShop })).account, "shop");
+});
+
+test("a customer's own token is read from its header alone", async () => {
+  const caller = await who({ bearer: "all-accounts", customerToken: "token-of-customer" });
+  assert.equal(caller.customerToken, "token-of-customer");
+  assert.equal((await who({ bearer: "all-accounts" })).customerToken, undefined);
+});

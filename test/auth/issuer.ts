@@ -1,0 +1,83 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+
+/** What tests sign tokens as, and what they are for. */
+export const issuer = "https://login.shop.example/";
+export const audience = "payments-gateway";
+
+export interface SigningKey {
+  readonly kid: string;
+  readonly alg: string;
+  readonly privateKey: CryptoKey;
+  readonly publicKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+export async function signingKey(kid: string, alg = "ES256"): Promise<SigningKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const jwk = { ...(await exportJWK(publicKey)), kid, alg, use: "sig" };
+  return { kid, alg, privateKey, publicKey, jwk };
+}
+
+/** A good token, less what the test changes: claims that are undefined are left out. */
+export function signToken(
+  key: SigningKey,
+  claims: Record<string, unknown> = {},
+  header: { alg?: string; kid?: string } = {},
+): Promise<string> {
+  const now = Math.floor(Date.now() / 1_000);
+  const payload = {
+    iss: issuer,
+    aud: audience,
+    sub: "backend",
+    iat: now,
+    exp: now + 600,
+    ...claims,
+  };
+  return new SignJWT(JSON.parse(JSON.stringify(payload)))
+    .setProtectedHeader({ alg: key.alg, kid: key.kid, ...header })
+    .sign(key.privateKey);
+}
+
+export interface KeyEntry {
+  readonly name: string;
+  readonly key: string;
+  readonly scopes: readonly string[];
+  readonly merchants?: readonly string[];
+}
+
+/** A key as a service would hold it. */
+export const newKey = () => randomBytes(24).toString("base64url");
+
+/** The text of an API_KEYS_FILE. */
+export function keysText(entries: readonly KeyEntry[]): string {
+  return JSON.stringify(
+    entries.map(({ key, ...entry }) => ({
+      ...entry,
+      sha256: createHash("sha256").update(key).digest("hex"),
+    })),
+  );
+}
+
+export interface Scratch {
+  /** Writes a file as a deployment does: whole, by a rename. */
+  write(name: string, text: string): string;
+}
+
+/** A directory that goes away after the tests of the file. */
+export function scratch(): Scratch {
+  const dir = mkdtempSync(join(tmpdir(), "auth-"));
+  after(() => rmSync(dir, { recursive: true }));
+  return {
+    write(name, text) {
+      const path = join(dir, name);
+      writeFileSync(`${path}.new`, text);
+      renameSync(`${path}.new`, path);
+      return path;
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { base64url, createLocalJWKSet, exportSPKI, SignJWT, UnsecuredJWT } from "jose";
+import { createReadJwt } from "../../src/auth/jwt.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { audience, issuer, signingKey, signToken } from "./issuer.ts";
+
+const [es, rsa, ed, stranger] = await Promise.all([
+  signingKey("es"),
+  signingKey("rsa", "RS256"),
+  signingKey("ed", "EdDSA"),
+  signingKey("es"),
+]);
+const read = createReadJwt({
+  keyOf: createLocalJWKSet({ keys: [es.jwk, rsa.jwk, ed.jwk] }),
+  issuer,
+  audience,
+  customerClaim: "customer_external_id",
+});
+const now = () => Math.floor(Date.now() / 1_000);
+const claims = {
+  iss: issuer,
+  aud: audience,
+  sub: "backend",
+  exp: now() + 600,
+  scope: "payments:write",
+};
+
+for (const key of [es, rsa, ed]) {
+  test(`a good ${key.alg} token is read`, async () => {
+    const exp = now() + 60;
+    const token = await signToken(key, { scope: "openid payments:read wallet:pan", exp });
+    const { name, scopes, customer, merchants, expiresAtMs } = await read(token);
+    assert.equal(name, "jwt:backend");
+    assert.deepEqual([...scopes], ["payments:read", "wallet:pan"]);
+    assert.deepEqual([customer, merchants, expiresAtMs], [undefined, undefined, exp * 1_000]);
+  });
+}
+
+/** Signed with HS256, the secret being what everybody knows: the public key. */
+async function confused(secret: Uint8Array, kid: string): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid }).sign(secret);
+}
+
+async function tampered(): Promise<string> {
+  const [header, , signature] = (await signToken(es, { scope: "payments:read" })).split(".");
+  return [header, base64url.encode(JSON.stringify(claims)), signature].join(".");
+}
+
+const text = new TextEncoder();
+const attacks: Record<string, () => Promise<string> | string> = {
+  "alg none": () => new UnsecuredJWT(claims).encode(),
+  "alg None with a signature": async () => {
+    const [, payload, signature] = (await signToken(es)).split(".");
+    return [base64url.encode('{"alg":"None"}'), payload, signature].join(".");
+  },
+  "HS256 with the public key's PEM as the secret": async () =>
+    confused(text.encode(await exportSPKI(rsa.publicKey)), "rsa"),
+  "HS256 with the public key's JWK as the secret": () =>
+    confused(text.encode(JSON.stringify(rsa.jwk)), "rsa"),
+  "HS256 with the modulus as the secret": () => confused(base64url.decode(rsa.jwk.n ?? ""), "rsa"),
+  "the kid of no key": () => signToken(es, {}, { kid: "nobody" }),
+  "the kid of another key": () => signToken(es, {}, { kid: "rsa" }),
+  "somebody else's key under a known kid": () => signToken(stranger),
+  "a key of its own in the header": () =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: "ES256", jwk: stranger.jwk as never })
+      .sign(stranger.privateKey),
+  "another audience": () => signToken(es, { aud: "shop" }),
+  "no audience": () => signToken(es, { aud: undefined }),
+  "another issuer": () => signToken(es, { iss: "https://login.shop.example.evil/" }),
+  "no issuer": () => signToken(es, { iss: undefined }),
+  "no expiry": () => signToken(es, { exp: undefined }),
+  "an expiry that is a text": () => signToken(es, { exp: "tomorrow" }),
+  "an expiry an hour ago": () => signToken(es, { exp: now() - 3_600 }),
+  "an expiry one second ago": () => signToken(es, { exp: now() - 1 }),
+  "a start in a minute": () => signToken(es, { nbf: now() + 60 }),
+  "a changed payload": tampered,
+  "no signature": async () => `${(await signToken(es)).split(".").slice(0, 2).join(".")}.`,
+  "empty parts": () => "..",
+  "no JSON": () => "a.b.c",
+  "a critical extension that is not known": () =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: "ES256", kid: "es", crit: ["x"], x: 1 } as never)
+      .sign(es.privateKey, { crit: { x: true } }),
+  "a scope that is a number": () => signToken(es, { scope: 1 }),
+  "an empty customer": () => signToken(es, { customer_external_id: "" }),
+  "a customer that is null": () => signToken(es, { customer_external_id: null }),
+  "several customers": () => signToken(es, { customer_external_id: ["a", "b"] }),
+  "merchants that are a text": () => signToken(es, { merchants: "shop" }),
+};
+for (const [attack, make] of Object.entries(attacks)) {
+  test(`a token with ${attack} is refused`, async () => {
+    const token = await make();
+    await assert.rejects(read(token), (error) => {
+      assert.ok(error instanceof GatewayError, String(error));
+      assert.equal(error.code, "UNAUTHENTICATED", error.message);
+      assert.ok(!error.message.includes(token.slice(-20)));
+      return true;
+    });
+  });
+}
+
+test("an issuer's clock may be a little ahead", async () => {
+  assert.equal((await read(await signToken(es, { nbf: now() + 3 }))).name, "jwt:backend");
+});
+
+test("a customer-bound token has the customer's scopes alone, whatever it was given", async () => {
+  const scopesOf = async (scope: unknown) => {
+    const { customer, scopes } = await read(
+      await signToken(es, { customer_external_id: "customer-1", scope }),
+    );
+    assert.equal(customer, "customer-1");
+    return [...scopes].sort();
+  };
+  const all = ["subscriptions:write", "wallet:read", "wallet:write"];
+  assert.deepEqual(await scopesOf(undefined), all);
+  assert.deepEqual(await scopesOf("openid profile"), all);
+  assert.deepEqual(await scopesOf("payments:write events:read wallet:pan watch:create"), all);
+  assert.deepEqual(await scopesOf("payments:write wallet:pan wallet:read"), ["wallet:read"]);
+});
+
+test("a customer's name in logs tells customers apart and not who they are", async () => {
+  const nameOf = async (id: string | number) =>
+    (await read(await signToken(es, { customer_external_id: id }))).name;
+  assert.equal(await nameOf("anna@shop.example"), await nameOf("anna@shop.example"));
+  assert.notEqual(await nameOf("anna@shop.example"), await nameOf("boris@shop.example"));
+  assert.doesNotMatch(await nameOf("anna@shop.example"), /anna/);
+  assert.equal(await nameOf(17), await nameOf("17"));
+});
+
+test("a token may say which merchant accounts it is for", async () => {
+  const { merchants } = await read(await signToken(es, { merchants: ["shop", "market"] }));
+  assert.deepEqual([...(merchants ?? [])], ["shop", "market"]);
+});

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { exportJWK, type JWK } from "jose";
+import { createReadJwt } from "../../src/auth/jwt.ts";
+import { fileKeySet, type KeySet, remoteKeySet } from "../../src/auth/key-set.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { audience, issuer, scratch, signingKey, signToken } from "./issuer.ts";
+
+const files = scratch();
+const [first, second] = await Promise.all([signingKey("first"), signingKey("second")]);
+
+const readWith = ({ keyOf }: KeySet) =>
+  createReadJwt({ keyOf, issuer, audience, customerClaim: "customer" });
+
+/** An issuer's key set by HTTP, as the test wants it. */
+async function startIssuer(t: TestContext, keys: JWK[]) {
+  const state = { keys, down: false, fetches: 0 };
+  const server = createServer((_, response) => {
+    state.fetches++;
+    if (state.down) return void response.writeHead(503).end();
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ keys: state.keys }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
+  return Object.assign(state, { url });
+}
+
+const fails = (error: unknown) => assert.fail(String(error));
+const codeOf = (code: string) => (error: unknown) =>
+  error instanceof GatewayError && error.code === code;
+
+test("a set is fetched once for many tokens, and a stranger's kid does not fetch it again", async (t) => {
+  const jwks = await startIssuer(t, [first.jwk]);
+  const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails }));
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => signToken(first)));
+  await Promise.all(tokens.map(read));
+  for (let n = 0; n < 5; n++) {
+    await assert.rejects(read(await signToken(second)), codeOf("UNAUTHENTICATED"));
+  }
+  assert.equal(jwks.fetches, 1);
+});
+
+test("a key that is new at the issuer is accepted, one that is gone there no longer", async (t) => {
+  const jwks = await startIssuer(t, [first.jwk]);
+  const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails, cooldownMs: 0 }));
+  await read(await signToken(first));
+  jwks.keys = [second.jwk];
+  await read(await signToken(second));
+  await assert.rejects(read(await signToken(first)), codeOf("UNAUTHENTICATED"));
+});
+
+test("an issuer that is out of reach makes no token bad, and the last set goes on", async (t) => {
+  const jwks = await startIssuer(t, [first.jwk]);
+  jwks.down = true;
+  const problems: unknown[] = [];
+  const read = readWith(
+    remoteKeySet({
+      url: jwks.url,
+      onProblem: (error) => problems.push(error),
+      refreshMs: 0,
+      cooldownMs: 0,
+    }),
+  );
+  await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
+  assert.equal(problems.length, 1);
+  jwks.down = false;
+  await read(await signToken(first));
+  jwks.down = true;
+  await read(await signToken(first));
+  await assert.rejects(read(await signToken(second)), codeOf("UNAVAILABLE"));
+});
+
+test("a file of keys is read again when it changes", async (t) => {
+  const text = (...keys: JWK[]) => JSON.stringify({ keys });
+  const reloaded = Promise.withResolvers<void>();
+  const keySet = fileKeySet({
+    path: files.write("jwks", text(first.jwk)),
+    onReload: reloaded.resolve,
+    onProblem: reloaded.reject,
+    intervalMs: 5,
+  });
+  t.after(() => keySet.close());
+  const read = readWith(keySet);
+  await read(await signToken(first));
+  await assert.rejects(read(await signToken(second)), codeOf("UNAUTHENTICATED"));
+  files.write("jwks", text(second.jwk));
+  await reloaded.promise;
+  await read(await signToken(second));
+  await assert.rejects(read(await signToken(first)), codeOf("UNAUTHENTICATED"));
+});
+
+test("a file that is no key set, or holds a secret key, is refused without showing it", async () => {
+  const secret = { ...(await exportJWK(first.privateKey)), kid: "first" };
+  const open = (name: string, text: string) => () =>
+    fileKeySet({ path: files.write(name, text), onReload() {}, onProblem() {} });
+  assert.throws(open("none", "{"), /not a JSON Web Key Set/);
+  assert.throws(open("list", "[]"), /not a JSON Web Key Set/);
+  assert.throws(open("secret", JSON.stringify({ keys: [secret] })), (error: Error) => {
+    assert.match(error.message, /the key "first" is secret/);
+    return !error.message.includes(secret.d ?? "");
+  });
+  assert.throws(open("hmac", '{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"h"}]}'), /"h" is secret/);
+});

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { getOption } from "@bufbuild/protobuf";
+import { type Caller, isScope, scopes } from "../../src/auth/caller.ts";
+import { authorize } from "../../src/core/authorize.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import { type GuardedCase, guarded, methodOf } from "../../src/core/guard.ts";
+import { createStreamLimits } from "../../src/core/stream-limits.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { scope as scopeOption } from "../../src/gen/payments/v1/options_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { services } from "../../src/rpc/routes.ts";
+
+const everything: Caller = { name: "key:all", account: "default", scopes: new Set(scopes) };
+const callOf = (caller: Caller): Call => ({
+  caller,
+  signal: new AbortController().signal,
+  requestId: "r",
+});
+const isDenied = (reason: string) => (error: unknown) =>
+  error instanceof GatewayError &&
+  error.code === "PERMISSION_DENIED" &&
+  error.details.reason === reason;
+
+test("a method that declares no scope is refused to everybody", () => {
+  const undeclared = Health.method.check;
+  assert.equal(getOption(undeclared, scopeOption), "");
+  const watcher = { ...everything, watch: { kind: EventKind.PAYMENT, externalId: "order" } };
+  for (const caller of [everything, watcher, { ...everything, customer: "c" }]) {
+    assert.throws(
+      () => authorize(callOf(caller), undeclared, { externalId: "order" }),
+      isDenied("METHOD_NOT_OPEN"),
+    );
+  }
+  // Control: declared, the same caller may.
+  authorize(callOf(everything), PaymentService.method.getPayment, {});
+});
+
+test("every method of the contract declares a scope of the closed list, and is guarded by it", () => {
+  const guardedMethods = new Set(Object.values(methodOf));
+  for (const method of services.flatMap((service) => service.methods)) {
+    assert.ok(isScope(getOption(method, scopeOption)), method.name);
+    assert.ok(guardedMethods.has(method), method.name);
+  }
+});
+
+test("no use case runs for a caller that may not call it, whatever it was asked", async () => {
+  const ran: string[] = [];
+  const names = Object.keys(methodOf) as GuardedCase[];
+  const run = (name: string) => () => {
+    ran.push(name);
+    return [];
+  };
+  const cases = Object.fromEntries(names.map((name) => [name, run(name)])) as never;
+  const core = guarded(cases as Pick<Core, GuardedCase>, createStreamLimits(undefined));
+  const start = (name: GuardedCase, caller: Caller) => {
+    const call = core[name] as (...args: unknown[]) => unknown;
+    const args = name === "paymentEvents" ? ["order", 1] : [{ externalId: "order" }];
+    const started = call(...args, callOf(caller));
+    return started instanceof Promise
+      ? started
+      : (started as AsyncIterable<unknown>)[Symbol.asyncIterator]().next();
+  };
+  const nobody = { ...everything, scopes: new Set<never>() };
+  for (const name of names) await assert.rejects(start(name, nobody), isDenied("SCOPE_MISSING"));
+  assert.deepEqual(ran, []);
+  for (const name of names) await start(name, everything);
+  assert.deepEqual(ran, names);
+});
+
+test("a watch token watches its own payment, not a payout of the same id", () => {
+  const watch = { kind: EventKind.PAYOUT, externalId: "order" };
+  const call = callOf({ name: "watch:1", account: "default", scopes: new Set(), watch });
+  assert.throws(
+    () => authorize(call, PaymentService.method.watchPayment, { externalId: "order" }),
+    isDenied("SCOPE_MISSING"),
+  );
+});

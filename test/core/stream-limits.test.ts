@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Caller } from "../../src/auth/caller.ts";
+import { createStreamLimits } from "../../src/core/stream-limits.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+
+const callerOf = (name: string, more: Partial<Caller> = {}): Caller => ({
+  name,
+  account: "default",
+  scopes: new Set(),
+  ...more,
+});
+const service = callerOf("key:shop");
+const customer = callerOf("customer:1", { customer: "1" });
+const watcher = callerOf("watch:1", { watch: { kind: EventKind.PAYMENT, externalId: "order" } });
+
+/** How many places a caller gets, up to `most`. */
+function placesOf(limits: ReturnType<typeof createStreamLimits>, caller: Caller, most: number) {
+  for (let n = 0; n < most; n++) {
+    try {
+      limits.take(caller);
+    } catch (error) {
+      assert.ok(error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED");
+      return n;
+    }
+  }
+  return most;
+}
+
+test("a service has 1,000 streams, a customer and a watch token 20, and nobody in particular any", () => {
+  const limits = createStreamLimits(undefined);
+  assert.equal(placesOf(limits, service, 2_000), 1_000);
+  assert.equal(placesOf(limits, callerOf("jwt:shop"), 2_000), 1_000);
+  assert.equal(placesOf(limits, customer, 2_000), 20);
+  assert.equal(placesOf(limits, watcher, 2_000), 20);
+  assert.equal(placesOf(limits, callerOf("anonymous"), 2_000), 2_000);
+});
+
+test("a limit that is configured is everybody's", () => {
+  const limits = createStreamLimits(2);
+  for (const caller of [service, customer, watcher, callerOf("anonymous")]) {
+    assert.equal(placesOf(limits, caller, 10), 2);
+  }
+});
+
+test("a place that is given back is there again, once", () => {
+  const limits = createStreamLimits(2);
+  const release = limits.take(service);
+  limits.take(service);
+  release();
+  release();
+  assert.equal(placesOf(limits, service, 10), 1);
+});

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { assertKept, longestPause, sendCallbacks, watch } from "../events/event-load.ts";
+import { replica } from "../events/redis-rig.ts";
+import { startSentinelSet } from "../redis/sentinel.ts";
+import { startRedis, until, withoutRedis } from "../redis/server.ts";
+
+const timeout = 120_000;
+const durable: [string, string][] = [
+  ["appendonly", "yes"],
+  ["appendfsync", "always"],
+];
+
+/** The long forms of test/events/redis-away.test.ts and redis-failover.test.ts, one at a time. */
+describe("event log under 100 callbacks a second", { skip: withoutRedis }, () => {
+  /** Three replicas, each with a watcher, and the callbacks to all of them. */
+  async function load(t: TestContext, url: string, minReplicas = 0) {
+    const replicas = await Promise.all([1, 2, 3].map(() => replica(url, { minReplicas })));
+    t.after(() => Promise.all(replicas.map((one) => one.close())));
+    const logs = replicas.map(({ log }) => log);
+    const watchers = logs.map(watch);
+    const callbacks = sendCallbacks(logs, 100);
+    await until(async () => callbacks.acknowledged.size > 100);
+    return {
+      callbacks,
+      /** Time until something is acknowledged, and has reached all watchers, in milliseconds. */
+      async recovery(): Promise<number> {
+        const start = performance.now();
+        const fresh = () =>
+          [...callbacks.acknowledged].filter(([, at]) => at > start).map(([id]) => id);
+        await until(async () => fresh().some((id) => watchers.every(({ seen }) => seen.has(id))));
+        return performance.now() - start;
+      },
+      async check() {
+        await callbacks.stop();
+        const pause = Math.round(longestPause(callbacks));
+        await assertKept(logs[0]!, callbacks, watchers);
+        const restarts = watchers.map((watcher) => watcher.restarts());
+        t.diagnostic(`${callbacks.acknowledged.size} acknowledged, ${callbacks.refused()} refused`);
+        t.diagnostic(`${pause} ms without a 200, ${restarts} restarts`);
+        return { restarts: Math.max(...restarts) };
+      },
+    };
+  }
+
+  it("loses nothing while Redis is killed every 3 s", { timeout }, async (t) => {
+    const server = await startRedis(durable);
+    t.after(() => server.close());
+    const { recovery, check } = await load(t, server.url);
+    for (let round = 0; round < 8; round++) {
+      await delay(3_000);
+      await server.kill();
+      await delay(round * 200);
+      await server.start();
+      const ms = await recovery();
+      assert(ms < 2_000, `${ms} ms after Redis was back`);
+    }
+    assert.equal((await check()).restarts, 0);
+  });
+
+  it("loses nothing while Redis stands still for 5 s", { timeout }, async (t) => {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const { recovery, check } = await load(t, server.url);
+    for (let round = 0; round < 3; round++) {
+      server.pause();
+      await delay(5_000);
+      server.resume();
+      const ms = await recovery();
+      t.diagnostic(`${Math.round(ms)} ms after Redis moved again`);
+      assert(ms < 2_000, `${ms} ms after Redis moved again`);
+      await delay(1_000);
+    }
+    assert.equal((await check()).restarts, 0);
+  });
+
+  it("goes on by itself when connections go dead without a word", { timeout }, async (t) => {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const proxy = await startProxy(server.port);
+    t.after(() => proxy.close());
+    const { recovery, check } = await load(t, proxy.url);
+    for (let round = 0; round < 3; round++) {
+      proxy.strand();
+      const ms = await recovery();
+      t.diagnostic(`${Math.round(ms)} ms after the connections went dead`);
+      assert(ms < 5_000, `${ms} ms after the connections went dead`);
+      await delay(1_000);
+    }
+    assert.equal((await check()).restarts, 0);
+  });
+
+  it("says so to every watcher when Redis is flushed", { timeout }, async (t) => {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const { callbacks, recovery, check } = await load(t, server.url);
+    for (let round = 0; round < 3; round++) {
+      await server.command("FLUSHALL");
+      assert((await recovery()) < 2_000);
+      // What was flushed is gone for those that start again.
+      (callbacks.acknowledged as Map<string, number>).clear();
+      await delay(1_000);
+    }
+    assert.equal((await check()).restarts, 3);
+  });
+
+  it("loses nothing through two failovers by Sentinel", { timeout }, async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const { recovery, check } = await load(t, set.url, 1);
+    for (let round = 0; round < 2; round++) {
+      const port = await set.masterPort();
+      const master = set.servers.find((server) => server.port === port);
+      await master?.kill();
+      await until(async () => (await set.masterPort()) !== port);
+      const ms = await recovery();
+      t.diagnostic(`${Math.round(ms)} ms after there was a new master`);
+      assert(ms < 2_000, `${ms} ms after there was a new master`);
+      // The old one joins again as a replica: settings given on its command line stay as they were.
+      await master?.start();
+      await until(async () => String(await master?.command("ROLE")).startsWith("slave"));
+      await delay(3_000);
+    }
+    await check();
+  });
+});
+
+/** Passes all bytes on, until the connections that are open are left for dead. */
+async function startProxy(port: number) {
+  const alive = new Set<Socket>();
+  const all = new Set<Socket>();
+  const proxy = createServer((incoming) => {
+    const outgoing = connect(port, "127.0.0.1");
+    for (const [from, to] of [
+      [incoming, outgoing],
+      [outgoing, incoming],
+    ] as const) {
+      all.add(from);
+      alive.add(from);
+      from.on("error", () => {});
+      from.on("data", (data) => void (alive.has(from) && to.write(data)));
+      from.on("close", () => {
+        all.delete(from);
+        if (alive.has(from)) to.destroy();
+      });
+    }
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port: ownPort } = proxy.address() as AddressInfo;
+  return {
+    url: `redis://127.0.0.1:${ownPort}`,
+    strand: () => alive.clear(),
+    async close() {
+      for (const socket of all) socket.destroy();
+      proxy.close();
+      await once(proxy, "close");
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/gateway.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { patienceMs } from "../start.ts";
+
+/** What authorization said: all that is neither refusal got through to the operation itself. */
+export type Outcome = "allowed" | "UNAUTHENTICATED" | "PERMISSION_DENIED";
+
+/** Headers that a caller sends. */
+export type Shown = Readonly<Record<string, string>>;
+
+/** Calls a method as a service does; of a stream it takes the first event. */
+export async function callRpc(
+  gateway: Gateway,
+  method: DescMethod,
+  request: object,
+  headers: Shown,
+): Promise<Outcome> {
+  const client = createClient(method.parent as DescService, transportOf(gateway)) as Record<
+    string,
+    (request: object, options: object) => Promise<unknown> | AsyncIterable<unknown>
+  >;
+  const leave = new AbortController();
+  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]);
+  try {
+    const answer = client[method.localName]?.(request, { headers, signal });
+    if (method.methodKind === "unary") await answer;
+    else await (answer as AsyncIterable<unknown>)[Symbol.asyncIterator]().next();
+    return "allowed";
+  } catch (error) {
+    const { code, ...rest } = ConnectError.from(error);
+    // The payments service refuses some things too.
+    if (rest.details.length > 0 && ConnectError.from(error).findDetails(UpstreamErrorSchema)[0]) {
+      return "allowed";
+    }
+    if (code === Code.Unauthenticated) return "UNAUTHENTICATED";
+    if (code === Code.PermissionDenied) return "PERMISSION_DENIED";
+    if (answers.has(code)) return "allowed";
+    throw error;
+  } finally {
+    leave.abort();
+  }
+}
+
+/** What an operation itself may answer. Anything else is a test that went wrong. */
+const answers = new Set([Code.NotFound, Code.AlreadyExists, Code.FailedPrecondition, Code.Aborted]);
+
+const transports = new WeakMap<Gateway, ReturnType<typeof createGrpcTransport>>();
+
+function transportOf(gateway: Gateway) {
+  const transport =
+    transports.get(gateway) ??
+    createGrpcTransport({ baseUrl: gateway.rpcUrl, idleConnectionTimeoutMs: 100 });
+  transports.set(gateway, transport);
+  return transport;
+}
+
+/** Runs a GraphQL operation as a frontend does; of a subscription it takes the first event. */
+export async function callGraphql(
+  gateway: Gateway,
+  operation: string,
+  headers: Shown,
+): Promise<Outcome> {
+  const stream = operation.startsWith("subscription");
+  const leave = new AbortController();
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(stream ? { accept: "text/event-stream" } : {}),
+      ...headers,
+    },
+    body: JSON.stringify({ query: operation }),
+    signal: AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]),
+  });
+  try {
+    const text = stream ? await firstEvent(response) : await response.text();
+    const { errors } = JSON.parse(text) as {
+      errors?: { message: string; extensions: Extensions }[];
+    };
+    for (const { message, extensions } of errors ?? []) {
+      if (extensions.upstream) continue;
+      if (extensions.code === "UNAUTHENTICATED") return "UNAUTHENTICATED";
+      if (extensions.code === "FORBIDDEN") return "PERMISSION_DENIED";
+      if (extensions.code !== "NOT_FOUND") throw new Error(`${operation}: ${message}`);
+    }
+    if (response.status !== 200 && response.status !== 404)
+      throw new Error(`${operation}: ${text}`);
+    return "allowed";
+  } finally {
+    leave.abort();
+  }
+}
+
+interface Extensions {
+  readonly code: string;
+  readonly upstream?: object;
+}
+
+/** The data of the first event of a stream, or the whole of an answer that is none. */
+async function firstEvent(response: Response): Promise<string> {
+  if (response.headers.get("content-type") !== "text/event-stream") return response.text();
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    const data = /^data: ?(\{.*\})$/m.exec(text)?.[1];
+    if (data) return data;
+  }
+  throw new Error(`no event in ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,354 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { patienceMs } from "../start.ts";
+import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
+import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
+
+/** 20 in the long form, `npm run faults`. */
+const loadSeconds = Number(process.env.LOAD_SECONDS ?? 5);
+const password = "password";
+
+describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {
+  let redis: RedisServer;
+  let upstream: StrictUpstream;
+  let replicas: Replica[];
+
+  before(async () => {
+    redis = await startRedis([
+      ["appendonly", "yes"],
+      ["appendfsync", "always"],
+    ]);
+    upstream = await startStrictUpstream(50);
+    replicas = await Promise.all([start(), start(), start()]);
+  });
+  after(async () => {
+    killSpawned();
+    upstream.close();
+    await redis.close();
+  });
+
+  const start = async (): Promise<Replica> => {
+    const spawned = spawnCli(["serve"], {
+      ...freePorts,
+      UPSTREAM_URL: upstream.url,
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: password,
+      AUTH_MODE: "none",
+      REDIS_URL: redis.url,
+      LOG_LEVEL: "warn",
+    });
+    const { rpc = "", public: publicUrl = "" } = await spawned.ready;
+    const transport = createGrpcTransport({ baseUrl: rpc });
+    return {
+      spawned,
+      publicUrl,
+      rpc: createClient(PaymentService, transport),
+      events: createClient(EventService, transport),
+      read: async (externalId) => {
+        const response = await fetch(`${rpc}/payments.v1.PayoutService/GetPayout`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ external_id: externalId }),
+        });
+        await response.arrayBuffer();
+        return response.status;
+      },
+    };
+  };
+
+  test("a callback that arrives at one reaches watchers at the others by gRPC, SSE and WebSocket", async () => {
+    const [a, b, c] = replicas as [Replica, Replica, Replica];
+    const externalId = "order-spread";
+    assert.equal(await callback(a, externalId, "pending"), 200);
+    const watchers = [
+      watchByGrpc(b, externalId),
+      watchBySse(c, externalId),
+      watchByWs(b, externalId),
+    ];
+    for (const watcher of watchers) assert.equal(await watcher.next(), "pending");
+
+    const latencies: number[] = [];
+    const next = watchers.map((watcher) => watcher.next());
+    const sentAt = performance.now();
+    assert.equal(await callback(a, externalId, "success"), 200);
+    for (const status of next) {
+      assert.equal(await status, "success");
+      latencies.push(Math.round(performance.now() - sentAt));
+    }
+    console.log(`callback at A to watchers at B and C: ${latencies.join(", ")} ms`);
+    await Promise.all(watchers.map((watcher) => watcher.close()));
+  });
+
+  test("a watcher that comes back at another gateway with its cursor sees each event once", async () => {
+    const [a, b, c] = replicas as [Replica, Replica, Replica];
+    const externalId = "order-move";
+    await callback(a, externalId, "init");
+    const { cursor } = await b.rpc.getPayment({ externalId });
+    await callback(b, externalId, "pending");
+    await callback(c, externalId, "success");
+    const seen: string[] = [];
+    const rest = c.rpc.watchPayment(
+      { externalId, afterCursor: cursor, untilFinal: true },
+      { signal: AbortSignal.timeout(patienceMs) },
+    );
+    for await (const { event } of rest) seen.push(statusOf(event));
+    assert.deepEqual(seen, ["pending", "success"]);
+  });
+
+  test("five times the budget: it is used, not overrun, and payments do not wait", async () => {
+    const run = await load(loadSeconds);
+    console.log(report("5x load", run));
+    assertBudget(run, 50 * loadSeconds);
+  });
+
+  test("the same while the limit drops to 20 midway", async () => {
+    const run = await load(2 * loadSeconds, async () => {
+      await delay(loadSeconds * 1_000);
+      upstream.limit = 20;
+    });
+    console.log(report("limit 50, then 20", run));
+    upstream.limit = 50;
+    // What was on its way when the limit dropped can be refused; nobody could have known.
+    assert.ok(run.rejected <= 12, `${run.rejected} rejected`);
+    assert.ok(run.accepted >= 0.9 * 70 * loadSeconds, `${run.accepted} accepted`);
+    assert.ok(run.slowestPaymentMs <= 1_000, `${run.slowestPaymentMs} ms`);
+  });
+
+  test("the same while a gateway is killed, and nothing that was answered 200 is lost", async () => {
+    const acknowledged = new Set<string>();
+    let n = 0;
+    let killed = false;
+    const run = await load(2 * loadSeconds, async () => {
+      const endAt = performance.now() + loadSeconds * 1_500;
+      while (performance.now() < endAt) {
+        const externalId = `flow-${n++}`;
+        const replica = replicas[n % replicas.length];
+        const sent = replica && callback(replica, externalId, "success");
+        sent?.then(
+          (status) => status === 200 && acknowledged.add(externalId),
+          () => {},
+        );
+        if (!killed && n > 40 * loadSeconds) {
+          killed = true;
+          replicas.pop()?.spawned.child.kill("SIGKILL");
+        }
+        await delay(10);
+      }
+    });
+    assert.ok(killed);
+    console.log(report("one of three killed", run), `${acknowledged.size} callbacks answered 200`);
+    assert.ok(
+      run.rejected <= 1 + (run.accepted + run.rejected) / 1_000,
+      `${run.rejected} rejected`,
+    );
+
+    const kept = new Set<string>();
+    const [survivor] = replicas as [Replica];
+    const leave = new AbortController();
+    const all = survivor.events.streamEvents({ afterCursor: "earliest" }, { signal: leave.signal });
+    const last = [...acknowledged].at(-1);
+    for await (const { event } of all) {
+      kept.add(event?.externalId ?? "");
+      if (event?.externalId === last && [...acknowledged].every((id) => kept.has(id))) break;
+    }
+    leave.abort();
+    assert.deepEqual(
+      [...acknowledged].filter((id) => !kept.has(id)),
+      [],
+    );
+    replicas.push(await start());
+  });
+
+  test("Redis killed and started again: callbacks are stored or refused, and watchers get all", async () => {
+    const [a, b] = replicas as [Replica, Replica, Replica];
+    const externalId = "order-outage";
+    assert.equal(await callback(a, externalId, "init"), 200);
+    const watcher = watchByGrpc(b, externalId);
+    assert.equal(await watcher.next(), "init");
+    await redis.kill();
+    const refused = await callbackAnswer(a, externalId, "pending");
+    assert.equal(refused.status, 503);
+    assert.ok(Number(refused.headers.get("retry-after")) >= 1);
+    await redis.start();
+    await until(async () => (await callback(a, externalId, "pending")) === 200);
+    assert.equal(await callback(a, externalId, "success"), 200);
+    assert.equal(await watcher.next(), "pending");
+    assert.equal(await watcher.next(), "success");
+    await watcher.close();
+  });
+
+  interface Load {
+    accepted: number;
+    rejected: number;
+    slowestPaymentMs: number;
+    payments: number;
+    refusedPayments: number;
+  }
+
+  /** Offers five times 50 calls a second to all gateways, a tenth of them payments. */
+  async function load(seconds: number, meanwhile?: () => Promise<void>): Promise<Load> {
+    // An answer tells the limit, and the budget of the test before comes back.
+    await replicas[0]?.read("first");
+    await delay(1_500);
+    upstream.reset();
+    let slowestPaymentMs = 0;
+    let payments = 0;
+    let refusedPayments = 0;
+    let n = 0;
+    const calls = new Set<Promise<unknown>>();
+    const side = meanwhile?.();
+    const startAt = performance.now();
+    while (performance.now() - startAt < seconds * 1_000) {
+      const due = Math.floor(((performance.now() - startAt) / 1_000) * 250);
+      for (; n < due; n++) {
+        const replica = replicas[n % replicas.length];
+        if (!replica) continue;
+        // A tenth of the budget, not of the load, moves money.
+        const money = n % 50 === 0;
+        const askedAt = performance.now();
+        const call = money
+          ? replica.rpc
+              .createPayment(paymentOf(`load-${startAt}-${n}`))
+              .then(
+                () => payments++,
+                () => refusedPayments++,
+              )
+              .finally(() => {
+                slowestPaymentMs = Math.max(slowestPaymentMs, performance.now() - askedAt);
+              })
+          : replica.read(`payout-${n}`).catch(() => {});
+        calls.add(call);
+        call.finally(() => calls.delete(call));
+      }
+      await delay(4);
+    }
+    const counts = { ...upstream.counts };
+    await Promise.allSettled(calls);
+    await side;
+    return { ...counts, slowestPaymentMs: Math.round(slowestPaymentMs), payments, refusedPayments };
+  }
+
+  function assertBudget(run: Load, budget: number): void {
+    const { accepted, rejected } = run;
+    assert.ok(rejected <= 1 + (accepted + rejected) / 1_000, `${rejected} rejected`);
+    assert.ok(accepted >= 0.9 * budget, `${accepted} of ${budget} used`);
+    assert.ok(run.slowestPaymentMs <= 1_000, `a payment took ${run.slowestPaymentMs} ms`);
+    assert.ok(run.payments > 0 && run.refusedPayments === 0, `${run.refusedPayments} refused`);
+  }
+
+  function report(name: string, run: Load): string {
+    const { accepted, rejected, slowestPaymentMs, payments } = run;
+    return `${name}: ${accepted} accepted, ${rejected} rejected, ${payments} payments, slowest ${slowestPaymentMs} ms`;
+  }
+});
+
+interface Replica {
+  readonly spawned: Spawned;
+  readonly publicUrl: string;
+  readonly rpc: ReturnType<typeof createClient<typeof PaymentService>>;
+  readonly events: ReturnType<typeof createClient<typeof EventService>>;
+  /** A look-up that goes to the upstream; its HTTP status. */
+  read(externalId: string): Promise<number>;
+}
+
+interface Watcher {
+  /** Status of the next event. */
+  next(): Promise<string>;
+  close(): Promise<void>;
+}
+
+const names = ["", "init", "pending", "success", "failure"];
+
+function statusOf(
+  event: { resource: { case?: string | undefined; value?: unknown } } | undefined,
+): string {
+  const { value } = event?.resource ?? {};
+  return names[(value as { details?: { status?: number } })?.details?.status ?? 0] ?? "";
+}
+
+function paymentOf(externalId: string) {
+  return {
+    amount: "1.00",
+    currency: "UAH",
+    mode: 2,
+    externalId,
+    paymentMethod: { type: 6 },
+  } as const;
+}
+
+async function callback(to: Replica, externalId: string, status: string): Promise<number> {
+  return (await callbackAnswer(to, externalId, status)).status;
+}
+
+async function callbackAnswer(to: Replica, externalId: string, status: string): Promise<Response> {
+  const body = JSON.stringify({
+    external_id: externalId,
+    operation: "payment",
+    details: { payment_id: `p-${externalId}`, status },
+  });
+  const response = await fetch(`${to.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), password) },
+    body,
+    signal: AbortSignal.timeout(patienceMs),
+  });
+  await response.arrayBuffer();
+  return response;
+}
+
+function watchByGrpc(at: Replica, externalId: string): Watcher {
+  const leave = new AbortController();
+  const stream = at.rpc
+    .watchPayment({ externalId }, { signal: leave.signal })
+    [Symbol.asyncIterator]();
+  return {
+    next: async () => statusOf((await stream.next()).value?.event),
+    close: async () => leave.abort(),
+  };
+}
+
+interface Updated {
+  paymentUpdated: { payment: { details: { status: string } } };
+}
+
+const query = (externalId: string) =>
+  `subscription { paymentUpdated(externalId: "${externalId}") { payment { details { status } } } }`;
+
+function watchBySse(at: Replica, externalId: string): Watcher {
+  const client = createSseClient({ url: `${at.publicUrl}/graphql`, retryAttempts: 0 });
+  return watcherOf(client.iterate<Updated>({ query: query(externalId) }), async () =>
+    client.dispose(),
+  );
+}
+
+function watchByWs(at: Replica, externalId: string): Watcher {
+  const client = createWsClient({
+    url: `${at.publicUrl.replace("http", "ws")}/graphql`,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+  });
+  return watcherOf(client.iterate<Updated>({ query: query(externalId) }), async () => {
+    await client.dispose();
+  });
+}
+
+function watcherOf(
+  results: AsyncIterator<{ data?: Updated | null | undefined }>,
+  close: () => Promise<void>,
+): Watcher {
+  return {
+    next: async () =>
+      (await results.next()).value?.data?.paymentUpdated.payment.details.status.toLowerCase(),
+    close,
+  };
+}

@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
+const free = "127.0.0.1:0";
+
+/** Free ports for every listener. */
+export const freePorts = {
+  PUBLIC_ADDR: free,
+  RPC_ADDR: free,
+  ADMIN_ADDR: free,
+  SANDBOX_ADDR: free,
+};
+
+/** The command line as a process of its own. */
+export interface Spawned {
+  readonly child: ChildProcess;
+  /** Standard output and standard error so far, line by line. */
+  readonly lines: string[];
+  readonly errors: string[];
+  /** What the ready line names: public, rpc, admin, sandbox. */
+  readonly ready: Promise<Record<string, string>>;
+  /** Exit code and signal. */
+  readonly exit: Promise<unknown[]>;
+}
+
+const children = new Set<ChildProcess>();
+
+/** Runs `payments-gateway` with these arguments and nothing but this environment. */
+export function spawnCli(args: string[], env: Record<string, string>): Spawned {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.add(child);
+  const lines: string[] = [];
+  const errors: string[] = [];
+  const exit = once(child, "close").finally(() => children.delete(child));
+  const ready = new Promise<Record<string, string>>((resolve, reject) => {
+    createInterface(child.stdout).on("line", (line) => {
+      lines.push(line);
+      if (!messageOf(line).startsWith("ready ")) return;
+      const pairs = messageOf(line).split(" ").slice(1);
+      resolve(Object.fromEntries(pairs.map((pair) => pair.split("="))));
+    });
+    exit.then(() => reject(new Error(`ended before it was ready: ${errors.join("\n")}`)));
+  });
+  ready.catch(() => {});
+  createInterface(child.stderr).on("line", (line) => errors.push(line));
+  return { child, lines, errors, exit, ready };
+}
+
+/** Ends whatever a test has left running. */
+export function killSpawned(): void {
+  for (const child of children) child.kill("SIGKILL");
+}
+
+/** The message of a log record, or the line itself. */
+export function messageOf(line: string): string {
+  return line.startsWith("{") ? String(JSON.parse(line).msg) : line;
+}

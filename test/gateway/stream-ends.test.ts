@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  audience,
+  issuer,
+  keysText,
+  newKey,
+  scratch,
+  signingKey,
+  signToken,
+} from "../auth/issuer.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { paymentRequest } from "./operations.ts";
+
+const files = scratch();
+const signing = await signingKey("es");
+const key = newKey();
+const staying = { name: "staying", key: newKey(), scopes: ["payments:read"] };
+const scopes = ["payments:read", "payments:write", "events:read", "watch:create"];
+const keysFile = () => keysText([staying, { name: "shop", key, scopes }]);
+const soonMs = 5_000;
+
+async function start(t: TestContext, env: Record<string, string> = {}) {
+  const gateway = await startTestGateway({
+    AUTH_MODE: "keys,jwt",
+    API_KEYS_FILE: files.write("keys", keysFile()),
+    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
+    AUTH_ISSUER: issuer,
+    AUTH_AUDIENCE: audience,
+    ...env,
+  });
+  t.after(() => gateway.stop());
+  const request = paymentRequest("order");
+  await clientOf(gateway, PaymentService).createPayment(request as never, as(key));
+  return gateway;
+}
+
+const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+function clientOf<Service extends typeof PaymentService | typeof EventService>(
+  gateway: Gateway,
+  service: Service,
+) {
+  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "2" });
+  return createClient(service, transport);
+}
+
+/** A stream that has begun, and how it ends. */
+interface Open {
+  /** The code and the cursor to resume from. */
+  readonly ended: Promise<{ code: string; resumeCursor: string | undefined }>;
+  leave(): void;
+}
+
+const query = 'subscription { paymentUpdated(externalId: "order") { cursor } }';
+
+const edges: Record<string, (gateway: Gateway, token: string) => Promise<Open>> = {
+  async RPC(gateway, token) {
+    const leave = new AbortController();
+    const events = clientOf(gateway, PaymentService)
+      .watchPayment({ externalId: "order" }, { ...as(token), signal: leave.signal })
+      [Symbol.asyncIterator]();
+    await events.next();
+    const ended = drain(events).then(
+      () => assert.fail("the stream ended well"),
+      (error) => {
+        const { code, metadata } = ConnectError.from(error);
+        return {
+          code: code === Code.Unauthenticated ? "UNAUTHENTICATED" : Code[code],
+          resumeCursor: metadata.get("x-resume-cursor") ?? undefined,
+        };
+      },
+    );
+    return { ended, leave: () => leave.abort() };
+  },
+
+  async SSE(gateway, token) {
+    const leave = new AbortController();
+    const response = await fetch(`${gateway.publicUrl}/graphql`, {
+      method: "POST",
+      headers: {
+        accept: "text/event-stream",
+        "content-type": "application/json",
+        authorization: `Bearer ${token}`,
+      },
+      body: JSON.stringify({ query }),
+      signal: AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]),
+    });
+    const begun = Promise.withResolvers<void>();
+    const read = async () => {
+      let text = "";
+      for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += chunk;
+        if (text.includes('"cursor"') || text.includes('"errors"')) begun.resolve();
+      }
+      const error = /"extensions":(\{[^}]*\})/.exec(text)?.[1];
+      return JSON.parse(error ?? "{}");
+    };
+    const ended = read();
+    await begun.promise;
+    return { ended, leave: () => leave.abort() };
+  },
+
+  async WebSocket(gateway, token) {
+    const client = createWsClient({
+      url: `${gateway.publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+      connectionParams: { authorization: `Bearer ${token}` },
+    });
+    const begun = Promise.withResolvers<void>();
+    const read = async () => {
+      for await (const { errors } of client.iterate({ query })) {
+        begun.resolve();
+        if (errors) return errors[0]?.extensions as Awaited<Open["ended"]>;
+      }
+      return assert.fail("the stream ended well");
+    };
+    const ended = read().finally(() => client.dispose());
+    await begun.promise;
+    return { ended, leave: () => client.dispose() };
+  },
+};
+
+async function drain(events: AsyncIterator<unknown>): Promise<void> {
+  while (!(await events.next()).done);
+}
+
+for (const [edge, open] of Object.entries(edges)) {
+  test(`${edge}: a stream ends soon after its key is removed, with the cursor to resume from`, async (t) => {
+    const gateway = await start(t);
+    const watch = await open(gateway, key);
+    const unharmed = await open(gateway, staying.key);
+    const removedAt = performance.now();
+    files.write("keys", keysText([staying]));
+    const { code, resumeCursor } = await watch.ended;
+    assert.ok(performance.now() - removedAt < soonMs);
+    assert.equal(code, "UNAUTHENTICATED");
+    assert.ok(resumeCursor);
+    const again = clientOf(gateway, PaymentService).getPayment({ externalId: "order" }, as(key));
+    await assert.rejects(again, { code: Code.Unauthenticated });
+    await clientOf(gateway, PaymentService).getPayment({ externalId: "order" }, as(staying.key));
+    unharmed.leave();
+    await unharmed.ended.catch(() => undefined);
+  });
+
+  test(`${edge}: a stream ends when its JWT or watch token expires`, async (t) => {
+    const gateway = await start(t);
+    const exp = Math.floor(Date.now() / 1_000) + 2;
+    const { token: watchToken } = await clientOf(gateway, EventService).createWatchToken(
+      { externalId: "order", kind: EventKind.PAYMENT, ttlSeconds: 2 },
+      as(key),
+    );
+    const jwt = await signToken(signing, { scope: "payments:read", exp });
+    const watches = await Promise.all([open(gateway, jwt), open(gateway, watchToken)]);
+    for (const { code, resumeCursor } of await Promise.all(watches.map(({ ended }) => ended))) {
+      const late = Date.now() - exp * 1_000;
+      assert.ok(late >= 0 && late < soonMs, `${late}`);
+      assert.equal(code, "UNAUTHENTICATED");
+      assert.ok(resumeCursor);
+    }
+  });
+}
+
+test("a caller has so many streams and no more, over all edges, and gets places back", async (t) => {
+  const gateway = await start(t, { MAX_STREAMS_PER_CALLER: "3" });
+  const watches = await Promise.all(Object.values(edges).map((open) => open(gateway, key)));
+  const events = clientOf(gateway, EventService).streamEvents({}, as(key));
+  await assert.rejects(drain(events[Symbol.asyncIterator]()), (error) => {
+    assert.equal(ConnectError.from(error).code, Code.ResourceExhausted);
+    return true;
+  });
+  const refused = await edges.SSE?.(gateway, key);
+  assert.equal((await refused?.ended)?.code, "RATE_LIMITED");
+
+  const other = await edges.RPC?.(gateway, staying.key);
+  other?.leave();
+  await other?.ended;
+
+  for (const { leave, ended } of watches) {
+    leave();
+    await ended.catch(() => undefined);
+    const next = await untilAllowed(() => edges.RPC?.(gateway, key) as Promise<Open>);
+    next.leave();
+    await next.ended;
+  }
+});
+
+test("a watch token has 20 streams by default", async (t) => {
+  const gateway = await start(t);
+  const { token } = await clientOf(gateway, EventService).createWatchToken(
+    { externalId: "order", kind: EventKind.PAYMENT },
+    as(key),
+  );
+  const open = () => edges.RPC?.(gateway, token) as Promise<Open>;
+  const watches = await Promise.all(Array.from({ length: 20 }, open));
+  await assert.rejects(open(), { code: Code.ResourceExhausted });
+  for (const { leave } of watches) leave();
+  await Promise.all(watches.map(({ ended }) => ended));
+});
+
+/** The gateway hears of a client's leaving a little after the client has left. */
+async function untilAllowed<T>(open: () => Promise<T>): Promise<T> {
+  const end = Date.now() + patienceMs;
+  for (;;) {
+    try {
+      return await open();
+    } catch (error) {
+      const busy = ConnectError.from(error).code === Code.ResourceExhausted;
+      if (!busy || Date.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}

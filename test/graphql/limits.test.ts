@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { getIntrospectionQuery } from "graphql";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { createDocumentCache } from "../../src/graphql/document-cache.ts";
+import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
+import { type Answer, type Served, serve } from "./serve.ts";
+
+type Run = (query: string, variables?: Record<string, unknown>) => Promise<Answer>;
+
+const transports: Record<string, (t: TestContext, gateway: Served) => Run> = {
+  HTTP: (_, gateway) => gateway.run,
+  SSE: (_, gateway) => async (query, variables) => {
+    const response = await gateway.post({ query, variables }, { accept: "text/event-stream" });
+    const data = /^data: (.*)$/m.exec(await response.text())?.[1];
+    return JSON.parse(data ?? "{}");
+  },
+  WebSocket: (t, gateway) => {
+    const client = createClient({
+      url: gateway.wsUrl,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    t.after(() => client.dispose());
+    return async (query, variables) => {
+      try {
+        return (await client.iterate({ query, ...(variables && { variables }) }).next()).value;
+      } catch (errors) {
+        return { errors };
+      }
+    };
+  },
+};
+
+const nested = (depth: number) => `${"{ ... ".repeat(depth)} x ${"}".repeat(depth)}`;
+const manyAliases = Array.from({ length: 10_000 }, (_, n) => `a${n}: __typename`).join(" ");
+const fragments = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, n) => `fragment F${n} on Payment {
+      a: events(first: 1) { payment { ...F${n + 1} } }
+      b: events(first: 1) { payment { ...F${n + 1} } }
+    }`,
+  ).join("\n");
+
+const refused: [what: string, query: string, code: string, variables?: Record<string, unknown>][] =
+  [
+    ["10,000 aliases", `{ ${manyAliases} }`, "OPERATION_TOO_COMPLEX"],
+    [
+      "51 aliases",
+      `{ ${manyAliases.split(" ").slice(0, 102).join(" ")} }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "a query of almost 1 MB",
+      `{ rateLimit { limit } } #${"x".repeat(1_000_000)}`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "a text of 70,000 characters",
+      `{ payment(externalId: "${"x".repeat(70_000)}") { id } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    ["10,000 empty braces", nested(10_000), "OPERATION_TOO_COMPLEX"],
+    [
+      "fields that are nested 11 deep",
+      `{ payment(externalId: "e") { events(first: 1) { payment { events(first: 1) { payment {
+      events(first: 1) { payment { events(first: 1) { payment { details { status } } } } } } } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "the same through fragments",
+      `{ payment(externalId: "e") { ...A } }
+     fragment A on Payment { events(first: 1) { payment { events(first: 1) { payment { ...B } } } } }
+     fragment B on Payment { events(first: 1) { payment { events(first: 1) { payment { details { status } } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "events of events by the hundred",
+      `{ payment(externalId: "e") { events(first: 100) { payment { events(first: 100) { cursor payment { id } } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "the same by a variable",
+      `query ($n: Int) { payment(externalId: "e") { events(first: $n) { payment { operationInfo { id } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+      { n: 100 },
+    ],
+    [
+      "the same by a variable's default",
+      `query ($n: Int = 100) { payment(externalId: "e") { events(first: $n) { payment { operationInfo { id } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "an event with all that may hang on it",
+      `subscription { paymentUpdated(externalId: "e") { payment { events(first: 100) { payment { operationInfo { id } } } } } }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "fragments that double",
+      `{ payment(externalId: "e") { ...F0 } } ${fragments(20)} fragment F20 on Payment { id }`,
+      "OPERATION_TOO_COMPLEX",
+    ],
+    [
+      "a fragment cycle",
+      `{ payment(externalId: "e") { ...A } } fragment A on Payment { ...B } fragment B on Payment { ...A }`,
+      "GRAPHQL_VALIDATION_FAILED",
+    ],
+    ["introspection", getIntrospectionQuery(), "INTROSPECTION_DISABLED"],
+    ["introspection of a type", `{ __type(name: "Payment") { name } }`, "INTROSPECTION_DISABLED"],
+  ];
+
+for (const [transport, connect] of Object.entries(transports)) {
+  for (const [what, query, code, variables] of refused) {
+    test(`${transport} refuses ${what} and asks nobody`, async (t) => {
+      const gateway = await serve(t);
+      const started = performance.now();
+      const { data, errors } = await connect(t, gateway)(query, variables);
+      assert.equal(data ?? undefined, undefined);
+      assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
+      assert.deepEqual(gateway.seen(), []);
+      // An hour if a fragment were walked each time that it is spread; milliseconds if not.
+      assert.ok(performance.now() - started < 5_000);
+      // The same document again meets a warm cache.
+      assert.deepEqual(codeOf((await connect(t, gateway)(query, variables)).errors[0]), code);
+      assert.deepEqual(gateway.seen(), []);
+    });
+  }
+
+  test(`${transport} tells no names of the schema in production, unless asked to`, async (t) => {
+    const messageOf = async (options: Partial<GraphqlServerOptions>, query: string) => {
+      const run = connect(t, await serve(t, {}, options));
+      return (await run(query)).errors[0].message as string;
+    };
+    const wrong = [
+      `{ paymnt(externalId: "e") { id } }`,
+      `{ payment(externalId: "e") { detials } }`,
+      `{ payment(externlId: "e") { id } }`,
+      `{ payment(externalId: "e") { ... on Paymnt { id } } }`,
+    ];
+    for (const query of wrong) {
+      assert.doesNotMatch(await messageOf({}, query), /Did you mean/);
+      for (const options of [{ production: false }, { introspection: true }]) {
+        assert.match(await messageOf(options, query), /Did you mean/, "what the search looks for");
+      }
+    }
+  });
+
+  test(`${transport} tells the schema outside of production, and where it is asked to`, async (t) => {
+    for (const options of [{ production: false }, { introspection: true }]) {
+      const run = connect(t, await serve(t, {}, options));
+      const { data, errors } = await run(getIntrospectionQuery());
+      assert.equal(errors, undefined);
+      assert.equal(data.__schema.queryType.name, "Query");
+    }
+  });
+}
+
+test("what frontends ask for is far from the limits", async (t) => {
+  const payment = create(PaymentSchema, { externalId: "e", details: { operationId: "o" } });
+  const gateway = await serve(t, {
+    getPayment: async () => ({
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
+      payment,
+      cursor: "",
+    }),
+    paymentEvents: async () => [],
+    findWalletItems: async () => [],
+    getOperation: async () => ({ $typeName: "payments.v1.Operation" }) as never,
+  });
+  const asked = [
+    `{ payment(externalId: "e") { id operationInfo { id } events(first: 50) { cursor payment { id details { status } operationInfo { id } } } } }`,
+    `{ walletItems(customer: {externalId: "c"}) { confirmation { status } } }`,
+    `{ ${Array.from({ length: 50 }, (_, n) => `p${n}: payment(externalId: "${n}") { id details { status } }`).join(" ")} }`,
+  ];
+  for (const query of asked) assert.equal((await gateway.run(query)).errors, undefined);
+});
+
+test("a document with data in it is not kept, one with variables is parsed once", () => {
+  const cache = createDocumentCache<number>();
+  for (const text of [`{ p(id: "secret") }`, "{ p(id: 4111111111111111) }", "# 41\n{ p }"]) {
+    cache.set(text, 1);
+    assert.equal(cache.get(text), undefined);
+  }
+  const query = "query ($id: ID!) { payment(externalId: $id) { events(first: 100) { cursor } } }";
+  cache.set(query, 1);
+  assert.equal(cache.get(query), 1);
+  const names = Array.from({ length: 1_000 }, (_, n) =>
+    `{ p${n} }`.replace(/\d/g, (d) => "abcdefghij"[+d] ?? ""),
+  );
+  for (const name of names) cache.set(name, 2);
+  assert.equal(cache.get(query), undefined, "the oldest goes");
+  assert.equal(cache.get(names[999] ?? ""), 2);
+});
+
+function codeOf(error: { extensions: { code: string } }): string {
+  return error.extensions.code;
+}

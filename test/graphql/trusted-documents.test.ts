@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { type Answer, type Served, serve } from "./serve.ts";
+
+const text = "{ rateLimit { limit } }";
+const hash = createHash("sha256").update(text).digest("hex");
+const mutation = `mutation { confirmPayment(input: {externalId: "e"}) { __typename } }`;
+const documents = new Map([
+  [hash, text],
+  ["confirm", mutation],
+]);
+const other = "{ rateLimit { remaining } }";
+const answered = { data: { rateLimit: { limit: 10 } } };
+
+const persisted = (sha256Hash: string) => ({ persistedQuery: { version: 1, sha256Hash } });
+
+type Send = (params: Record<string, unknown>) => Promise<Answer>;
+
+const transports: Record<string, (gateway: Served, after: (fn: () => void) => void) => Send> = {
+  POST: (gateway) => async (params) => (await gateway.post(params)).json(),
+  GET: (gateway) => async (params) => {
+    const entries = Object.entries(params).map(([name, value]) => [
+      name,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ]);
+    return (await fetch(`${gateway.url}?${new URLSearchParams(entries)}`)).json();
+  },
+  WebSocket: (gateway, after) => {
+    const client = createClient({
+      url: gateway.wsUrl,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    after(() => client.dispose());
+    return async (params) => {
+      try {
+        return (await client.iterate({ query: "", ...params }).next()).value;
+      } catch (errors) {
+        return { errors };
+      }
+    };
+  },
+};
+
+for (const [transport, connect] of Object.entries(transports)) {
+  test(`${transport} runs a document by its id, however it is given`, async (t) => {
+    const gateway = await serve(t, {}, { trustedDocuments: { documents, only: false } });
+    const send = connect(gateway, (fn) => t.after(fn));
+    assert.deepEqual(await send({ documentId: hash }), answered);
+    assert.deepEqual(await send({ documentId: `sha256:${hash}` }), answered);
+    assert.deepEqual(await send({ extensions: persisted(hash) }), answered);
+    assert.deepEqual(await send({ query: text }), answered);
+    assert.deepEqual(await send({ query: other }), { data: { rateLimit: { remaining: 7 } } });
+    assert.equal(codeOf(await send({ documentId: "unknown" })), "PERSISTED_QUERY_NOT_FOUND");
+    assert.equal(codeOf(await send({ documentId: "__proto__" })), "PERSISTED_QUERY_NOT_FOUND");
+    assert.equal(codeOf(await send({ extensions: persisted("x") })), "PERSISTED_QUERY_NOT_FOUND");
+  });
+
+  test(`${transport} runs no other document where only known ones are allowed`, async (t) => {
+    const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
+    const send = connect(gateway, (fn) => t.after(fn));
+    assert.deepEqual(await send({ documentId: hash }), answered);
+    assert.deepEqual(await send({ query: text }), answered);
+    // What is known wins over what is given beside it.
+    assert.deepEqual(await send({ query: other, documentId: hash }), answered);
+    for (const params of [
+      { query: other },
+      { query: ` ${text}` },
+      { query: other, documentId: "unknown" },
+      { query: other, extensions: persisted("unknown") },
+      { query: "{ nonsense" },
+    ]) {
+      assert.equal(codeOf(await send(params)), "PERSISTED_QUERY_ONLY", JSON.stringify(params));
+    }
+    assert.deepEqual(gateway.seen(), []);
+  });
+
+  test(`${transport} says that there are no documents by id where there are none`, async (t) => {
+    const gateway = await serve(t);
+    const send = connect(gateway, (fn) => t.after(fn));
+    const { errors } = await send({ extensions: persisted(hash) });
+    assert.equal(errors[0].message, "PersistedQueryNotSupported");
+    assert.deepEqual(await send({ query: text, extensions: persisted(hash) }), answered);
+  });
+}
+
+test("a trusted mutation does not run by GET", async (t) => {
+  const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
+  assert.equal((await fetch(`${gateway.url}?documentId=confirm`)).status, 405);
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("a trusted document that does not fit the schema is refused at start", async (t) => {
+  const wrong = new Map([["old", "{ noSuchField }"]]);
+  await assert.rejects(
+    serve(t, {}, { trustedDocuments: { documents: wrong, only: false } }),
+    /document "old": Cannot query field "noSuchField"/,
+  );
+});
+
+function codeOf({ errors }: Answer): string {
+  return errors?.[0].extensions.code;
+}

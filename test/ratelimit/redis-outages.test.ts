@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { withoutRedis } from "../redis/server.ts";
+import { assertBack, assertBudgetHolds, outages, suffer, tampering } from "./redis-outages.ts";
+import { figuresOf, report } from "./shared-load.ts";
+
+const times = { beforeMs: 2_000, outMs: 2_000, afterMs: 4_000 };
+
+/** Three replicas of one account at 5 times its limit, against a strict upstream. */
+describe("when Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
+  for (const [name, outage] of Object.entries(outages)) {
+    it(`${name}, the budget holds and all are back within 2 s`, async (t) => {
+      const result = await suffer(t, outage, times);
+      report(name, figuresOf(result));
+      assertBudgetHolds(result);
+      assertBack(result, outage);
+    });
+  }
+
+  const controls = {
+    "is flushed, the budget is overrun if nobody minds": {
+      outage: outages["is flushed"]!,
+      tamper: tampering({ recent: false }),
+    },
+    "is out of memory, the budget is overrun if nobody tells what it used": {
+      outage: outages["is out of memory"]!,
+      tamper: tampering({ returning: false, spent: [] }),
+    },
+    "stands still, the budget is overrun if nobody counts the others": {
+      outage: outages["stands still"]!,
+      tamper: tampering({}, { replicas: 1 }),
+    },
+  };
+  for (const [name, { outage, tamper }] of Object.entries(controls)) {
+    it(`${name} (control)`, async (t) => {
+      const result = await suffer(t, outage, times, { tamper });
+      assert.throws(() => assertBudgetHolds(result), /rejected|in a second/);
+    });
+  }
+});

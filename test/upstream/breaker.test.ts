@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { type BreakerPolicy, createBreaker } from "../../src/upstream/breaker.ts";
+import type { Verdict } from "../../src/upstream/verdict.ts";
+
+const policy: BreakerPolicy = {
+  windowMs: 10_000,
+  minimumCalls: 20,
+  failureShare: 0.5,
+  timeoutsInARow: 5,
+  firstPauseMs: 1_000,
+  longestPauseMs: 10_000,
+};
+
+/** A breaker in virtual time, without jitter unless told otherwise. */
+function rig(random = 0) {
+  const time = { now: 5_000 };
+  const states: string[] = [];
+  const pauses: number[] = [];
+  const breaker = createBreaker({
+    policy,
+    now: () => time.now,
+    random: () => random,
+    onState: ({ state, pauseMs }) => {
+      states.push(state);
+      if (pauseMs !== undefined) pauses.push(pauseMs);
+    },
+  });
+  /** One call with this outcome. @returns whether it was let through. */
+  const call = (verdict: Verdict): boolean => {
+    const pass = breaker.enter();
+    pass?.settle(verdict);
+    return pass !== undefined;
+  };
+  const calls = (count: number, verdict: Verdict) => {
+    let through = 0;
+    for (let n = 0; n < count; n++) through += Number(call(verdict));
+    return through;
+  };
+  return { breaker, time, states, pauses, call, calls };
+}
+
+test("it opens once half of at least twenty calls failed", () => {
+  const { calls, states } = rig();
+  calls(10, "answered");
+  assert.equal(calls(9, "failed"), 9);
+  assert.deepEqual(states, []);
+  assert.equal(calls(5, "failed"), 1);
+  assert.deepEqual(states, ["open"]);
+});
+
+test("failures below the share leave it closed, however many", () => {
+  const { call, states } = rig();
+  for (let n = 0; n < 1_000; n++) {
+    call("answered");
+    call(n % 2 === 0 ? "failed" : "answered");
+  }
+  assert.deepEqual(states, []);
+});
+
+test("failures that are past count no more", () => {
+  const { calls, time, states } = rig();
+  calls(19, "failed");
+  time.now += 10_000;
+  calls(19, "failed");
+  assert.deepEqual(states, []);
+  calls(1, "failed");
+  assert.deepEqual(states, ["open"]);
+});
+
+test("five time-outs without an answer in between open it", () => {
+  const { call, calls, states } = rig();
+  calls(4, "timeout");
+  call("answered");
+  calls(4, "timeout");
+  call("nothing");
+  assert.deepEqual(states, []);
+  call("timeout");
+  assert.deepEqual(states, ["open"]);
+});
+
+test("calls that tell nothing are not counted", () => {
+  const { calls, states } = rig();
+  calls(1_000, "nothing");
+  calls(19, "failed");
+  assert.deepEqual(states, []);
+});
+
+test("open, it lets none through and tells how long", () => {
+  const { breaker, time, calls } = rig();
+  calls(20, "failed");
+  assert.equal(breaker.refusal(), 1_000);
+  time.now += 999;
+  assert.equal(breaker.refusal(), 1);
+  assert.equal(breaker.enter(), undefined);
+  time.now += 1;
+  assert.equal(breaker.refusal(), undefined);
+});
+
+test("half open, it lets one probe through at a time", () => {
+  const { breaker, time, calls, states } = rig();
+  calls(20, "failed");
+  time.now += 1_000;
+  const probe = breaker.enter();
+  assert.ok(probe);
+  for (let n = 0; n < 10; n++) assert.equal(breaker.enter(), undefined);
+  assert.ok(breaker.refusal()! > 0);
+  probe.settle("answered");
+  assert.equal(breaker.refusal(), undefined);
+  assert.deepEqual(states, ["open", "halfOpen", "closed"]);
+  assert.equal(calls(19, "failed"), 19, "it starts to count anew");
+});
+
+test("a probe that tells nothing leaves the next one to try", () => {
+  const { time, call, calls, states } = rig();
+  calls(20, "failed");
+  time.now += 1_000;
+  assert.equal(call("nothing"), true);
+  assert.equal(call("nothing"), true);
+  assert.equal(call("answered"), true);
+  assert.deepEqual(states, ["open", "halfOpen", "closed"]);
+});
+
+test("each failed probe doubles the pause up to the longest, and an answer resets it", () => {
+  const { time, call, calls, pauses } = rig();
+  calls(20, "failed");
+  for (let n = 0; n < 5; n++) {
+    time.now += pauses.at(-1)!;
+    assert.equal(call("timeout"), true);
+  }
+  assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+  time.now += 10_000;
+  call("answered");
+  calls(20, "failed");
+  assert.equal(pauses.at(-1), 1_000);
+});
+
+test("jitter takes up to a half off the pause", () => {
+  const { calls, pauses } = rig(1);
+  calls(20, "failed");
+  assert.deepEqual(pauses, [500]);
+});
+
+test("what was let through before it opened decides nothing after", () => {
+  const { breaker, time, calls, states } = rig();
+  const early = breaker.enter();
+  calls(20, "failed");
+  early?.settle("answered");
+  assert.deepEqual(states, ["open"]);
+  time.now += 1_000;
+  const probe = breaker.enter();
+  early?.settle("failed");
+  probe?.settle("answered");
+  probe?.settle("failed");
+  early?.settle("timeout");
+  assert.deepEqual(states, ["open", "halfOpen", "closed"]);
+  assert.equal(calls(19, "failed"), 19);
+});
+
+test("it never holds calls back for longer than the longest pause, and never all for good", () => {
+  const verdicts: Verdict[] = ["answered", "failed", "timeout", "nothing"];
+  const step = fc.record({
+    ms: fc.nat(3_000),
+    verdict: fc.constantFrom(...verdicts),
+    keep: fc.nat(4),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+      const { breaker, time } = rig(0.5);
+      const waiting: Array<() => void> = [];
+      for (const { ms, verdict, keep } of steps) {
+        time.now += ms;
+        const refusal = breaker.refusal();
+        const pass = breaker.enter();
+        assert.equal(pass === undefined, refusal !== undefined);
+        assert.ok(refusal === undefined || (refusal > 0 && refusal <= policy.longestPauseMs));
+        if (pass) waiting.push(() => pass.settle(verdict));
+        if (waiting.length > keep) waiting.shift()?.();
+      }
+      // Once the service answers again, and all is settled, one pause later calls go through.
+      for (const settle of waiting) settle();
+      time.now += policy.longestPauseMs;
+      breaker.enter()?.settle("answered");
+      assert.equal(breaker.refusal(), undefined);
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
+import { answer, json } from "./scripted-server.ts";
+
+let reads = 0;
+const getPayout = (upstream: Upstream, options = patient) =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId: `payout-${reads++}` }), options);
+const pay = (upstream: Upstream) => upstream.createPayment(hostedPayment, patient);
+
+const html = answer(502, "<html>Bad Gateway</html>");
+const good = json(200, '{"id":"p","external_id":"payout"}');
+
+/** Virtual time, no jitter, and a service that answers `script`, which a test may change. */
+async function breakerRig(t: Parameters<typeof serverRig>[0], script: string) {
+  const time = { now: 0 };
+  const service = { script };
+  const made = await serverRig(t, ({ socket }) => socket.write(service.script), {
+    now: () => time.now,
+    random: () => 0,
+  });
+  return { ...made, time, service };
+}
+
+async function fail(upstream: Upstream, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await failureOf(getPayout(upstream));
+}
+
+test("failing reads open the breaker: later ones fail at once, and nothing is sent", async (t) => {
+  const { upstream, server, taken, states } = await breakerRig(t, html);
+  await fail(upstream, 20);
+  assert.deepEqual(states, ["other open"]);
+  const sent = server.requests.length;
+  assert.equal(sent, 20);
+  const tokens = taken.length;
+
+  const error = await failureOf(getPayout(upstream));
+  assert.equal(error.code, "UNAVAILABLE");
+  assert.equal(error.details.retryAfterMs, 1_000);
+  const write = await failureOf(
+    upstream.deactivateSubscription(
+      create(DeactivateSubscriptionRequestSchema, { subscriptionId: "s" }),
+      patient,
+    ),
+  );
+  assert.equal(write.code, "UNAVAILABLE");
+  assert.equal(server.requests.length, sent);
+  assert.equal(taken.length, tokens, "no token is spent");
+});
+
+test("control: without the breaker each read is sent", async (t) => {
+  const { upstream, server } = await serverRig(t, html, {
+    random: () => 0,
+    breaker: { minimumCalls: Infinity },
+  });
+  await fail(upstream, 40);
+  assert.ok(server.requests.length >= 40);
+});
+
+test("failing reads hold up no payment", async (t) => {
+  const { upstream, service, states } = await breakerRig(t, html);
+  await fail(upstream, 30);
+  assert.deepEqual(states, ["other open"]);
+  service.script = good;
+  assert.equal((await pay(upstream)).id, "p");
+});
+
+test("a payment that can be sent is, and is told as it is, however many failed", async (t) => {
+  const { upstream, server, states } = await breakerRig(t, html);
+  for (let n = 0; n < 50; n++) {
+    const error = await failureOf(pay(upstream));
+    assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
+  }
+  assert.equal(server.requests.length, 50);
+  assert.deepEqual(states, []);
+});
+
+test("one probe at a time finds out that the service is back", async (t) => {
+  const { upstream, server, service, states, time } = await breakerRig(t, html);
+  await fail(upstream, 20);
+  time.now += 1_000;
+  await failureOf(getPayout(upstream));
+  assert.equal(server.requests.length, 21, "the probe is not tried again");
+  assert.equal((await failureOf(getPayout(upstream))).details.retryAfterMs, 2_000);
+
+  time.now += 2_000;
+  service.script = good;
+  const together = await Promise.allSettled([1, 2, 3, 4, 5].map(() => getPayout(upstream)));
+  assert.equal(together.filter(({ status }) => status === "fulfilled").length, 1);
+  assert.equal(server.requests.length, 22);
+  assert.deepEqual(states, ["open", "halfOpen", "open", "halfOpen", "closed"].map(other));
+  await getPayout(upstream);
+});
+
+test("errors of the service's own and Too Many Requests are no failures", async (t) => {
+  const scripts = [
+    json(404, '{"code":"transaction_not_found"}'),
+    json(200, '{"code":"internal_error","type":"api_error"}'),
+    answer(429, ""),
+    answer(403, "<html>no</html>"),
+  ];
+  for (const script of scripts) {
+    const { upstream, server, states } = await breakerRig(t, script);
+    await fail(upstream, 30);
+    assert.equal(server.requests.length, 30);
+    assert.deepEqual(states, []);
+  }
+});
+
+test("callers with short deadlines do not turn a slow service off for others", async (t) => {
+  const { upstream, states } = await serverRig(t, () => {});
+  const hasty = Array.from({ length: 30 }, () =>
+    failureOf(getPayout(upstream, { signal: AbortSignal.timeout(30) })),
+  );
+  for (const error of await Promise.all(hasty)) assert.equal(error.code, "DEADLINE_EXCEEDED");
+  assert.deepEqual(states, []);
+});
+
+test("five time-outs in a row open it", async (t) => {
+  const { upstream, server, states } = await serverRig(t, () => {}, { timeoutMs: 50 });
+  await fail(upstream, 6);
+  assert.equal(server.requests.length, 5);
+  assert.deepEqual(states, ["other open"]);
+});
+
+test("payments to a port that refuses them fail at once, until one gets through", async (t) => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  const time = { now: 0 };
+  const { upstream, taken, states } = rig(t, `http://127.0.0.1:${port}`, {
+    now: () => time.now,
+    random: () => 0,
+  });
+  for (let n = 0; n < 25; n++) {
+    const error = await failureOf(pay(upstream));
+    assert.equal(error.code, "UNAVAILABLE");
+    assert.equal(error.details.outcomeUnknown, undefined);
+    assert.equal(error.details.retryAfterMs, n < 20 ? undefined : 1_000);
+  }
+  assert.equal(taken.length, 20);
+  assert.deepEqual(states, ["money open"]);
+
+  // The service is back, and answers nonsense: it can be reached, so payments go on.
+  const back = createServer((socket) => {
+    socket.on("error", () => {}).on("data", () => socket.write(html));
+  }).listen(port, "127.0.0.1");
+  await once(back, "listening");
+  t.after(() => back.close());
+  time.now += 1_000;
+  for (let n = 0; n < 25; n++) assert.equal((await failureOf(pay(upstream))).code, "UNKNOWN");
+  assert.deepEqual(states, ["money open", "money halfOpen", "money closed"]);
+});
+
+test("our own refusals are no failures of the service", async (t) => {
+  const { upstream, states } = await breakerRig(t, good);
+  for (let n = 0; n < 30; n++) {
+    const onSent = () => {
+      throw new Error("the intent could not be recorded");
+    };
+    await failureOf(upstream.createPayment(hostedPayment, { ...patient, onSent }));
+  }
+  assert.deepEqual(states, []);
+});
+
+test("calls that wait for a token while it opens are not sent", async (t) => {
+  let open = () => {};
+  let waits = false;
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  const { upstream, server, settled, states } = await serverRig(t, html, {
+    random: () => 0,
+    take: async () => {
+      if (waits) await gate;
+    },
+  });
+  await fail(upstream, 3);
+  waits = true;
+  const queued = failureOf(getPayout(upstream));
+  waits = false;
+  await fail(upstream, 20);
+  assert.deepEqual(states, ["other open"]);
+  const sent = server.requests.length;
+  open();
+  assert.equal((await queued).details.retryAfterMs !== undefined, true);
+  assert.equal(server.requests.length, sent);
+  assert.deepEqual(settled.at(-1), ["release"]);
+});
+
+function other(state: string): string {
+  return `other ${state}`;
+}

@@ -1,0 +1,141 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { between } from "./random.ts";
+import { answer, json } from "./scripted-server.ts";
+
+/** What goes wrong with a request, or nothing. */
+export type Fault =
+  | "none"
+  | "resetInRequest"
+  | "resetAfterRequest"
+  | "closeAfterRequest"
+  | "resetInAnswer"
+  | "closeInAnswer"
+  | "stall"
+  | "stallInAnswer"
+  | "html502"
+  | "html200"
+  | "html404"
+  | "truncatedJson"
+  | "errorObject"
+  | "serverErrorObject"
+  | "tooManyRequests";
+
+export interface FaultServer {
+  readonly url: string;
+  /** By external_id: how often a request for it began to arrive, a byte of it at least. */
+  readonly arrivals: Map<string, number>;
+  /** By external_id: how often money moved, which is when a whole request is there. */
+  readonly charges: Map<string, number>;
+  close(): Promise<void>;
+}
+
+/**
+ * A payments service on bare TCP that fails each request by the fault that `pick` names for it. It
+ * charges as soon as it has read a request whole, unless its answer is a rejection, and what it does
+ * to the answer comes after that: the worst that can happen.
+ */
+export async function faultServer(
+  random: () => number,
+  pick: (externalId: string) => Fault,
+): Promise<FaultServer> {
+  const arrivals = new Map<string, number>();
+  const charges = new Map<string, number>();
+  const sockets = new Set<Socket>();
+
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket)).on("error", () => {});
+    let received = "";
+    let arrived: { externalId: string; fault: Fault; resetAt: number } | undefined;
+    socket.setEncoding("latin1").on("data", (chunk) => {
+      received += chunk;
+      // The id stands in a header line that comes early, so that a part of a request has it too.
+      const externalId = /"external_id":"([^"]+)"|external_id=([^ &]+)/.exec(received);
+      if (!arrived && externalId) {
+        const id = externalId[1] ?? externalId[2] ?? "";
+        arrived = { externalId: id, fault: pick(id), resetAt: received.length };
+        count(arrivals, id);
+        const end = endOf(received);
+        if (arrived.fault === "resetInRequest") {
+          arrived.resetAt = between(random, externalId.index, Math.max(0, (end ?? 2e9) - 1));
+        }
+      }
+      if (!arrived) return;
+      const { fault, resetAt } = arrived;
+      if (fault === "resetInRequest") {
+        if (received.length >= resetAt) socket.resetAndDestroy();
+        return;
+      }
+      const end = endOf(received);
+      if (end === undefined || received.length < end) return;
+      received = received.slice(end);
+      respond(socket, arrived.externalId, fault);
+      arrived = undefined;
+    });
+  });
+
+  function respond(socket: Socket, externalId: string, fault: Fault): void {
+    const rejected = fault === "errorObject" || fault === "tooManyRequests";
+    if (!rejected) count(charges, externalId);
+    const body = JSON.stringify({ id: `p-${externalId}`, external_id: externalId });
+    const whole = json(200, body);
+    const part = whole.slice(0, between(random, 0, whole.length - 1));
+    switch (fault) {
+      case "none":
+        return void socket.write(whole);
+      case "resetInRequest":
+      case "resetAfterRequest":
+        return void socket.resetAndDestroy();
+      case "closeAfterRequest":
+        return void socket.end();
+      case "resetInAnswer":
+        return void socket.write(part, () => socket.resetAndDestroy());
+      case "closeInAnswer":
+        return void socket.end(part);
+      case "stall":
+        return;
+      case "stallInAnswer":
+        return void socket.write(part);
+      case "html502":
+        return void socket.write(answer(502, "<html>Bad Gateway</html>"));
+      case "html200":
+        return void socket.write(answer(200, "<html>Welcome</html>"));
+      case "html404":
+        return void socket.write(answer(404, "<html>Not Found</html>"));
+      case "truncatedJson":
+        return void socket.write(json(200, body.slice(0, between(random, 0, body.length - 1))));
+      case "errorObject":
+        return void socket.write(json(200, '{"code":"insufficient_funds","type":"payment_error"}'));
+      case "serverErrorObject":
+        return void socket.write(json(500, '{"code":"internal_error","type":"api_error"}'));
+      case "tooManyRequests":
+        return void socket.write(json(429, '{"code":"too_many_requests","type":"api_error"}'));
+    }
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrivals,
+    charges,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Where the request that `received` starts with ends; undefined while its headers are not whole. */
+function endOf(received: string): number | undefined {
+  const headers = received.indexOf("\r\n\r\n");
+  if (headers < 0) return undefined;
+  const length = /\r\ncontent-length: (\d+)/i.exec(received.slice(0, headers))?.[1] ?? "0";
+  return headers + 4 + Number(length);
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

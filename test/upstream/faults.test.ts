@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { type Fault, type FaultServer, faultServer } from "./fault-server.ts";
+import { between, seeded } from "./random.ts";
+import { hostedPayment, patient, rig } from "./rig.ts";
+
+const tries = Number(process.env.FAULT_TRIES ?? 60);
+const seed = Number(process.env.FAULT_SEED ?? randomInt(2 ** 32));
+const lanes = 30;
+
+type MoneyCall = (
+  upstream: Upstream,
+  externalId: string,
+  options: SendOptions,
+  bytes: number,
+) => Promise<unknown>;
+
+const moneyCalls: MoneyCall[] = [
+  (upstream, externalId, options, bytes) =>
+    upstream.createPayment(
+      { ...hostedPayment, externalId, description: "x".repeat(bytes) },
+      options,
+    ),
+  (upstream, externalId, options) =>
+    upstream.createRecurrentPayment(
+      create(CreateRecurrentPaymentRequestSchema, { externalId, amount: "1" }),
+      options,
+    ),
+  (upstream, externalId, options) =>
+    upstream.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId }), options),
+  (upstream, externalId, options) =>
+    upstream.requestPayout(create(RequestPayoutRequestSchema, { order: { externalId } }), options),
+];
+
+/** What became of one call that moves money. */
+interface Tried {
+  readonly externalId: string;
+  readonly sent: number;
+  readonly error: GatewayError | undefined;
+}
+
+/** Makes calls that move money, one after the other in each of the lanes. */
+async function pay(
+  upstream: Upstream,
+  random: () => number,
+  count: number,
+  attempts = 1,
+): Promise<Tried[]> {
+  const tried: Tried[] = [];
+  const lane = async (first: number) => {
+    for (let n = first; n < count; n += lanes) {
+      const externalId = `order-${n}`;
+      const call = moneyCalls[between(random, 0, moneyCalls.length - 1)]!;
+      const bytes = random() < 0.2 ? between(random, 1, 300_000) : 10;
+      let sent = 0;
+      let error: GatewayError | undefined;
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        const options = { ...patient, onSent: () => void sent++ };
+        error = await call(upstream, externalId, options, bytes).then(
+          () => undefined,
+          (failure: unknown) => {
+            if (failure instanceof GatewayError) return failure;
+            throw failure;
+          },
+        );
+        if (error?.code !== "UNKNOWN") break;
+      }
+      tried.push({ externalId, sent, error });
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, (_, first) => lane(first)));
+  return tried;
+}
+
+/** The promise: charged once at most, and nobody is told "failed" of what may have happened. */
+function assertOnce(
+  tried: Tried[],
+  { arrivals, charges }: Pick<FaultServer, "arrivals" | "charges">,
+) {
+  for (const { externalId, sent, error } of tried) {
+    const arrived = arrivals.get(externalId) ?? 0;
+    const charged = charges.get(externalId) ?? 0;
+    const what = `${externalId}: ${error?.code ?? "paid"}, ${sent} sent, ${arrived} arrived`;
+    assert.ok(charged <= 1 && arrived <= 1 && sent <= 1, `more than once: ${what}`);
+    if (charged > 0 && error) assert.equal(error.code, "UNKNOWN", what);
+    assert.equal(error?.details.outcomeUnknown !== undefined, error?.code === "UNKNOWN", what);
+    if (error?.code === "UNKNOWN") {
+      assert.equal(sent, 1, what);
+      assert.deepEqual(error.details.outcomeUnknown, { externalId });
+    }
+    if (sent === 0) assert.equal(arrived, 0, what);
+  }
+}
+
+async function faulty(t: TestContext, pick: (random: () => number) => Fault, timeoutMs = 10_000) {
+  t.diagnostic(`FAULT_SEED=${seed}`);
+  const random = seeded(seed);
+  const server = await faultServer(random, () => pick(random));
+  t.after(() => server.close());
+  const { upstream, calls } = rig(t, server.url, { timeoutMs, random });
+  return { server, upstream, random, calls };
+}
+
+const outcomes: Record<Exclude<Fault, "none">, [money: ErrorCode, read: ErrorCode]> = {
+  resetInRequest: ["UNKNOWN", "UNAVAILABLE"],
+  resetAfterRequest: ["UNKNOWN", "UNAVAILABLE"],
+  closeAfterRequest: ["UNKNOWN", "UNAVAILABLE"],
+  resetInAnswer: ["UNKNOWN", "UNAVAILABLE"],
+  closeInAnswer: ["UNKNOWN", "UNAVAILABLE"],
+  stall: ["UNKNOWN", "UNAVAILABLE"],
+  stallInAnswer: ["UNKNOWN", "UNAVAILABLE"],
+  html502: ["UNKNOWN", "UNAVAILABLE"],
+  html200: ["UNKNOWN", "UNAVAILABLE"],
+  html404: ["UNKNOWN", "NOT_FOUND"],
+  truncatedJson: ["UNKNOWN", "UNAVAILABLE"],
+  serverErrorObject: ["UNKNOWN", "UNAVAILABLE"],
+  errorObject: ["FAILED_PRECONDITION", "FAILED_PRECONDITION"],
+  tooManyRequests: ["RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"],
+};
+for (const [fault, [money, read]] of Object.entries(outcomes) as Array<
+  [Fault, [ErrorCode, ErrorCode]]
+>) {
+  test(`${fault}: ${money} to a money call, sent once`, async (t) => {
+    const { server, upstream, random } = await faulty(
+      t,
+      () => fault,
+      fault.startsWith("stall") ? 400 : 10_000,
+    );
+    const tried = await pay(upstream, random, tries);
+    assertOnce(tried, server);
+    for (const { error, sent } of tried) assert.deepEqual([error?.code, sent], [money, 1]);
+    assert.equal(tried.length, tries);
+    assert.equal(server.arrivals.size, tries);
+
+    const externalId = "payout";
+    const asked = create(GetPayoutRequestSchema, { externalId });
+    await assert.rejects(upstream.getPayout(asked, patient), { code: read });
+    assert.ok(server.arrivals.get(externalId)! <= 3);
+  });
+}
+
+test("faults of every kind in any order, between calls that go well", async (t) => {
+  const faults = Object.keys(outcomes) as Fault[];
+  const { server, upstream, random } = await faulty(
+    t,
+    (random) => (random() < 0.5 ? "none" : faults[between(random, 0, faults.length - 1)]!),
+    500,
+  );
+  const tried = await pay(upstream, random, tries * 5);
+  assertOnce(tried, server);
+  const paid = tried.filter(({ error }) => !error).length;
+  assert.ok(paid > tries && paid < tries * 4, `${paid} paid`);
+});
+
+test("a connection refused is never sent, however often it is tried", async (t) => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  const { upstream, settled } = rig(t, `http://127.0.0.1:${port}`, withoutBreaker);
+  await neverSent(upstream, tries);
+  assert.deepEqual(settled, Array(tries).fill(["release"]));
+});
+
+test("a TLS handshake that fails at any point is never sent", async (t) => {
+  t.diagnostic(`FAULT_SEED=${seed}`);
+  const random = seeded(seed);
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    const manner = between(random, 0, 3);
+    if (manner === 0) socket.resetAndDestroy();
+    else if (manner === 1) socket.once("data", () => socket.resetAndDestroy());
+    else if (manner === 2) socket.once("data", () => socket.end("HTTP/1.1 400 No TLS\r\n\r\n"));
+    else socket.once("data", () => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40])));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const { upstream } = rig(t, `https://127.0.0.1:${port}`, withoutBreaker);
+  await neverSent(upstream, tries);
+});
+
+test("our own limit is never sent", async (t) => {
+  const server = await faultServer(Math.random, () => "none");
+  t.after(() => server.close());
+  const take = () => Promise.reject(new GatewayError("RESOURCE_EXHAUSTED", "later"));
+  const { upstream } = rig(t, server.url, { take });
+  for (const { error, sent } of await pay(upstream, Math.random, tries)) {
+    assert.deepEqual([error?.code, sent], ["RESOURCE_EXHAUSTED", 0]);
+  }
+  assert.equal(server.arrivals.size, 0);
+});
+
+test("control: who sends an unknown outcome again charges twice, and the check tells", async (t) => {
+  const { server, upstream, random } = await faulty(t, () => "resetAfterRequest");
+  const tried = await pay(upstream, random, tries, 2);
+  assert.throws(() => assertOnce(tried, server), /more than once/);
+});
+
+const withoutBreaker = { breaker: { minimumCalls: Infinity } };
+
+async function neverSent(upstream: Upstream, count: number): Promise<void> {
+  const tried = await pay(upstream, Math.random, count);
+  assertOnce(tried, { arrivals: new Map(), charges: new Map() });
+  for (const { error, sent } of tried) assert.deepEqual([error?.code, sent], ["UNAVAILABLE", 0]);
+}

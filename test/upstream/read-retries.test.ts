@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
+import { ResendCallbackRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
+import { answer, json, type WireRequest } from "./scripted-server.ts";
+
+const getPayout = (upstream: Upstream, options: SendOptions = patient, externalId = "payout-1") =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId }), options);
+
+const payout = json(200, '{"external_id":"payout-1","status":"done"}');
+const html = answer(502, "<html>Bad Gateway</html>");
+
+const failures: Array<[what: string, fail: (request: WireRequest) => void]> = [
+  ["a lost connection", ({ socket }) => socket.resetAndDestroy()],
+  ["half an answer", ({ socket }) => socket.end(payout.slice(0, -5))],
+  ["HTML with 502", ({ socket }) => socket.write(html)],
+  ["HTML with 200", ({ socket }) => socket.write(answer(200, "<html>Hello</html>"))],
+  ["truncated JSON", ({ socket }) => socket.write(json(200, '{"external_id":"pay'))],
+  ["an empty 503", ({ socket }) => socket.write(answer(503, ""))],
+];
+for (const [what, fail] of failures) {
+  test(`${what}: a read is sent three times, each with its own token`, async (t) => {
+    const { upstream, server, taken, settled, calls, nexts } = await serverRig(t, (request) => {
+      if (server.requests.length < 3) fail(request);
+      else request.socket.write(payout);
+    });
+    assert.equal((await getPayout(upstream)).status, "done");
+    assert.equal(server.requests.length, 3);
+    assert.equal(taken.length, 3);
+    assert.equal(settled.length, 3);
+    assert.equal(calls.length, 3);
+    assert.deepEqual(nexts, ["retry", "retry"]);
+  });
+
+  test(`${what} every time: a read ends after its third`, async (t) => {
+    const { upstream, server, nexts } = await serverRig(t, fail);
+    assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+    assert.equal(server.requests.length, 3);
+    assert.deepEqual(nexts, ["retry", "retry", "tries"]);
+  });
+
+  test(`${what}: whatever changes something is sent once`, async (t) => {
+    const { upstream, server, nexts } = await serverRig(t, fail);
+    const writes = [
+      upstream.createPayment(hostedPayment, patient),
+      upstream.resendCallback(
+        create(ResendCallbackRequestSchema, { externalId: "order-1" }),
+        patient,
+      ),
+      upstream.deleteWalletItem(create(DeleteWalletItemRequestSchema, { optionId: "a" }), patient),
+      upstream.updateSubscription(
+        create(UpdateSubscriptionRequestSchema, { subscriptionId: "s" }),
+        patient,
+      ),
+      upstream.deactivateSubscription(
+        create(DeactivateSubscriptionRequestSchema, { subscriptionId: "s" }),
+        patient,
+      ),
+    ];
+    await Promise.allSettled(writes);
+    assert.equal(server.requests.length, writes.length);
+    assert.deepEqual(nexts, []);
+  });
+}
+
+test("the service's own word is not asked for again", async (t) => {
+  for (const [script, code] of [
+    [json(404, '{"code":"transaction_not_found"}'), "NOT_FOUND"],
+    [json(200, '{"code":"internal_error","type":"api_error"}'), "UNAVAILABLE"],
+    [json(429, '{"code":"too_many_requests"}'), "RESOURCE_EXHAUSTED"],
+    [answer(403, "<html>no</html>"), "PERMISSION_DENIED"],
+  ] as const) {
+    const { upstream, server, nexts } = await serverRig(t, script);
+    assert.equal((await failureOf(getPayout(upstream))).code, code);
+    assert.equal(server.requests.length, 1);
+    assert.deepEqual(nexts, ["answered"]);
+  }
+});
+
+test("a time-out is not tried again: the call's time is spent", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, () => {}, { timeoutMs: 50 });
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["timeout"]);
+});
+
+test("all tries together take no longer than UPSTREAM_TIMEOUT", async (t) => {
+  const { upstream, server } = await serverRig(
+    t,
+    ({ socket }) => {
+      if (server.requests.length === 1) setTimeout(() => socket.write(html), 400);
+    },
+    { timeoutMs: 600, random: () => 0 },
+  );
+  const startedAt = performance.now();
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  const tookMs = performance.now() - startedAt;
+  assert.equal(server.requests.length, 2);
+  // The second try alone would have taken 600 ms more.
+  assert.ok(tookMs < 950, `${tookMs} ms`);
+});
+
+test("a pause that the deadline does not leave is not begun", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 1e6 });
+  const deadlineMs = Date.now() + 30_000;
+  assert.equal(
+    (await failureOf(getPayout(upstream, { ...patient, deadlineMs }))).code,
+    "UNAVAILABLE",
+  );
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["deadline"]);
+});
+
+for (const order of [
+  ["soon", "late"],
+  ["late", "soon"],
+] as const) {
+  test(`the deadline that counts is the latest of those who share: ${order}`, async (t) => {
+    // A pause of ten seconds: more than the one leaves, less than the other.
+    const rare = { random: () => 100, timeoutMs: 9e8 };
+    const { upstream, server, nexts } = await serverRig(t, () => {}, rare);
+    const deadlines = { soon: Date.now() + 500, late: Date.now() + 8e8 };
+    const ended = order.map((which) =>
+      failureOf(getPayout(upstream, { ...patient, deadlineMs: deadlines[which] })),
+    );
+    (await server.request(0)).socket.write(html);
+    assert.equal((await ended[order.indexOf("soon")])?.code, "DEADLINE_EXCEEDED");
+    assert.deepEqual(nexts, ["retry"]);
+    await upstream.close();
+    assert.equal((await ended[order.indexOf("late")])?.code, "UNAVAILABLE");
+  });
+}
+
+test("who leaves during the pause ends it, and nothing more is sent", async (t) => {
+  const told = Promise.withResolvers<void>();
+  const { upstream, server } = await serverRig(t, html, {
+    random: () => 50, // A pause of five seconds.
+    onReadFailed: told.resolve,
+  });
+  const caller = new AbortController();
+  const ended = failureOf(getPayout(upstream, { signal: caller.signal }));
+  await told.promise;
+  caller.abort();
+  assert.equal((await ended).code, "CANCELLED");
+  await failureOf(upstream.createPayment(hostedPayment, patient));
+  assert.deepEqual(
+    server.requests.map(({ line }) => line.slice(0, 4)),
+    ["GET ", "POST"],
+  );
+});
+
+test("close ends a pause with the failure that led to it", async (t) => {
+  const told = Promise.withResolvers<void>();
+  const { upstream, server } = await serverRig(t, html, {
+    random: () => 50,
+    onReadFailed: told.resolve,
+  });
+  const ended = failureOf(getPayout(upstream));
+  await told.promise;
+  await upstream.close();
+  assert.match((await ended).message, /HTTP status 502/);
+  assert.equal(server.requests.length, 1);
+});
+
+test("a retry that gets no token ends with the failure before it", async (t) => {
+  let takes = 0;
+  const { upstream, server } = await serverRig(t, html, {
+    take: async () => {
+      if (takes++ > 0) throw new GatewayError("RESOURCE_EXHAUSTED", "later");
+    },
+  });
+  const error = await failureOf(getPayout(upstream));
+  assert.equal(error.code, "UNAVAILABLE");
+  assert.match(error.message, /HTTP status 502/);
+  assert.equal(server.requests.length, 1);
+});
+
+test("retries are a tenth of many reads, whatever fails", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, html, {
+    now: () => 1_000, // All within one window.
+    random: () => 0,
+    breaker: { minimumCalls: Infinity },
+  });
+  const reads = 400;
+  for (let n = 0; n < reads; n++) await failureOf(getPayout(upstream, patient, `payout-${n}`));
+  assert.equal(server.requests.length, reads + reads / 10);
+  assert.equal(nexts.filter((next) => next === "retry").length, reads / 10);
+  assert.ok(nexts.includes("budget"));
+});
+
+test("callers who share a read share its retries", async (t) => {
+  const { upstream, server } = await serverRig(t, ({ socket }) => {
+    socket.write(server.requests.length === 1 ? html : payout);
+  });
+  const answers = await Promise.all([1, 2, 3].map(() => getPayout(upstream)));
+  assert.equal(new Set(answers).size, 1);
+  assert.equal(server.requests.length, 2);
+});
+
+test("nothing is left of retries on the caller's signal, and its socket closes with it", async (t) => {
+  const { upstream, server } = await serverRig(t, (request) => {
+    if (server.requests.length === 1) request.socket.write(html);
+  });
+  const caller = new AbortController();
+  const ended = failureOf(getPayout(upstream, { signal: caller.signal }));
+  const { socket } = await server.request(1);
+  const closed = once(socket, "close");
+  caller.abort();
+  assert.equal((await ended).code, "CANCELLED");
+  await closed;
+});

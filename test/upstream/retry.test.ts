@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decideRetry, type FailedCall } from "../../src/upstream/retry.ts";
+import { createRetryBudget } from "../../src/upstream/retry-budget.ts";
+
+const badLuck: FailedCall = {
+  method: "GET",
+  verdict: "failed",
+  retries: 0,
+  leftMs: 30_000,
+  breakerOpen: false,
+  withinBudget: true,
+  jitter: 0.5,
+};
+
+test("a read that failed is tried again, twice at most", () => {
+  assert.deepEqual(decideRetry(badLuck), { retry: true, pauseMs: 50 });
+  assert.deepEqual(decideRetry({ ...badLuck, retries: 1 }), { retry: true, pauseMs: 100 });
+  assert.deepEqual(decideRetry({ ...badLuck, retries: 2 }), { retry: false, why: "tries" });
+});
+
+test("the pause is anything from nothing to the whole", () => {
+  assert.deepEqual(decideRetry({ ...badLuck, jitter: 0 }), { retry: true, pauseMs: 0 });
+  assert.deepEqual(decideRetry({ ...badLuck, jitter: 1 }), { retry: true, pauseMs: 100 });
+});
+
+const refusals: Array<[why: string, change: Partial<FailedCall>]> = [
+  ["write", { method: "POST" }],
+  ["write", { method: "DELETE" }],
+  ["write", { method: "PATCH" }],
+  ["answered", { verdict: "answered" }],
+  ["timeout", { verdict: "timeout" }],
+  ["ended", { verdict: "nothing" }],
+  ["breaker", { breakerOpen: true }],
+  ["deadline", { leftMs: 50 }],
+  ["deadline", { leftMs: -1, jitter: 0 }],
+  ["budget", { withinBudget: false }],
+  ["write", { method: "POST", verdict: "answered", retries: 9, withinBudget: false }],
+];
+for (const [why, change] of refusals) {
+  test(`no other try for ${JSON.stringify(change)}: ${why}`, () => {
+    assert.deepEqual(decideRetry({ ...badLuck, ...change }), { retry: false, why });
+  });
+}
+
+test("retries are a tenth of the reads of the last ten seconds", () => {
+  let now = 1_234;
+  const budget = createRetryBudget(() => now);
+  for (let n = 0; n < 500; n++) budget.onRead();
+  assert.equal(spend(budget), 50);
+  now += 5_000;
+  assert.equal(spend(budget), 0);
+  for (let n = 0; n < 100; n++) budget.onRead();
+  assert.equal(spend(budget), 10);
+  now += 10_000;
+  assert.equal(spend(budget), 10, "what is past counts no more");
+});
+
+test("where reads are few a retry a second is allowed", () => {
+  let now = 0;
+  const budget = createRetryBudget(() => now);
+  let retries = 0;
+  for (; now < 60_000; now += 1_000) {
+    budget.onRead();
+    retries += spend(budget);
+  }
+  assert.equal(retries, 60);
+});
+
+test("at no time does a window hold more retries than its share", () => {
+  let now = 0;
+  const budget = createRetryBudget(() => now);
+  const retriedAt: number[] = [];
+  for (; now < 30_000; now += 5) {
+    budget.onRead();
+    if (!budget.allows()) continue;
+    budget.onRetry();
+    retriedAt.push(now);
+  }
+  // 200 reads a second: 200 retries in ten seconds; the window moves on by its tenths.
+  for (const at of retriedAt) {
+    const within = retriedAt.filter((other) => other >= at && other < at + 9_000).length;
+    assert.ok(within <= 200, `${within} retries from ${at} on`);
+  }
+  assert.ok(retriedAt.length >= 500, `${retriedAt.length} retries`);
+});
+
+function spend(budget: ReturnType<typeof createRetryBudget>): number {
+  let spent = 0;
+  for (; budget.allows(); spent++) budget.onRetry();
+  return spent;
+}
