@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { EventLog } from "../events/log.ts";
-import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -134,7 +134,11 @@ class AccountReconciler {
     }
     const snapshot = await log.snapshot(account, kind, externalId);
     const became = await settleByEvents(this.#options, account, intent, snapshot);
-    if (became === "settled") observer.onSettled({ account, intent, by: "event" });
+    if (became === "settled") {
+      // A callback that was asked for comes as any other.
+      const by = kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
+      observer.onSettled({ account, intent, by });
+    }
     if (became) return done;
     if (Date.now() - intent.startedAtMs > giveUpMs) {
       await this.#giveUp(intent);

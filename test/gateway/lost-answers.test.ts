@@ -123,7 +123,7 @@ test("a call that never charged anything turns out as not done, and may be made 
 
 test("the metrics tell what was settled, by what", async () => {
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-  for (const by of ["event", "operation", "payout", "notFound"]) {
+  for (const by of ["event", "resend", "operation", "payout", "notFound"]) {
     assert.match(
       text,
       new RegExp(`reconciliations_settled_total\\{account="default",by="${by}"\\} `),
