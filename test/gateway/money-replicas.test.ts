@@ -41,7 +41,8 @@ describe("calls that move money, at three gateways on one Redis", {
       UPSTREAM_URL: upstream.url,
       UPSTREAM_LOGIN: "shop",
       UPSTREAM_PASSWORD: password,
-      UPSTREAM_TIMEOUT: "2s",
+      // Ten thousand calls at once keep cold gateways busy for seconds.
+      UPSTREAM_TIMEOUT: size > 50 ? "20s" : "2s",
       RATE_LIMIT_INITIAL: "1000",
       RATE_LIMIT_MAX_WAIT: "1s",
       RECONCILE_AFTER: "500ms",
@@ -126,11 +127,15 @@ describe("calls that move money, at three gateways on one Redis", {
   for (let round = 0; round < kills; round++) {
     test(`a gateway killed in mid-call leaves its call unknown, not free (${round})`, async (t) => {
       const victim = replicas.pop()!;
-      const ids = Array.from({ length: size }, (_, n) => `none-kill-${round}-${n}`);
+      const all = Array.from({ length: size }, (_, n) => `none-kill-${round}-${n}`);
       upstream.answerMs = 60_000;
-      const calls = ids.map((id) => pay(victim, id, id));
+      const ended = new Set<string>();
+      const calls = all.map((id) => pay(victim, id, id).finally(() => ended.add(id)));
       const over = Promise.allSettled(calls);
-      await until(async () => ids.every((id) => upstream.charges.has(id)));
+      // A gateway that has only just begun may refuse some: those were never sent.
+      await until(async () => all.every((id) => upstream.charges.has(id) || ended.has(id)));
+      const ids = all.filter((id) => upstream.charges.has(id));
+      assert.ok(ids.length > size / 2, `${ids.length} were sent`);
       victim.child.kill("SIGKILL");
       await Promise.all([over, victim.exit]);
       upstream.answerMs = 0;
