@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { clone, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
@@ -29,7 +28,7 @@ export interface Subject {
 }
 
 /** The first event of a millisecond takes one of so many places by chance. */
-const maxFirstSeq = 0xffff;
+const firstSeqs = 0x1_0000;
 
 /** One account's log in Redis: what it holds is read and written in one step each. */
 export class RedisStore {
@@ -62,7 +61,7 @@ export class RedisStore {
         entry.status,
         `${retentionMs}`,
         newEpoch(),
-        `${randomInt(maxFirstSeq)}`,
+        `${Math.floor(Math.random() * firstSeqs)}`,
         keys.wakeUp,
         touchDuplicates ? "1" : "0",
       ],
@@ -89,7 +88,7 @@ export class RedisStore {
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
     const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(tail) };
     if (after !== undefined) {
-      
+      assertReadable(after, bounds);
       // A server that failed took it along; the log has gone on without it.
       if (known !== 1) throw cursorExpired("the event it names was lost");
     }

@@ -1,9 +1,13 @@
 import { errorOfAbort } from "../errors.ts";
 import type { RedisClient } from "../redis/connect.ts";
+import { RedisTimeout } from "../redis/deadline.ts";
 import type { AccountKeys } from "../redis/keys.ts";
+import { readyWithin } from "../redis/ready.ts";
+import { Alarm } from "./alarm.ts";
 import type {
   Permit,
   Priority,
+  RateLimitHeaders,
   RateLimitStatus,
   TakeOptions,
   TokenBucket,
@@ -15,7 +19,14 @@ import { readRateLimitHeaders } from "./headers.ts";
 import { LoneShare } from "./lone-share.ts";
 import { Outlook } from "./outlook.ts";
 import { closedError, deadlineError, exhaustedError } from "./refusals.ts";
-import { type Answer, SharedBudget, type SharedToken, type Wants } from "./shared-budget.ts";
+import { settleOnce } from "./settle-once.ts";
+import {
+  type Answer,
+  SharedBudget,
+  type SharedToken,
+  tokensOf,
+  type Wants,
+} from "./shared-budget.ts";
 
 /** Where the tokens come from: the budget of all replicas in Redis, or this replica's share. */
 export type BudgetSource = "redis" | "local";
@@ -46,6 +57,7 @@ class RedisBucket implements TokenBucket {
   readonly #options: RedisBucketOptions;
   readonly #shared: SharedBudget;
   readonly #callers = new Callers(() => this.#wakeSoon());
+  readonly #alarm = new Alarm(() => this.#wake());
   /** Set while Redis does not answer. */
   #lone: LoneShare | undefined;
   #outlook: Outlook | undefined;
@@ -53,13 +65,13 @@ class RedisBucket implements TokenBucket {
   #heldUntil = -Infinity;
   /** End of the longest wait of the caller that came last. */
   #patientUntil = -Infinity;
+  /** The last answer came too late to be used. */
+  #slow = false;
   #asking = false;
   #askAt = Infinity;
   #reviewedAt = -Infinity;
   #reviewDue = false;
   #wakingSoon = false;
-  #timerAt = Infinity;
-  #cancelTimer: (() => void) | undefined;
   #closed = false;
 
   constructor(options: RedisBucketOptions) {
@@ -67,7 +79,7 @@ class RedisBucket implements TokenBucket {
     const { bucket: key } = options.keys;
     const onLateAnswer = () => this.#askBy(systemClock.now());
     this.#shared = new SharedBudget({ ...options, key, onLateAnswer });
-    this.#start();
+    void this.#start();
   }
 
   async take({ priority, signal, deadlineMs }: TakeOptions): Promise<Permit> {
@@ -109,7 +121,7 @@ class RedisBucket implements TokenBucket {
     if (this.#closed) return;
     this.#closed = true;
     this.#callers.failAll(closedError);
-    this.#cancelTimer?.();
+    this.#alarm.set(Infinity, 0);
     if (this.#lone || !this.#outlook) return;
     // Those who stay then count one replica less; they would find out anyway.
     const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
@@ -117,22 +129,12 @@ class RedisBucket implements TokenBucket {
   }
 
   /** The first question waits a moment for a connection that is still being made. */
-  #start(): void {
-    const { client } = this.#options;
-    if (client.status === "ready") {
-      this.#askBy(systemClock.now());
-      return;
-    }
+  async #start(): Promise<void> {
     this.#asking = true;
-    const go = () => {
-      client.off("ready", go);
-      cancelTimer();
-      this.#asking = false;
-      this.#askAt = systemClock.now();
-      this.#wakeSoon();
-    };
-    const cancelTimer = systemClock.after(START_MS, go);
-    client.once("ready", go);
+    await readyWithin(START_MS, this.#options.client);
+    this.#asking = false;
+    this.#askAt = systemClock.now();
+    this.#wakeSoon();
   }
 
   #askBy(at: number): void {
@@ -151,7 +153,7 @@ class RedisBucket implements TokenBucket {
     });
   }
 
-  /** Does all that is due, and sets the timer for the rest. */
+  /** Does all that is due, and sets the alarm for the rest. */
   #wake(): void {
     if (this.#closed) return;
     const now = systemClock.now();
@@ -176,7 +178,7 @@ class RedisBucket implements TokenBucket {
     this.#asking = true;
     this.#askAt = Infinity;
     const hear = await this.#shared.ask({ ...wanted, patienceMs, returning, leaving: false }).then(
-      (answer) => () => this.#hear(answer, wanted, systemClock.now() - now),
+      (answer) => () => this.#hearAfter(systemClock.now() - now, answer, wanted),
       (error: unknown) => () => this.#goAlone(error),
     );
     this.#asking = false;
@@ -185,7 +187,20 @@ class RedisBucket implements TokenBucket {
     this.#wake();
   }
 
-  #hear(answer: Answer, wanted: Wants, tookMs: number): void {
+  /** Tokens too long on their way are not used: they would come back too soon after that. */
+  #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
+    if (tookMs <= USABLE_MS) {
+      this.#slow = false;
+      this.#hear(answer, wanted, tookMs > LATE_MS);
+      return;
+    }
+    for (const token of tokensOf(answer, true)) this.#shared.giveBack(token);
+    if (this.#slow || this.#lone) this.#goAlone(new RedisTimeout(USABLE_MS));
+    else this.#askAt = systemClock.now();
+    this.#slow = true;
+  }
+
+  #hear(answer: Answer, wanted: Wants, late: boolean): void {
     const now = systemClock.now();
     if (this.#lone) {
       this.#lone = undefined;
@@ -193,20 +208,18 @@ class RedisBucket implements TokenBucket {
     }
     const outlook = new Outlook(answer, wanted, now);
     this.#outlook = outlook;
-    this.#serve(answer, tookMs > LATE_MS, now);
+    this.#serve(tokensOf(answer, late), answer.money, now);
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
     const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
-    this.#askAt = Math.min(this.#askAt, now + pauseMs);
+    this.#askAt = Math.min(this.#askAt, now + (late ? 0 : pauseMs));
   }
 
   /** Hands the granted tokens out; what nobody wants any more goes back. */
-  #serve(answer: Answer, late: boolean, now: number): void {
-    for (let nth = 1; nth <= answer.money + answer.reads; nth++) {
-      const { id, at, lowered } = answer;
-      const token = { id, at, lowered, late, order: answer.order + nth, out: answer.out + nth };
+  #serve(tokens: readonly SharedToken[], money: number, now: number): void {
+    for (const [nth, token] of tokens.entries()) {
       // What was granted for money may come from the reserve; the rest is for whoever is first.
-      const caller = this.#callers.next(now, nth <= answer.money ? "money" : undefined);
+      const caller = this.#callers.next(now, nth < money ? "money" : undefined);
       if (caller && this.#heldUntil <= now) {
         this.#shared.use(token, now);
         caller.grant(this.#sharedPermit(token));
@@ -226,23 +239,24 @@ class RedisBucket implements TokenBucket {
   }
 
   #sharedPermit(token: SharedToken): Permit {
+    const shared = this.#shared;
     return this.#permit({
       observe: (answer) => {
         const reading = readRateLimitHeaders(answer);
-        const { limit } = this.#shared;
-        this.#shared.observe(token, reading);
+        const { limit } = shared;
+        shared.observe(token, reading);
         // A new limit is told at once, a shortage soon, and the rest when there is something to ask.
-        if (reading.limit !== undefined && reading.limit !== limit) this.#askBy(systemClock.now());
-        else if (reading.remaining !== undefined && reading.remaining < limit - token.out) {
-          this.#askBy(systemClock.now() + FLUSH_MS);
-        }
+        const { limit: told = limit, remaining = limit } = reading;
+        if (told !== limit) this.#askBy(systemClock.now());
+        else if (remaining < limit - token.out) this.#askBy(systemClock.now() + FLUSH_MS);
       },
       rejected: (answer) => {
-        this.#shared.observe(token, readRateLimitHeaders(answer));
-        this.#shared.reject(this.#heldUntil, token);
+        this.#hold(answer);
+        shared.observe(token, readRateLimitHeaders(answer));
+        shared.reject(this.#heldUntil, token);
       },
       release: () => {
-        this.#shared.release(token);
+        shared.release(token);
         this.#askBy(systemClock.now() + (this.#callers.size > 0 ? 0 : FLUSH_MS));
       },
     });
@@ -257,6 +271,7 @@ class RedisBucket implements TokenBucket {
         if (limit !== undefined && this.#lone === lone) this.#shared.tellLimit(limit);
       },
       rejected: (answer) => {
+        this.#hold(answer);
         lone.budget.reject(taken, answer, systemClock.now());
         this.#shared.reject(this.#heldUntil);
       },
@@ -264,28 +279,17 @@ class RedisBucket implements TokenBucket {
     });
   }
 
-  /** A permit that counts only the first thing that it is told. */
-  #permit({ observe, rejected, release }: Permit): Permit {
-    let settled = false;
-    const once = (settle: () => void) => {
-      if (settled) return;
-      settled = true;
-      settle();
-      this.#wakeSoon();
-    };
-    return {
-      observe: (answer) => once(() => observe(answer)),
-      release: () => once(release),
-      rejected: (answer) =>
-        once(() => {
-          const now = systemClock.now();
-          const { resetSeconds = 1 } = readRateLimitHeaders(answer);
-          this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-          rejected(answer);
-          this.#review(now);
-          this.#askBy(now);
-        }),
-    };
+  #permit(permit: Permit): Permit {
+    return settleOnce(permit, () => this.#wakeSoon());
+  }
+
+  /** The upstream refused: nobody here sends until its Reset, and the others are told at once. */
+  #hold(answer: RateLimitHeaders): void {
+    const now = systemClock.now();
+    const { resetSeconds = 1 } = readRateLimitHeaders(answer);
+    this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
+    this.#review(now);
+    this.#askBy(now);
   }
 
   #goAlone(cause: unknown): void {
@@ -313,29 +317,21 @@ class RedisBucket implements TokenBucket {
     this.#callers.review((priority, ahead) => this.#turnAt(priority, ahead, now), now);
   }
 
-  /** Keeps the one timer: for the next question, the first caller, or a review that is due before. */
+  /** Sets the alarm for the next question, the first caller, or a review that is due before. */
   #schedule(now: number): void {
     const { first } = this.#callers;
     let wakeAt = this.#asking ? Infinity : this.#askAt;
     if (first) wakeAt = Math.min(wakeAt, first.deadlineAt);
     if (first && this.#lone) wakeAt = Math.min(wakeAt, this.#turnAt(first.priority, 0, now));
     if (first && this.#reviewDue) wakeAt = Math.min(wakeAt, this.#reviewedAt + REVIEW_EVERY_MS);
-    if (wakeAt === this.#timerAt) return;
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    this.#timerAt = wakeAt;
-    if (wakeAt === Infinity) return;
-    this.#cancelTimer = systemClock.after(Math.max(1, Math.ceil(wakeAt - now)), () => {
-      this.#timerAt = Infinity;
-      this.#wake();
-    });
+    this.#alarm.set(wakeAt, now);
   }
 }
 
 const NOBODY: Wants = { money: 0, reads: 0 };
 
 /** Longest that the first question waits for a connection that is being made. */
-const START_MS = 500;
+const START_MS = 1_000;
 
 /**
  * A replica is heard at least this often. It must be less than a window (take-tokens.lua): then who
@@ -354,6 +350,9 @@ const STATUS_MS = 250;
 
 /** A token that was this long on its way is counted anew: it comes back a window after its use. */
 const LATE_MS = 40;
+
+/** A token that was this long on its way is not used at all. Redis that is so slow twice in a row is away. */
+const USABLE_MS = 100;
 
 /** A review walks the whole line, so it is not for every call. */
 const REVIEW_EVERY_MS = 20;

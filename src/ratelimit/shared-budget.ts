@@ -55,6 +55,14 @@ export interface SharedToken extends Pick<Answer, "id" | "at" | "order" | "out" 
   readonly late: boolean;
 }
 
+/** The granted tokens, those for money first. */
+export function tokensOf(answer: Answer, late: boolean): SharedToken[] {
+  const { id, at, lowered, order, out, money, reads } = answer;
+  return Array.from({ length: money + reads }, (_, nth) => {
+    return { id, at, lowered, late, order: order + nth + 1, out: out + nth + 1 };
+  });
+}
+
 /**
  * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
  * repeated until they were heard, except of unused tokens: those come back once at most.
@@ -181,7 +189,8 @@ export class SharedBudget {
     });
     this.#unused.clear();
     this.#askedAt = now;
-    const reply = await within(DEADLINE_MS, this.#watch(script.run(client, [key], [request])));
+    const deadlineMs = this.#stateId === "" ? FIRST_DEADLINE_MS : DEADLINE_MS;
+    const reply = await within(deadlineMs, this.#watch(script.run(client, [key], [request])));
     const answer = JSON.parse(String(reply)) as Answer;
     this.#uncounted.clearTold();
     if (this.#newest === newest) this.#newest = undefined;
@@ -222,7 +231,10 @@ export class SharedBudget {
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 
 /** Longest wait for one answer. */
-const DEADLINE_MS = 150;
+const DEADLINE_MS = 250;
+
+/** The first answer may take longer, as a process that starts is busy itself. */
+const FIRST_DEADLINE_MS = 1_000;
 
 /** After this a question that was given up no longer keeps others back. */
 const STALLED_MS = 1_000;
