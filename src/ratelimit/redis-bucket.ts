@@ -18,8 +18,8 @@ import { systemClock } from "./clock.ts";
 import { readRateLimitHeaders } from "./headers.ts";
 import { LoneShare } from "./lone-share.ts";
 import { Outlook } from "./outlook.ts";
+import { lonePermit, type PermitHost, sharedPermit } from "./redis-permits.ts";
 import { closedError, deadlineError, exhaustedError } from "./refusals.ts";
-import { settleOnce } from "./settle-once.ts";
 import {
   type Answer,
   SharedBudget,
@@ -58,6 +58,15 @@ class RedisBucket implements TokenBucket {
   readonly #shared: SharedBudget;
   readonly #callers = new Callers(() => this.#wakeSoon());
   readonly #alarm = new Alarm(() => this.#wake());
+  readonly #host: PermitHost = {
+    askWithin: (ms) => this.#askBy(systemClock.now() + ms),
+    hold: (answer) => this.#hold(answer),
+    settled: (change) => {
+      if (change === "later") this.#reviewDue = true;
+      if (change === "freed" && this.#callers.size > 0) this.#askBy(systemClock.now());
+      this.#wakeSoon();
+    },
+  };
   /** Set while Redis does not answer. */
   #lone: LoneShare | undefined;
   #outlook: Outlook | undefined;
@@ -212,7 +221,9 @@ class RedisBucket implements TokenBucket {
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
     const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
-    this.#askAt = Math.min(this.#askAt, now + (late ? 0 : pauseMs));
+    // That tokens were used late is told at once.
+    const tells = late && answer.money + answer.reads > 0;
+    this.#askAt = Math.min(this.#askAt, now + (tells ? 0 : pauseMs));
   }
 
   /** Hands the granted tokens out; what nobody wants any more goes back. */
@@ -222,7 +233,7 @@ class RedisBucket implements TokenBucket {
       const caller = this.#callers.next(now, nth < money ? "money" : undefined);
       if (caller && this.#heldUntil <= now) {
         this.#shared.use(token, now);
-        caller.grant(this.#sharedPermit(token));
+        caller.grant(sharedPermit(token, this.#shared, this.#host));
       } else {
         this.#shared.giveBack(token);
         this.#askAt = now;
@@ -233,63 +244,18 @@ class RedisBucket implements TokenBucket {
   #serveAlone(lone: LoneShare, now: number): void {
     for (let first = this.#callers.next(now); first; first = this.#callers.next(now)) {
       if (this.#turnAt(first.priority, 0, now) > now) break;
-      first.grant(this.#lonePermit(lone, now));
-      this.#shared.useUncounted(now);
+      first.grant(lonePermit(lone, this.#shared, this.#host, now));
     }
   }
 
-  #sharedPermit(token: SharedToken): Permit {
-    const shared = this.#shared;
-    return this.#permit({
-      observe: (answer) => {
-        const reading = readRateLimitHeaders(answer);
-        const { limit } = shared;
-        shared.observe(token, reading);
-        // A new limit is told at once, a shortage soon, and the rest when there is something to ask.
-        const { limit: told = limit, remaining = limit } = reading;
-        if (told !== limit) this.#askBy(systemClock.now());
-        else if (remaining < limit - token.out) this.#askBy(systemClock.now() + FLUSH_MS);
-      },
-      rejected: (answer) => {
-        this.#hold(answer);
-        shared.observe(token, readRateLimitHeaders(answer));
-        shared.reject(this.#heldUntil, token);
-      },
-      release: () => {
-        shared.release(token);
-        this.#askBy(systemClock.now() + (this.#callers.size > 0 ? 0 : FLUSH_MS));
-      },
-    });
-  }
-
-  #lonePermit(lone: LoneShare, takenAt: number): Permit {
-    const taken = lone.take(takenAt);
-    return this.#permit({
-      observe: (answer) => {
-        if (lone.budget.observe(taken, answer, systemClock.now())) this.#reviewDue = true;
-        const { limit } = readRateLimitHeaders(answer);
-        if (limit !== undefined && this.#lone === lone) this.#shared.tellLimit(limit);
-      },
-      rejected: (answer) => {
-        this.#hold(answer);
-        lone.budget.reject(taken, answer, systemClock.now());
-        this.#shared.reject(this.#heldUntil);
-      },
-      release: () => lone.budget.giveBack(taken),
-    });
-  }
-
-  #permit(permit: Permit): Permit {
-    return settleOnce(permit, () => this.#wakeSoon());
-  }
-
   /** The upstream refused: nobody here sends until its Reset, and the others are told at once. */
-  #hold(answer: RateLimitHeaders): void {
+  #hold(answer: RateLimitHeaders): number {
     const now = systemClock.now();
     const { resetSeconds = 1 } = readRateLimitHeaders(answer);
     this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
     this.#review(now);
     this.#askBy(now);
+    return this.#heldUntil;
   }
 
   #goAlone(cause: unknown): void {
@@ -341,9 +307,6 @@ const HEARTBEAT_MS = 900;
 
 /** A replica that is alone asks this often whether Redis is back. */
 const PROBE_MS = 100;
-
-/** Longest that a report waits for a question to go along with. */
-const FLUSH_MS = 50;
 
 /** The status is asked for again when it is older than this and somebody looks. */
 const STATUS_MS = 250;

@@ -83,6 +83,7 @@ export class SharedBudget {
   /** Questions that neither were answered nor failed, in time or late. */
   #open = 0;
   #askedAt = -Infinity;
+  #answeredAt = -Infinity;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -150,8 +151,10 @@ export class SharedBudget {
     };
   }
 
-  /** An answer told this limit while the replica was alone. */
-  tellLimit(limit: number): void {
+  /** An answer told this limit to a call that was sent without Redis, at `sentAt`. */
+  tellLimit(limit: number, sentAt: number): void {
+    // Redis may have heard better since it is back.
+    if (sentAt < this.#answeredAt) return;
     this.#limit = limit;
     this.#told = { limit };
   }
@@ -199,6 +202,7 @@ export class SharedBudget {
     if (answer.id !== this.#stateId) this.#enter(answer.id);
     this.#limit = this.#told?.limit ?? answer.limit;
     this.#replicas = answer.replicas;
+    this.#answeredAt = performance.now();
     return answer;
   }
 
