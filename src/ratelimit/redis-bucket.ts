@@ -74,8 +74,8 @@ class RedisBucket implements TokenBucket {
   #heldUntil = -Infinity;
   /** End of the longest wait of the caller that came last. */
   #patientUntil = -Infinity;
-  /** The last answer came too late to be used. */
-  #slow = false;
+  /** The last answer that came in time to be used. */
+  #usableAt = systemClock.now();
   #asking = false;
   #askAt = Infinity;
   #reviewedAt = -Infinity;
@@ -198,15 +198,16 @@ class RedisBucket implements TokenBucket {
 
   /** Tokens too long on their way are not used: they would come back too soon after that. */
   #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
+    const now = systemClock.now();
     if (tookMs <= USABLE_MS) {
-      this.#slow = false;
+      this.#usableAt = now;
       this.#hear(answer, wanted, tookMs > LATE_MS);
       return;
     }
     for (const token of tokensOf(answer, true)) this.#shared.giveBack(token);
-    if (this.#slow || this.#lone) this.#goAlone(new RedisTimeout(USABLE_MS));
-    else this.#askAt = systemClock.now();
-    this.#slow = true;
+    const patient = !this.#lone && now < this.#usableAt + HEARTBEAT_MS + SLOW_MS;
+    if (patient) this.#askAt = now;
+    else this.#goAlone(new RedisTimeout(USABLE_MS));
   }
 
   #hear(answer: Answer, wanted: Wants, late: boolean): void {
@@ -220,10 +221,10 @@ class RedisBucket implements TokenBucket {
     this.#serve(tokensOf(answer, late), answer.money, now);
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
-    const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
-    // That tokens were used late is told at once.
-    const tells = late && answer.money + answer.reads > 0;
-    this.#askAt = Math.min(this.#askAt, now + (tells ? 0 : pauseMs));
+    const usedLate = late && answer.money + answer.reads > 0;
+    const latestMs = usedLate ? TELL_MS : HEARTBEAT_MS;
+    const pauseMs = asksOn ? 0 : Math.min(latestMs, answer.againMs ?? latestMs);
+    this.#askAt = Math.min(this.#askAt, now + pauseMs);
   }
 
   /** Hands the granted tokens out; what nobody wants any more goes back. */
@@ -314,8 +315,14 @@ const STATUS_MS = 250;
 /** A token that was this long on its way is counted anew: it comes back a window after its use. */
 const LATE_MS = 40;
 
-/** A token that was this long on its way is not used at all. Redis that is so slow twice in a row is away. */
+/** That tokens were used so late is told soon after. */
+const TELL_MS = 10;
+
+/** A token that was this long on its way is not used at all. */
 const USABLE_MS = 100;
+
+/** Redis is away when it was too slow for this long, be it that this process was busy itself. */
+const SLOW_MS = 500;
 
 /** A review walks the whole line, so it is not for every call. */
 const REVIEW_EVERY_MS = 20;

@@ -15,18 +15,21 @@ export function findCanaries(canaries: Canaries, places: readonly Place[]): stri
   const searched = Object.entries(canaries).map(([name, value]) => ({
     name,
     forms: formsOf(value),
-    digits: /^\d+$/.test(value) ? new RegExp(`(?<![\\d.])${value}(?!\\d)`) : undefined,
+    digits: /^\d+$/.test(value) ? new RegExp(`(?<![\\w.-])${value}(?![\\w-])`) : undefined,
   }));
   const found = new Set<string>();
   for (const { where, text } of places) {
     const lower = text.toLowerCase();
+    // JSON within JSON within JSON: however often it was escaped.
+    const unescaped = lower.replaceAll("\\", "");
     const joined = text.replace(/(?<=\d)(?: |\u00a0|[-._+]|%20|\\u00a0){1,2}(?=\d)/gi, "");
     for (const { name, forms, digits } of searched) {
       const hit = digits
-        ? digits.test(text) || (name.length > 0 && digits.source.length > 30 && digits.test(joined))
-        : lower.includes(forms.plain);
+        ? digits.test(text) || (forms.long && digits.test(joined))
+        : unescaped.includes(forms.plain);
       if (hit) found.add(`${name}: plain, ${where}`);
-      if (forms.encoded.some((form) => text.includes(form))) found.add(`${name}: encoded, ${where}`);
+      if (forms.encoded.some((form) => text.includes(form)))
+        found.add(`${name}: encoded, ${where}`);
       if (forms.lower.some((form) => lower.includes(form))) found.add(`${name}: encoded, ${where}`);
     }
   }
@@ -42,11 +45,11 @@ function formsOf(value: string) {
     ? [...base64, ...base64.map((form) => form.replaceAll("+", "-").replaceAll("/", "_"))]
     : [];
   const url = encodeURIComponent(value).toLowerCase();
-  const json = JSON.stringify(value).slice(1, -1).replaceAll("/", "\\/").toLowerCase();
   return {
-    plain: value.toLowerCase(),
+    long,
+    plain: value.toLowerCase().replaceAll("\\", ""),
     encoded,
-    lower: long ? [url, json, bytes.toString("hex")] : [],
+    lower: long ? [url, bytes.toString("hex")] : [],
   };
 }
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-/** What the service does to a call, named by the beginning of the call's external_id. */
+/** What the service does to a call whose external_id or address holds the name. */
 export const behaviours = [
   "success",
   "declined",
@@ -18,8 +18,6 @@ export const behaviours = [
   "nonsense",
   "unauthorized",
 ] as const;
-
-export type Behaviour = (typeof behaviours)[number];
 
 export interface EchoingUpstream {
   readonly url: string;
@@ -62,10 +60,9 @@ function answer(
   response: ServerResponse,
   { token, number }: { token: string; number: string },
 ): void {
-  const externalId =
-    /"external_id":"([^"]*)"/.exec(body)?.[1] ??
-    URL.parse(request.url ?? "/", "http://upstream")?.searchParams.get("external_id") ??
-    "success";
+  const externalId = /"external_id":"([^"]*)"/.exec(body)?.[1] ?? "";
+  const asked = `${externalId} ${request.url}`;
+  const behaviour = behaviours.find((name) => asked.includes(name)) ?? "success";
   const quoted = `${request.url} ${JSON.stringify(request.headers)} ${body}`;
   const send = (status: number, json: unknown, headers: Record<string, string> = {}) => {
     response.writeHead(status, { "content-type": "application/json", ...headers });
@@ -90,20 +87,23 @@ function answer(
     option_id: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01",
     message: "done",
   };
-  switch (externalId.split("-", 1)[0] as Behaviour) {
+  switch (behaviour) {
     case "success":
-      return send(200, payment);
+      send(200, payment);
+      return;
     case "declined":
-      return send(200, {
+      send(200, {
         ...payment,
         is_success: false,
         details: { ...payment.details, status: "failure", status_code: "insufficient_funds" },
       });
+      return;
     case "error":
-      return send(400, error(`bad request: ${quoted}`));
+      send(400, error(`bad request: ${quoted}`));
+      return;
     case "spaced":
       // As printed on cards, by all that may stand between the digits.
-      return send(
+      send(
         422,
         error(
           ["$1 $2 $3 $4", "$1-$2-$3-$4", "$1.$2.$3.$4", "$1\u00a0$2\u00a0$3\u00a0$4"]
@@ -111,14 +111,17 @@ function answer(
             .join(" "),
         ),
       );
+      return;
     case "html":
       response.writeHead(500, { "content-type": "text/html", "x-debug": encodeURI(quoted) });
       response.end(`<html><pre>${quoted}</pre></html>`);
       return;
     case "limited":
-      return send(429, error(quoted, "too_many_requests"), { "x-ratelimit-limit": number });
+      send(429, error(quoted, "too_many_requests"), { "x-ratelimit-limit": number });
+      return;
     case "outage":
-      return send(503, error(quoted, "internal_error"));
+      send(503, error(quoted, "internal_error"));
+      return;
     case "silent":
       return;
     case "lost":
@@ -130,7 +133,7 @@ function answer(
       return;
     case "nonsense":
       // Types that are wrong, and names that nobody knows.
-      return send(200, {
+      send(200, {
         external_id: externalId,
         details: { payment_id: `p-${externalId}`, status: quoted, amount: quoted },
         created_date: quoted,
@@ -139,7 +142,9 @@ function answer(
         card: number,
         [quoted]: quoted,
       });
+      return;
     case "unauthorized":
-      return send(401, error(quoted, "authorization_error"));
+      send(401, error(quoted, "authorization_error"));
+      return;
   }
 }

@@ -14,8 +14,15 @@ import { patienceMs } from "../start.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
-/** 20 in the long form, `npm run faults`. */
-const loadSeconds = Number(process.env.LOAD_SECONDS ?? 5);
+/**
+ * The long form, `npm run faults`, is for a machine that has nothing else to do: 20 seconds, and the
+ * figures that are promised. The short form finds what is broken on a busy machine, too.
+ */
+const long = process.env.FAULTS === "long";
+const loadSeconds = long ? 20 : 4;
+const leastUsed = long ? 0.9 : 0.6;
+const mostRejected = long ? 0.001 : 0.01;
+const longestPaymentMs = long ? 1_000 : 2_500;
 const password = "password";
 
 describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {
@@ -120,8 +127,8 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     upstream.limit = 50;
     // What was on its way when the limit dropped can be refused; nobody could have known.
     assert.ok(run.rejected <= 12, `${run.rejected} rejected`);
-    assert.ok(run.accepted >= 0.9 * 70 * loadSeconds, `${run.accepted} accepted`);
-    assert.ok(run.slowestPaymentMs <= 1_000, `${run.slowestPaymentMs} ms`);
+    assert.ok(run.accepted >= leastUsed * 70 * loadSeconds, `${run.accepted} accepted`);
+    assert.ok(run.slowestPaymentMs <= longestPaymentMs, `${run.slowestPaymentMs} ms`);
   });
 
   test("the same while a gateway is killed, and nothing that was answered 200 is lost", async () => {
@@ -240,9 +247,12 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
 
   function assertBudget(run: Load, budget: number): void {
     const { accepted, rejected } = run;
-    assert.ok(rejected <= 1 + (accepted + rejected) / 1_000, `${rejected} rejected`);
-    assert.ok(accepted >= 0.9 * budget, `${accepted} of ${budget} used`);
-    assert.ok(run.slowestPaymentMs <= 1_000, `a payment took ${run.slowestPaymentMs} ms`);
+    assert.ok(rejected <= 1 + (accepted + rejected) * mostRejected, `${rejected} rejected`);
+    assert.ok(accepted >= leastUsed * budget, `${accepted} of ${budget} used`);
+    assert.ok(
+      run.slowestPaymentMs <= longestPaymentMs,
+      `a payment took ${run.slowestPaymentMs} ms`,
+    );
     assert.ok(run.payments > 0 && run.refusedPayments === 0, `${run.refusedPayments} refused`);
   }
 

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { RedisClient } from "../../src/redis/connect.ts";
 import { type RedisServer, startRedis } from "../redis/server.ts";
 import {
+  calmly,
   figuresOf,
   type LoadOptions,
   type LoadResult,
@@ -81,32 +82,29 @@ export interface OutageTimes {
   readonly afterMs: number;
 }
 
-/** Lets three replicas at 5 times the limit suffer an outage; marks `away` and `back`. */
+/** Lets three replicas at 5 times the limit suffer an outage, and checks; marks `away` and `back`. */
 export async function suffer(
   t: TestContext,
   outage: Outage,
   { beforeMs, outMs, afterMs }: OutageTimes,
+  check: (result: LoadResult) => void,
   options: Partial<LoadOptions> = {},
-): Promise<LoadResult> {
+): Promise<void> {
   const redis = await startRedis(outage.settings);
   t.after(() => redis.close());
-  return await runLoad({
-    redisUrl: redis.url,
-    limit: LIMIT,
-    seconds: 0,
-    async script(load) {
-      await delay(beforeMs);
-      load.mark("away");
-      await outage.begin(redis);
-      if (outage.end) {
-        await delay(outMs);
-        await outage.end(redis);
-      }
-      load.mark("back");
-      await delay(afterMs);
-    },
-    ...options,
-  });
+  const script: LoadOptions["script"] = async (load) => {
+    await delay(beforeMs);
+    load.mark("away");
+    await outage.begin(redis);
+    if (outage.end) {
+      await delay(outMs);
+      await outage.end(redis);
+    }
+    load.mark("back");
+    await delay(afterMs);
+  };
+  const load = { redisUrl: redis.url, limit: LIMIT, seconds: 0, script, ...options };
+  await calmly(() => runLoad(load), check);
 }
 
 /** Nothing was refused, and no second saw more than the limit. */
