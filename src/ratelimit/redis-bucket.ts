@@ -74,8 +74,8 @@ class RedisBucket implements TokenBucket {
   #heldUntil = -Infinity;
   /** End of the longest wait of the caller that came last. */
   #patientUntil = -Infinity;
-  /** The last answer that came in time to be used. */
-  #usableAt = systemClock.now();
+  /** Since then no answer came in time to be used. */
+  #slowSince: number | undefined;
   #asking = false;
   #askAt = Infinity;
   #reviewedAt = -Infinity;
@@ -198,16 +198,16 @@ class RedisBucket implements TokenBucket {
 
   /** Tokens too long on their way are not used: they would come back too soon after that. */
   #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
-    const now = systemClock.now();
     if (tookMs <= USABLE_MS) {
-      this.#usableAt = now;
+      this.#slowSince = undefined;
       this.#hear(answer, wanted, tookMs > LATE_MS);
       return;
     }
     for (const token of tokensOf(answer, true)) this.#shared.giveBack(token);
-    const patient = !this.#lone && now < this.#usableAt + HEARTBEAT_MS + SLOW_MS;
-    if (patient) this.#askAt = now;
-    else this.#goAlone(new RedisTimeout(USABLE_MS));
+    const now = systemClock.now();
+    this.#slowSince ??= now;
+    if (this.#lone || now > this.#slowSince + SLOW_MS) this.#goAlone(new RedisTimeout(USABLE_MS));
+    else this.#askAt = now;
   }
 
   #hear(answer: Answer, wanted: Wants, late: boolean): void {
@@ -321,8 +321,8 @@ const TELL_MS = 10;
 /** A token that was this long on its way is not used at all. */
 const USABLE_MS = 100;
 
-/** Redis is away when it was too slow for this long, be it that this process was busy itself. */
-const SLOW_MS = 500;
+/** Redis that is too slow for longer than this is away; for less, this process may have been busy. */
+const SLOW_MS = 300;
 
 /** A review walks the whole line, so it is not for every call. */
 const REVIEW_EVERY_MS = 20;

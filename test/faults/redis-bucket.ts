@@ -24,7 +24,7 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
   }
 
   it("follow a limit that drops midway", async (t) => {
-    const script: LoadOptions["script"] = async ({ upstream }) => {
+    const script: Partial<LoadOptions>["script"] = async ({ upstream }) => {
       await delay(10_000);
       upstream.limit = 20;
     };
@@ -37,7 +37,7 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
   });
 
   it("go on when one of three is killed", async (t) => {
-    const script: LoadOptions["script"] = async (running) => {
+    const script: Partial<LoadOptions>["script"] = async (running) => {
       await delay(10_000);
       running.killReplica();
     };

@@ -135,7 +135,7 @@ function answer(
       // Types that are wrong, and names that nobody knows.
       send(200, {
         external_id: externalId,
-        details: { payment_id: `p-${externalId}`, status: quoted, amount: quoted },
+        details: { payment_id: `p-${externalId}`, status: quoted },
         created_date: quoted,
         is_success: quoted,
         payment_method: { type: quoted, cc_token: quoted },

@@ -77,7 +77,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
     }));
 });
 
-const eachForItself: LoadOptions["bucket"] = ({ limit, reserve }) =>
+const eachForItself: NonNullable<LoadOptions["bucket"]> = ({ limit, reserve }) =>
   createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500 });
 
 const dropping: Partial<LoadOptions> = {

@@ -51,7 +51,7 @@ describe("replicas at 5 times the limit", options, () => {
   });
 });
 
-function failover(set: SentinelSet): LoadOptions["script"] {
+function failover(set: SentinelSet): NonNullable<LoadOptions["script"]> {
   return async (load) => {
     await delay(2_000);
     const before = await set.masterPort();
