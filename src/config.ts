@@ -66,6 +66,8 @@ export interface Config {
   };
   /** Undefined when reconciliation is off. */
   readonly reconcileAfterMs?: number;
+  /** What is not settled by then is an operator's. */
+  readonly reconcileGiveUpMs: number;
   readonly shutdownTimeoutMs: number;
   readonly logLevel: string;
   readonly production: boolean;
@@ -175,6 +177,7 @@ export function readConfig(env: Environment): Config {
     graphqlIntrospection: read("GRAPHQL_INTROSPECTION", boolean, `${!production}`),
     ...readTrustedDocuments(read),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
+    reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,

@@ -13,7 +13,6 @@ import { replay } from "./callbacks/replay.ts";
 import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
-import { createMemoryIdempotency } from "./core/idempotency.ts";
 import { warmUp } from "./core/validate.ts";
 import { GatewayError } from "./errors.ts";
 import type { EventLog } from "./events/log.ts";
@@ -24,7 +23,15 @@ import {
   type GraphqlServerOptions,
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
-import { authObserver, callbackObserver, coreObserver, upstreamObserver } from "./observers.ts";
+import { createSeal } from "./intents/seal.ts";
+import {
+  authObserver,
+  callbackObserver,
+  coreObserver,
+  reconcileObserver,
+  upstreamObserver,
+} from "./observers.ts";
+import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
@@ -66,7 +73,7 @@ export async function startGateway(
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
   const stores = openStores(config, metrics, log);
-  const { eventLog } = stores;
+  const { eventLog, intents } = stores;
 
   const refused = new Set<string>();
   const running = new Map(
@@ -86,7 +93,14 @@ export async function startGateway(
   const core = createCore({
     accounts: running,
     log: eventLog,
-    idempotency: createMemoryIdempotency(),
+    intents,
+    seals: new Map(
+      accounts.map(({ name, password, previousPasswords }) => [
+        name,
+        createSeal([password, ...previousPasswords]),
+      ]),
+    ),
+    patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
     callbackUrl: (account, resource) =>
@@ -140,6 +154,18 @@ export async function startGateway(
   const rpcPort = await listening("RPC_ADDR", config.rpcAddress, ({ host, port }) =>
     rpc.listen(host, port),
   );
+  const reconciler =
+    config.reconcileAfterMs === undefined
+      ? undefined
+      : createReconciler({
+          accounts: running,
+          log: eventLog,
+          intents,
+          afterMs: config.reconcileAfterMs,
+          giveUpMs: config.reconcileGiveUpMs,
+          timeoutMs: config.upstreamTimeoutMs,
+          observer: reconcileObserver(metrics, log),
+        });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   async function drain(timeoutMs: number): Promise<void> {
@@ -147,13 +173,14 @@ export async function startGateway(
     publicServer.close();
     publicServer.closeIdleConnections();
     const rpcDrained = rpc.drain(timeoutMs);
+    const reconciled = reconciler?.close();
     await core.drain(
       new GatewayError("UNAVAILABLE", "the gateway is shutting down: resume from the last cursor", {
         reason: "SHUTTING_DOWN",
         retryAfterMs: 1_000,
       }),
     );
-    await Promise.all([rpcDrained, closeSockets(), closed(publicServer)]);
+    await Promise.all([reconciled, rpcDrained, closeSockets(), closed(publicServer)]);
   }
 
   return {

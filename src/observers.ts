@@ -3,6 +3,7 @@ import type { Metrics } from "./admin/metrics.ts";
 import type { AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
+import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
 
 /** What the rooms tell, as metrics and log records. */
@@ -80,6 +81,35 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
     onFieldFault({ account, resource, path }) {
       metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
       log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
+    },
+  };
+}
+
+export function reconcileObserver(metrics: Metrics, log: Logger): ReconcileObserver {
+  return {
+    onSettled({ account, intent: { method, externalId, state }, by }) {
+      metrics.settled.inc({ account, by });
+      log.info({ account, method, externalId, was: state, by }, "settled");
+    },
+    onProbe({ account, rail, outcome }) {
+      metrics.probes.inc({ account, rail, outcome });
+    },
+    onGivenUp({ account, intent: { method, externalId, state, startedAtMs } }) {
+      metrics.givenUp.inc({ account });
+      const since = new Date(startedAtMs).toISOString();
+      log.error(
+        { account, method, externalId, was: state, since },
+        "not settled in time: look at the payments service, by hand",
+      );
+    },
+    onStats({ account, unknown, pending, oldestUnknownMs }) {
+      metrics.openIntents.set({ account, state: "unknown" }, unknown);
+      metrics.openIntents.set({ account, state: "pending" }, pending);
+      const ageMs = oldestUnknownMs === undefined ? 0 : Date.now() - oldestUnknownMs;
+      metrics.oldestUnknown.set({ account }, ageMs / 1_000);
+    },
+    onFailure({ account, error }) {
+      log.warn({ account, err: error }, "looking lost outcomes up failed; it goes on");
     },
   };
 }

@@ -5,6 +5,9 @@ import type { Config } from "./config.ts";
 import type { EventLog } from "./events/log.ts";
 import { createMemoryLog } from "./events/memory-log.ts";
 import { createRedisLog } from "./events/redis-log.ts";
+import { createMemoryIntents } from "./intents/memory-store.ts";
+import { createRedisIntents } from "./intents/redis-store.ts";
+import type { IntentStore } from "./intents/store.ts";
 import type { TokenBucket } from "./ratelimit/bucket.ts";
 import { createLocalBucket } from "./ratelimit/local-bucket.ts";
 import { createRedisBucket } from "./ratelimit/redis-bucket.ts";
@@ -15,8 +18,9 @@ import { accountKeys } from "./redis/keys.ts";
 /** Where state is kept: in Redis for all replicas, or in this process alone. */
 export interface Stores {
   readonly eventLog: EventLog;
+  readonly intents: IntentStore;
   bucketOf(account: string): TokenBucket;
-  /** Closes the log and the connections; buckets are closed by whoever took them. */
+  /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
   close(): Promise<void>;
 }
 
@@ -30,6 +34,7 @@ function memoryStores(config: Config, log: Logger): Stores {
   const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
   return {
     eventLog,
+    intents: createMemoryIntents(intentOptions(config)),
     bucketOf: () => createLocalBucket(config.rateLimit),
     close: () => eventLog.close(),
   };
@@ -55,9 +60,20 @@ function redisStores(
       },
     },
   });
+  const intents = createRedisIntents({
+    ...intentOptions(config),
+    client: redis.client,
+    prefix,
+    onStateChange(state, cause) {
+      const level = state === "shared" ? "info" : "warn";
+      const reason = reasonOf(cause);
+      log[level]({ state, reason }, "calls that move money and the other replicas");
+    },
+  });
   redis.client.once("ready", () => warnIfNotDurable());
   return {
     eventLog,
+    intents,
     bucketOf(account) {
       metrics.bucketShared.set({ account }, 1);
       return createRedisBucket({
@@ -73,7 +89,7 @@ function redisStores(
       });
     },
     async close() {
-      await eventLog.close();
+      await Promise.all([intents.close(), eventLog.close()]);
       await redis.close();
     },
   };
@@ -84,6 +100,11 @@ function redisStores(
       (error: unknown) => log.warn({ reason: reasonOf(error) }, "Redis does not tell its settings"),
     );
   }
+}
+
+/** With reconciliation off, nothing is looked up: events alone settle. */
+function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
+  return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
 }
 
 function reasonOf(error: unknown): string | undefined {

@@ -60,6 +60,36 @@ export function createMetrics() {
       labelNames: ["account"],
       registers,
     }),
+    openIntents: new Gauge({
+      name: `${prefix}money_calls_open`,
+      help: "Calls that move money and are not settled, by what is known: unknown or pending",
+      labelNames: ["account", "state"],
+      registers,
+    }),
+    oldestUnknown: new Gauge({
+      name: `${prefix}money_calls_oldest_unknown_seconds`,
+      help: "Age of the oldest call that moves money whose outcome is unknown",
+      labelNames: ["account"],
+      registers,
+    }),
+    settled: new Counter({
+      name: `${prefix}reconciliations_settled_total`,
+      help: "Lost outcomes and pending payments that were settled, by what told",
+      labelNames: ["account", "by"],
+      registers,
+    }),
+    probes: new Counter({
+      name: `${prefix}reconciliation_probes_total`,
+      help: "Look-ups of lost outcomes and pending payments, by rail and outcome",
+      labelNames: ["account", "rail", "outcome"],
+      registers,
+    }),
+    givenUp: new Counter({
+      name: `${prefix}reconciliations_given_up_total`,
+      help: "Lost outcomes and pending payments that an operator has to look at",
+      labelNames: ["account"],
+      registers,
+    }),
     bucketTokens: new Gauge({
       name: `${prefix}rate_limit_remaining`,
       help: "Tokens left in the account's budget",

@@ -1,8 +1,9 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { EventLog } from "../events/log.ts";
+import type { Seal } from "../intents/seal.ts";
+import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import type { IdempotencyStore } from "./idempotency.ts";
 import type { MoneyCalls } from "./money-calls.ts";
 
 /** One merchant account's side of the gateway. */
@@ -14,7 +15,11 @@ export interface Account {
 export interface CoreOptions {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly log: EventLog;
-  readonly idempotency: IdempotencyStore;
+  readonly intents: IntentStore;
+  /** By account. */
+  readonly seals: ReadonlyMap<string, Seal>;
+  /** Longest that a call waits for a token, and longest that it takes once it is sent. */
+  readonly patience: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;
   /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;

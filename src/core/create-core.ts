@@ -1,7 +1,10 @@
+import { callOutcomeEntry } from "../events/call-outcome.ts";
+import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
 import { guarded } from "./guard.ts";
+import { learn } from "./learn.ts";
 import { createMoneyCalls } from "./money-calls.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
@@ -17,7 +20,32 @@ export interface RunningCore extends Core {
 
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new AbortController();
-  const moneyCalls = createMoneyCalls(options.idempotency);
+  const { log, intents, seals } = options;
+  const moneyCalls = createMoneyCalls({
+    ...options.patience,
+    intents,
+    sealOf(account) {
+      const seal = seals.get(account);
+      if (!seal) throw new Error(`no such merchant account: ${account}`);
+      return seal;
+    },
+    learn: (account, externalId, entry) => learn(options, account, externalId, entry),
+    tell: (account, intent, outcome) =>
+      learn(options, account, intent.externalId, callOutcomeEntry(intent, outcome)),
+    async paid(account, intent, paymentId) {
+      try {
+        await settleAsPaid(options, account, intent, paymentId);
+      } catch (error) {
+        options.observer.onUnrecorded({ account, externalId: intent.externalId, error });
+      }
+    },
+    async released(account, kind, externalId) {
+      const open = await intents.open(account, kind, externalId);
+      const snapshot = await log.snapshot(account, kind, externalId);
+      const settled = open.map((intent) => settleByEvents(options, account, intent, snapshot));
+      return (await Promise.all(settled)).some((became) => became !== undefined);
+    },
+  });
   const context: Context = {
     ...options,
     moneyCalls,

@@ -1,55 +1,73 @@
-import { GatewayError } from "../errors.ts";
+import { errorOfAbort, GatewayError } from "../errors.ts";
 import { invalidFields } from "./validate.ts";
 
-/** One use of an `Idempotency-Key`. */
-export interface KeyUse {
-  readonly account: string;
-  readonly method: string;
-  readonly key: string;
-  /** Keyed hash of the request: tells another request apart, tells nothing of its content. */
-  readonly fingerprint: string;
-}
-
-/** A call under way or done, shared by all who gave its key. */
+/** A call under way: what it answers, and whether any of it may have left. */
 export interface Run<Answer> {
   readonly answer: Promise<Answer>;
-  /** Whether the request has left: from then on the key stands for this run alone. */
+  /** Whether the request has left, here. */
   readonly sent: () => boolean;
+  /** Whether it may have left, here or on another replica. */
+  readonly perhapsSent: () => boolean;
 }
 
 /**
- * The promise of `Idempotency-Key` (contract, section 3): the same key with the same request gets
- * the first answer again, also while the first is still under way. A run that failed before its
- * request left frees the key.
+ * Calls of this process that are under way, by their `Idempotency-Key`: who comes with the key of one
+ * joins it. Over the replicas, and once it is over, the intent store keeps the promise.
  */
-export interface IdempotencyStore {
-  /** @throws GatewayError ALREADY_EXISTS for the same key with another request. */
-  once<Answer>(use: KeyUse, start: () => Run<Answer>): Run<Answer>;
+export interface SharedRuns {
+  /**
+   * Each caller leaves by its own signal; the signal that `start` gets aborts when all have left.
+   * @throws GatewayError ALREADY_EXISTS for a key under which another request is under way.
+   */
+  join<Answer>(
+    use: { readonly id: string; readonly fingerprint: string },
+    signal: AbortSignal,
+    start: (signal: AbortSignal) => Run<Answer>,
+  ): Run<Answer>;
 }
 
-/** How long a key is remembered. */
-export const keyRetentionMs = 24 * 3_600_000;
-
-/** Keys of this process alone. */
-export function createMemoryIdempotency(now: () => number = Date.now): IdempotencyStore {
-  const uses = new Map<string, { fingerprint: string; run: Run<unknown>; sinceMs: number }>();
+export function createSharedRuns(): SharedRuns {
+  const shared = new Map<string, SharedRun>();
   return {
-    once<Answer>(use: KeyUse, start: () => Run<Answer>): Run<Answer> {
-      dropOlderThan(uses, now() - keyRetentionMs);
-      const id = JSON.stringify([use.account, use.method, use.key]);
-      const first = uses.get(id);
-      if (first) {
-        if (first.fingerprint !== use.fingerprint) throw usedForAnother();
-        return first.run as Run<Answer>;
+    join<Answer>(
+      { id, fingerprint }: { readonly id: string; readonly fingerprint: string },
+      signal: AbortSignal,
+      start: (signal: AbortSignal) => Run<Answer>,
+    ): Run<Answer> {
+      let joined = shared.get(id);
+      if (joined && joined.fingerprint !== fingerprint) throw keyReused();
+      if (!joined) {
+        const abandon = new AbortController();
+        joined = { fingerprint, abandon, callers: 0, run: start(abandon.signal) };
+        shared.set(id, joined);
+        const begun = joined;
+        const over = () => {
+          if (shared.get(id) === begun) shared.delete(id);
+        };
+        joined.run.answer.then(over, over);
       }
-      const run = start();
-      uses.set(id, { fingerprint: use.fingerprint, run, sinceMs: now() });
-      run.answer.catch(() => {
-        if (!run.sent()) uses.delete(id);
-      });
-      return run;
+      const { run, abandon } = joined;
+      const of = joined;
+      of.callers++;
+      const leave = () => {
+        if (--of.callers > 0) return;
+        // Who comes now begins anew, unless it has left: then it is joined all the same.
+        if (shared.get(id) === of && !run.sent()) shared.delete(id);
+        abandon.abort(errorOfAbort(signal));
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      const done = () => signal.removeEventListener("abort", leave);
+      run.answer.then(done, done);
+      return run as Run<Answer>;
     },
   };
+}
+
+interface SharedRun {
+  readonly fingerprint: string;
+  readonly abandon: AbortController;
+  readonly run: Run<unknown>;
+  callers: number;
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for a key that is no key. */
@@ -60,16 +78,8 @@ export function checkKey(key: string): void {
   ]);
 }
 
-function usedForAnother(): GatewayError {
+export function keyReused(): GatewayError {
   return new GatewayError("ALREADY_EXISTS", "the Idempotency-Key was used for another request", {
     reason: "IDEMPOTENCY_KEY_REUSED",
   });
-}
-
-/** Uses stand in the order of their age. */
-function dropOlderThan(uses: Map<string, { sinceMs: number }>, ms: number): void {
-  for (const [id, { sinceMs }] of uses) {
-    if (sinceMs > ms) return;
-    uses.delete(id);
-  }
 }

@@ -1,12 +1,12 @@
 import type { Entry } from "../events/log.ts";
-import type { Context } from "./context.ts";
+import type { CoreOptions } from "./context.ts";
 
 /**
  * Makes an event of an upstream answer. The caller gets its answer even when the log cannot be
  * written: the money has moved, and the callback will tell the same.
  */
 export async function learn(
-  { log, observer }: Context,
+  { log, observer }: Pick<CoreOptions, "log" | "observer">,
   account: string,
   externalId: string,
   entry: Entry | undefined,

@@ -1,84 +1,198 @@
-import { createHmac, randomBytes } from "node:crypto";
-import { type DescMessage, type Message, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { createHash, randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import type { Entry } from "../events/log.ts";
+import { CallOutcome, type EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Seal } from "../intents/seal.ts";
+import { alreadyPaid } from "../intents/settle.ts";
+import type { Begun, Intent, IntentStore, MoneyMethod, NewIntent } from "../intents/store.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import { checkKey, type IdempotencyStore, type Run } from "./idempotency.ts";
+import { checkKey, createSharedRuns, keyReused, type Run } from "./idempotency.ts";
+import { openOutcome, sealOutcome } from "./stored-answer.ts";
 
 /** One call that moves money. */
-export interface MoneyCall<Desc extends DescMessage, Answer> {
+export interface MoneyCall<Request extends DescMessage, Answer extends DescMessage> {
   readonly call: Call;
-  readonly method: string;
+  readonly method: MoneyMethod;
+  readonly kind: EventKind;
   readonly externalId: string;
-  readonly schema: Desc;
+  /** One at a time for an external_id. Default: no. */
+  readonly exclusive?: boolean;
+  readonly schema: Request;
   /** As the caller gave it, checked. */
-  readonly request: MessageShape<Desc>;
-  readonly send: (options: SendOptions) => Promise<Answer>;
-  /** Learns from the answer, whether or not the caller is still there. */
-  readonly learn: (answer: Answer) => Promise<void>;
+  readonly request: MessageShape<Request>;
+  readonly answerSchema: Answer;
+  readonly send: (options: SendOptions) => Promise<MessageShape<Answer>>;
+  /** What an answer tells the event log. */
+  readonly entry: (answer: MessageShape<Answer>) => Entry | undefined;
 }
 
 /**
- * Calls that move money and are under way. Once sent, such a call is never cut off: when its caller
- * goes away it goes on to the upstream time-out, and what it answers is still learned from.
+ * Calls that move money and are under way. Each is recorded before it is sent. Once sent, it is never
+ * cut off: when its caller goes away it goes on to the upstream time-out, and what it answers is
+ * still learned from.
  */
 export interface MoneyCalls {
   /**
    * @throws GatewayError DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes
-   * or the caller goes away after the call was sent.
+   * or the caller goes away after the call was sent; ABORTED while an exclusive one is open;
+   * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
+   * while the intent store is out of reach.
    */
-  run<Desc extends DescMessage, Answer>(moneyCall: MoneyCall<Desc, Answer>): Promise<Answer>;
+  run<Request extends DescMessage, Answer extends DescMessage>(
+    moneyCall: MoneyCall<Request, Answer>,
+  ): Promise<MessageShape<Answer>>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
 }
 
-export function createMoneyCalls(idempotency: IdempotencyStore): MoneyCalls {
-  const underWay = new Set<Promise<unknown>>();
-  const fingerprint = createFingerprint();
+export interface MoneyCallsOptions {
+  readonly intents: IntentStore;
+  readonly sealOf: (account: string) => Seal;
+  /** Writes what an answer told; never throws. */
+  readonly learn: (account: string, externalId: string, entry: Entry | undefined) => Promise<void>;
+  /** Tells those who watch what became of a call; never throws. */
+  readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<void>;
+  /** Whether the open exclusive calls for an external_id turned out to be over. */
+  readonly released: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
+  /** The service says that the call's external_id is paid already; never throws. */
+  readonly paid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
+  /** Longest wait for a token. */
+  readonly maxWaitMs: number;
+  /** Longest that a call may take once it is sent. */
+  readonly timeoutMs: number;
+}
 
-  function start<Desc extends DescMessage, Answer>({
-    call,
-    send,
-    learn,
-  }: MoneyCall<Desc, Answer>): Run<Answer> {
-    let sent = false;
-    const onSent = () => {
-      sent = true;
-    };
-    const answer = (async () => {
-      const result = await send({ ...sendOptions(call), onSent });
-      await learn(result);
-      return result;
-    })();
+export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
+  const { intents, sealOf, learn, tell, released } = options;
+  /** A call that has not left by then does not leave. */
+  const sendWithinMs = options.maxWaitMs + graceMs;
+  const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
+  const underWay = new Set<Promise<unknown>>();
+  const shared = createSharedRuns();
+
+  function start<Request extends DescMessage, Answer extends DescMessage>(
+    moneyCall: MoneyCall<Request, Answer>,
+    sending: SendOptions,
+    intent: NewIntent,
+  ): Run<MessageShape<Answer>> {
+    const run = { sent: false, elsewhere: false };
+    const answer = attempt(moneyCall, sending, intent, run);
     underWay.add(answer);
     const forget = () => underWay.delete(answer);
     answer.then(forget, forget);
-    return { answer, sent: () => sent };
+    return { answer, sent: () => run.sent, perhapsSent: () => run.sent || run.elsewhere };
+  }
+
+  async function attempt<Request extends DescMessage, Answer extends DescMessage>(
+    { call, answerSchema, externalId, send, entry }: MoneyCall<Request, Answer>,
+    sending: SendOptions,
+    given: NewIntent,
+    run: { sent: boolean; elsewhere: boolean },
+  ): Promise<MessageShape<Answer>> {
+    const { account } = call.caller;
+    const begun = await begin(account, given, sending.signal, run);
+    if (begun.kind === "keyAnswered") {
+      const outcome = openOutcome(sealOf(account), answerSchema, begun.answer);
+      if (!outcome) throw lostOutcome(externalId);
+      if ("error" in outcome) throw outcome.error;
+      return outcome.answer;
+    }
+    const { intent } = begun;
+    const sealed = (outcome: Parameters<typeof sealOutcome<Answer>>[2]) =>
+      given.key ? sealOutcome(sealOf(account), answerSchema, outcome) : Buffer.alloc(0);
+
+    const beganAt = [Date.now(), performance.now()] as const;
+    const onSent = () => {
+      // By either clock, whichever went on: this process may have stood still, and others may
+      // have found by now that the call never arrived.
+      const elapsedMs = Math.max(Date.now() - beganAt[0], performance.now() - beganAt[1]);
+      if (elapsedMs > sendWithinMs) throw new Error("too late to be sent");
+      run.sent = true;
+    };
+    let result: MessageShape<Answer>;
+    try {
+      result = await send({ ...sending, onSent });
+    } catch (error) {
+      if (!run.sent) {
+        await intents.end(account, intent, { state: "closed", key: "free" });
+      } else if (isUnderstood(error)) {
+        const { paymentId: subjectId = "", code } = error.details.upstream ?? {};
+        if (code === alreadyPaid) await options.paid(account, intent, subjectId);
+        // To be told "later" is no answer to keep.
+        const later = error.code === "RESOURCE_EXHAUSTED";
+        const key = later ? "free" : sealed({ error });
+        await intents.end(account, intent, { state: "closed", subjectId, key });
+      } else {
+        await tell(account, intent, CallOutcome.UNKNOWN);
+        await intents.end(account, intent, { state: "unknown" });
+      }
+      throw error;
+    }
+    const told = entry(result);
+    await learn(account, externalId, told);
+    const key = sealed({ answer: result });
+    const { subjectId = "", rank = 2 } = told ?? {};
+    const state = rank < 2 ? "pending" : "closed";
+    await intents.end(account, intent, { state, subjectId, key });
+    return result;
+  }
+
+  /** Waits for the answer of a key's first call, wherever that is. */
+  async function begin(
+    account: string,
+    intent: NewIntent,
+    signal: AbortSignal,
+    run: { elsewhere: boolean },
+  ): Promise<Extract<Begun, { kind: "started" | "keyAnswered" }>> {
+    const { externalId } = intent;
+    let askedForLock = false;
+    for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)) {
+      if (signal.aborted) throw errorOfAbort(signal);
+      const begun = await intents.begin(account, intent);
+      run.elsewhere = begun.kind === "keyRunning";
+      switch (begun.kind) {
+        case "started":
+        case "keyAnswered":
+          return begun;
+        case "keyReused":
+          throw keyReused();
+        case "keyUnknown":
+          throw lostOutcome(externalId);
+        case "inFlight":
+          if (askedForLock || !(await released(account, intent.kind, externalId))) {
+            throw alreadyCreating(externalId);
+          }
+          askedForLock = true;
+          break;
+        case "keyRunning":
+          await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
+      }
+    }
   }
 
   return {
     async run(moneyCall) {
-      const { call, method, schema, request, externalId } = moneyCall;
-      if (call.idempotencyKey === undefined) {
-        return unlessAbandoned(start(moneyCall), call.signal, externalId);
+      const { call, method, kind, externalId, exclusive = false } = moneyCall;
+      const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs, exclusive };
+      const key = call.idempotencyKey;
+      if (key === undefined) {
+        const run = start(moneyCall, sendOptions(call), intent);
+        return unlessAbandoned(run, call.signal, externalId);
       }
-      checkKey(call.idempotencyKey);
-      const use = {
-        account: call.caller.account,
-        method,
-        key: call.idempotencyKey,
-        fingerprint: fingerprint(schema, request),
-      };
-      for (;;) {
-        const run = idempotency.once(use, () => start(moneyCall));
-        try {
-          return await unlessAbandoned(run, call.signal, externalId);
-        } catch (error) {
-          // Another caller's run that ended with that caller, before anything was sent, is no
-          // answer to this one.
-          if (call.signal.aborted || run.sent() || !isGone(error)) throw error;
-        }
-      }
+      checkKey(key);
+      if (call.signal.aborted) throw errorOfAbort(call.signal);
+      const { account } = call.caller;
+      const id = JSON.stringify([account, method, key]);
+      const digest = createHash("sha256").update(id).digest("base64url");
+      const request = toBinary(moneyCall.schema, moneyCall.request);
+      const fingerprints = sealOf(account).fingerprints(request);
+      const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
+        start(moneyCall, { signal }, { ...intent, key: { digest, fingerprints } }),
+      );
+      return unlessAbandoned(run, call.signal, externalId);
     },
 
     async idle() {
@@ -86,6 +200,12 @@ export function createMoneyCalls(idempotency: IdempotencyStore): MoneyCalls {
     },
   };
 }
+
+/** Slack for what takes no time by rights: scheduling, the store's answers. */
+const graceMs = 5_000;
+
+/** Longest pause between two questions whether another replica has the answer. */
+const longestPauseMs = 250;
 
 /** How long and for whom an upstream call may take. */
 export function sendOptions(call: Call): SendOptions {
@@ -95,27 +215,18 @@ export function sendOptions(call: Call): SendOptions {
     : { signal: call.signal, deadlineMs: call.deadlineMs };
 }
 
-/** A keyed hash with a key of this process: nothing of a card number can be told from it. */
-function createFingerprint(): (schema: DescMessage, request: Message) => string {
-  const key = randomBytes(32);
-  return (schema, request) =>
-    createHmac("sha256", key).update(toBinary(schema, request)).digest("base64url");
-}
-
-function isGone(error: unknown): boolean {
-  return (
-    error instanceof GatewayError &&
-    (error.code === "CANCELLED" || error.code === "DEADLINE_EXCEEDED")
-  );
+/** Whether an error is the service's own word on a call, which then did not happen. */
+function isUnderstood(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && !error.details.outcomeUnknown;
 }
 
 function unlessAbandoned<Answer>(
-  { answer, sent }: Run<Answer>,
+  { answer, perhapsSent }: Run<Answer>,
   signal: AbortSignal,
   externalId: string,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(sent() ? outcomeUnknown(externalId) : errorOfAbort(signal));
+    const onAbort = () => reject(perhapsSent() ? outcomeUnknown(externalId) : errorOfAbort(signal));
     signal.addEventListener("abort", onAbort, { once: true });
     const done = () => signal.removeEventListener("abort", onAbort);
     answer.then(resolve, reject).finally(done);
@@ -127,5 +238,22 @@ function outcomeUnknown(externalId: string): GatewayError {
     "DEADLINE_EXCEEDED",
     "the call was sent and its outcome is not known yet: look it up before you try again",
     { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } },
+  );
+}
+
+/** What the key's first call was told; or nobody can tell any more. */
+function lostOutcome(externalId: string): GatewayError {
+  return new GatewayError(
+    "UNKNOWN",
+    "the call of this Idempotency-Key was sent and its outcome is not known: look it up",
+    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } },
+  );
+}
+
+function alreadyCreating(externalId: string): GatewayError {
+  return new GatewayError(
+    "ABORTED",
+    `another CreatePayment for external_id ${JSON.stringify(externalId)} has no answer yet`,
+    { reason: "PAYMENT_IN_FLIGHT" },
   );
 }

@@ -12,6 +12,7 @@ import {
   type Payment,
   PaymentMethodType,
   PaymentOperation,
+  PaymentSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -23,9 +24,9 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
+import { evidenceOf } from "../intents/evidence.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
 import { watch } from "./watch.ts";
@@ -44,19 +45,12 @@ type PaymentCases = Pick<
 /** Payments: create, confirm, look up, watch. */
 export function paymentCases(context: Context): PaymentCases {
   const { log, moneyCalls } = context;
-  const creating = new Set<string>();
 
   const callbackUrl = (call: Call, given: string | undefined) =>
     given ?? context.callbackUrl(call.caller.account, "payments");
 
-  const learnPayment =
-    (call: Call, externalId: string, operation: PaymentOperation) => (payment: Payment) =>
-      learn(
-        context,
-        call.caller.account,
-        externalId,
-        paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation }),
-      );
+  const entryOf = (externalId: string, operation: PaymentOperation) => (payment: Payment) =>
+    paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation });
 
   return {
     async createPayment(request, call) {
@@ -64,24 +58,18 @@ export function paymentCases(context: Context): PaymentCases {
       const { externalId } = request;
       const { account } = call.caller;
       const sent = complete(request, callbackUrl(call, request.callbackUrl));
-      const id = JSON.stringify([account, externalId]);
       return moneyCalls.run({
         call,
         method: "CreatePayment",
+        kind: EventKind.PAYMENT,
+        answerSchema: PaymentSchema,
         externalId,
         schema: CreatePaymentRequestSchema,
         request,
-        async send(options) {
-          // One at a time: a second attempt while the first has no answer could charge twice.
-          if (creating.has(id)) throw alreadyCreating(externalId);
-          creating.add(id);
-          try {
-            return await context.account(account).upstream.createPayment(sent, options);
-          } finally {
-            creating.delete(id);
-          }
-        },
-        learn: learnPayment(call, externalId, PaymentOperation.PAYMENT),
+        // A second attempt while the first has no answer could charge twice.
+        exclusive: true,
+        send: (options) => context.account(account).upstream.createPayment(sent, options),
+        entry: entryOf(externalId, PaymentOperation.PAYMENT),
       });
     },
 
@@ -92,12 +80,14 @@ export function paymentCases(context: Context): PaymentCases {
       return moneyCalls.run({
         call,
         method: "CreateRecurrentPayment",
+        kind: EventKind.PAYMENT,
+        answerSchema: PaymentSchema,
         externalId: request.externalId,
         schema: CreateRecurrentPaymentRequestSchema,
         request,
         send: (options) =>
           context.account(call.caller.account).upstream.createRecurrentPayment(sent, options),
-        learn: learnPayment(call, request.externalId, PaymentOperation.RECURRENT),
+        entry: entryOf(request.externalId, PaymentOperation.RECURRENT),
       });
     },
 
@@ -108,12 +98,14 @@ export function paymentCases(context: Context): PaymentCases {
       return moneyCalls.run({
         call,
         method: "ConfirmPayment",
+        kind: EventKind.PAYMENT,
+        answerSchema: PaymentSchema,
         externalId: request.externalId,
         schema: ConfirmPaymentRequestSchema,
         request,
         send: (options) =>
           context.account(call.caller.account).upstream.confirmPayment(sent, options),
-        learn: learnPayment(call, request.externalId, PaymentOperation.CONFIRM),
+        entry: entryOf(request.externalId, PaymentOperation.CONFIRM),
       });
     },
 
@@ -126,16 +118,21 @@ export function paymentCases(context: Context): PaymentCases {
 
     async getPayment(request, call) {
       validate(GetPaymentRequestSchema, request);
-      const snapshot = await log.snapshot(
-        call.caller.account,
-        EventKind.PAYMENT,
-        request.externalId,
+      const { externalId } = request;
+      const { account } = call.caller;
+      // Read before the events are: what is settled in between shows in them.
+      const open = await context.intents.open(account, EventKind.PAYMENT, externalId);
+      const snapshot = await log.snapshot(account, EventKind.PAYMENT, externalId);
+      const outcomeUnknown = open.some(
+        (intent) => intent.state !== "pending" && !evidenceOf(intent, snapshot),
       );
       const event = snapshot && currentEvent(snapshot);
-      if (event?.resource.case !== "payment") throw unknownPayment(request.externalId);
+      if (!event && !outcomeUnknown) throw unknownPayment(externalId);
       return create(GetPaymentResponseSchema, {
-        payment: event.resource.value,
+        ...(event?.resource.case === "payment" && { payment: event.resource.value }),
         cursor: snapshot?.cursor ?? "",
+        outcomeUnknown,
+        needsOperator: open.some((intent) => intent.needsOperator && !evidenceOf(intent, snapshot)),
       });
     },
 
@@ -189,14 +186,6 @@ const recipientMethodTypes = {
 function recipientMethodType({ type, method }: RecipientPaymentMethod): RecipientPaymentMethodType {
   if (type !== RecipientPaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
   return recipientMethodTypes[method.case];
-}
-
-function alreadyCreating(externalId: string): GatewayError {
-  return new GatewayError(
-    "ABORTED",
-    `another CreatePayment for external_id ${JSON.stringify(externalId)} has no answer yet`,
-    { reason: "PAYMENT_IN_FLIGHT" },
-  );
 }
 
 function unknownPayment(externalId: string): GatewayError {

@@ -1,6 +1,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { payoutEntry } from "../events/entry.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
   RequestPayoutRequestSchema,
@@ -8,7 +9,6 @@ import {
 } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
-import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
 import { watch } from "./watch.ts";
@@ -28,17 +28,13 @@ export function payoutCases(context: Context): PayoutCases {
       return moneyCalls.run({
         call,
         method: "RequestPayout",
+        kind: EventKind.PAYOUT,
+        answerSchema: PayoutSchema,
         externalId,
         schema: RequestPayoutRequestSchema,
         request,
         send: (options) => context.account(account).upstream.requestPayout(sent, options),
-        learn: (payout) =>
-          learn(
-            context,
-            account,
-            externalId,
-            payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
-          ),
+        entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
     },
 

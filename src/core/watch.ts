@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
-import { currentEvent } from "../events/current.ts";
+import { firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
 import { type Event, type EventKind, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Call } from "./core.ts";
@@ -34,7 +34,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     const events = await log.read(account, topic, after ?? "latest", { signal });
     const snapshot =
       after === undefined ? await log.snapshot(account, kind, externalId) : undefined;
-    const current = snapshot && currentEvent(snapshot);
+    const current = snapshot && firstEvent(snapshot);
     if (current) {
       const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
       yield event;

@@ -1,4 +1,5 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { isCall, unknownOutcome } from "./call-outcome.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 
 /**
@@ -7,11 +8,24 @@ import type { OperationState, Snapshot } from "./log.ts";
  * refund, cancellation or look-up shows only while nothing else is known.
  */
 export function currentEvent({ states }: Snapshot): Event | undefined {
-  const paying = states.filter(({ operation }) => payingOperations.has(operation));
-  const eligible = paying.length > 0 ? paying : states;
+  const resources = states.filter((state) => !isCall(state));
+  const paying = resources.filter(({ operation }) => payingOperations.has(operation));
+  const eligible = paying.length > 0 ? paying : resources;
   const current =
     eligible.findLast(({ status }) => status === "success") ?? eligible.reduce(later, eligible[0]);
   return current?.event;
+}
+
+/**
+ * The event that a watch begins with: the current state, unless that is no success and the outcome
+ * of a call is unknown. To begin with the failure of an earlier attempt would show as failed what
+ * may have been paid.
+ */
+export function firstEvent(snapshot: Snapshot): Event | undefined {
+  const paid = snapshot.states.some(
+    ({ operation, status }) => payingOperations.has(operation) && status === "success",
+  );
+  return (paid ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
 }
 
 const payingOperations: ReadonlySet<string> = new Set([

@@ -1,6 +1,10 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { ErrorTypeSchema } from "../gen/payments/v1/error_pb.ts";
-import { EventKindSchema, EventSourceSchema } from "../gen/payments/v1/event_pb.ts";
+import {
+  CallOutcomeSchema,
+  EventKindSchema,
+  EventSourceSchema,
+} from "../gen/payments/v1/event_pb.ts";
 import {
   PaymentModeSchema,
   RecipientPaymentMethodTypeSchema,
@@ -16,6 +20,7 @@ import { describe } from "./descriptions.ts";
 
 const refs = new Map(
   [
+    CallOutcomeSchema,
     ErrorTypeSchema,
     EventKindSchema,
     EventSourceSchema,

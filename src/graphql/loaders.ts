@@ -5,8 +5,11 @@ import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import type { Payment } from "../gen/payments/v1/payment_pb.ts";
-import { GetPaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { type Payment, PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
+import {
+  GetPaymentRequestSchema,
+  type GetPaymentResponse,
+} from "../gen/payments/v1/payment_service_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
@@ -20,23 +23,34 @@ type Customer = CustomerIdentity | undefined;
 
 /** The reads of one operation: the same read twice is one call. Each fails as the core does. */
 export interface Loaders {
-  payment(externalId: string): Promise<Payment | undefined>;
+  /** Without more than its externalId when an unknown outcome is all that is known of it. */
+  payment(externalId: string): Promise<Payment>;
   payout(externalId: string): Promise<Payout>;
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
+  /** What else was told of a payment that was looked up by one of these loaders. */
+  standingOf(payment: Payment): Standing | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
   customerOf(item: WalletItem): Customer;
 }
 
+/** Whether the calls for a payment are all accounted for. */
+export type Standing = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
+
 export function createLoaders(core: Core, call: Call): Loaders {
   const owners = new WeakMap<WalletItem, Customer>();
 
-  const payment = loader(
-    async (externalId: string) =>
-      (await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call)).payment,
-  );
+  const standings = new WeakMap<Payment, Standing>();
+
+  const payment = loader(async (externalId: string) => {
+    const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+    // A copy: the events of the payment share the message.
+    const payment = { ...(answer.payment ?? create(PaymentSchema, { externalId })) };
+    standings.set(payment, answer);
+    return payment;
+  });
   const payout = loader((externalId: string) =>
     core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
   );
@@ -72,6 +86,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       }),
     walletConfirmation: (customer, optionId) =>
       walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
+    standingOf: (payment) => standings.get(payment),
     customerOf: (item) => owners.get(item),
   };
 }

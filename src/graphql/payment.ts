@@ -43,6 +43,21 @@ const Payment = messageType(PaymentSchema);
 const mostEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
+  outcomeUnknown: t.boolean({
+    description:
+      "A call that moves money for this externalId is out and has no understood answer: the money " +
+      "may have moved, whatever the state says. Told of payments that were looked up by `payment`, " +
+      "else false.",
+    nullable: false,
+    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.outcomeUnknown ?? false,
+  }),
+  needsOperator: t.boolean({
+    description:
+      "The gateway could not find out in time what became of the payment or of such a call: look at " +
+      "the payments service, by hand. Told as `outcomeUnknown` is.",
+    nullable: false,
+    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.needsOperator ?? false,
+  }),
   operationInfo: t.field({
     description:
       "The operation of an alternative payment behind this state, read from the payments service " +
@@ -80,7 +95,8 @@ builder.queryField("payment", (t) =>
   t.field({
     description:
       "The last state of a payment that the gateway knows, without asking the payments service: of " +
-      "the successful attempt if there is one, else of the latest. Null when none is known.",
+      "the successful attempt if there is one, else of the latest. Null when none is known; with " +
+      "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
     extensions: { cost: 1 } satisfies CostExtensions,
     type: Payment,
     args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },

@@ -25,6 +25,16 @@ export interface AccountKeys {
   readonly deadLetterSize: string;
   /** Channel on which each stored event's id is told, to wake those who read `events`. */
   readonly wakeUp: string;
+  /** One call that moves money, until its outcome is known: hash. */
+  intent(id: string): string;
+  /** The ids of all such calls, by when each is looked at next: sorted set. */
+  readonly intentsDue: string;
+  /** Those of one payment or payout, and the lock on it: hash. */
+  intentsOf(kind: string, externalId: string): string;
+  /** One Idempotency-Key, by its digest: hash. */
+  idempotency(digest: string): string;
+  /** Which replica looks lost outcomes up: string. */
+  readonly reconciler: string;
 }
 
 export function accountKeys(prefix: string, account: string): AccountKeys {
@@ -41,5 +51,10 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     deadLetterOrder: `${base}:dead-letters:order`,
     deadLetterSize: `${base}:dead-letters:size`,
     wakeUp: `${base}:wake-up`,
+    intent: (id) => `${base}:intent:${id}`,
+    intentsDue: `${base}:intents:due`,
+    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${externalId}`,
+    idempotency: (digest) => `${base}:idempotency:${digest}`,
+    reconciler: `${base}:reconciler`,
   };
 }

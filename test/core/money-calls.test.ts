@@ -2,14 +2,22 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
-import { createMemoryIdempotency, keyRetentionMs } from "../../src/core/idempotency.ts";
 import { createMoneyCalls } from "../../src/core/money-calls.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { type Payment, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createSeal } from "../../src/intents/seal.ts";
+import { type IntentStore, keyRetentionMs } from "../../src/intents/store.ts";
+import { Secret } from "../../src/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });
+
+/** An answer, told by its id. */
+const payment = (id: string) => create(PaymentSchema, { id });
 
 function callOf(signal = new AbortController().signal, idempotencyKey?: string): Call {
   return {
@@ -20,9 +28,28 @@ function callOf(signal = new AbortController().signal, idempotencyKey?: string):
   };
 }
 
+const seal = createSeal([new Secret("password")]);
+const learned: string[] = [];
+const told: CallOutcome[] = [];
+const memory = (now = Date.now) =>
+  createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 3_600_000, now });
+
+function moneyCalls(intents: IntentStore = memory()) {
+  return createMoneyCalls({
+    intents,
+    sealOf: () => seal,
+    learn: async (_, externalId) => void learned.push(externalId),
+    tell: async (_, __, outcome) => void told.push(outcome),
+    released: async () => false,
+    paid: async () => {},
+    maxWaitMs: 2_000,
+    timeoutMs: 30_000,
+  });
+}
+
 /** A call whose answer the test gives. */
 function pendingCall() {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const { promise, resolve, reject } = Promise.withResolvers<Payment>();
   const started = Promise.withResolvers<SendOptions>();
   let sends = 0;
   return {
@@ -41,13 +68,14 @@ function pendingCall() {
   };
 }
 
-const learned: string[] = [];
 const base = {
   method: "ConfirmPayment",
+  kind: EventKind.PAYMENT,
   externalId: "order",
   schema: ConfirmPaymentRequestSchema,
-  learn: async (answer: string) => void learned.push(answer),
-};
+  answerSchema: PaymentSchema,
+  entry: () => undefined,
+} as const;
 
 const isUnknown = (error: unknown) =>
   error instanceof GatewayError &&
@@ -55,7 +83,7 @@ const isUnknown = (error: unknown) =>
   error.details.outcomeUnknown?.externalId === "order";
 
 test("a caller who leaves after the call was sent is told that its outcome is unknown", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   const leave = new AbortController();
   const upstream = pendingCall();
   // Sent, the upstream no longer listens to the caller's signal.
@@ -71,13 +99,13 @@ test("a caller who leaves after the call was sent is told that its outcome is un
 
   // The answer is learned from all the same, and a shutdown waits for it.
   const idle = calls.idle();
-  upstream.answer("late");
+  upstream.answer(payment("late"));
   await idle;
-  assert.deepEqual(learned.splice(0), ["late"]);
+  assert.deepEqual(learned.splice(0), ["order"]);
 });
 
 test("a caller who leaves before the call was sent has lost nothing", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   const leave = new AbortController();
   const upstream = pendingCall();
   const outcome = calls.run({
@@ -96,36 +124,36 @@ test("a caller who leaves before the call was sent has lost nothing", async () =
 });
 
 test("a hundred callers with one key share one call and its answer", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   const upstream = pendingCall();
   const outcomes = Array.from({ length: 100 }, () =>
     calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send: upstream.send }),
   );
   const { onSent } = await upstream.started;
   onSent?.();
-  upstream.answer("first");
-  assert.deepEqual(await Promise.all(outcomes), Array(100).fill("first"));
+  upstream.answer(payment("first"));
+  assert.deepEqual(await Promise.all(outcomes), Array(100).fill(payment("first")));
   assert.equal(upstream.sends(), 1);
   const later = pendingCall();
   const again = { ...base, call: callOf(undefined, "key"), request: request(), send: later.send };
-  assert.equal(await calls.run(again), "first");
+  assert.deepEqual(await calls.run(again), payment("first"));
   assert.equal(later.sends(), 0);
 });
 
 test("without a key every call is sent", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   let sends = 0;
-  const send = async () => `answer ${++sends}`;
+  const send = async () => payment(`answer ${++sends}`);
   const run = () => calls.run({ ...base, call: callOf(), request: request(), send });
-  assert.deepEqual([await run(), await run()], ["answer 1", "answer 2"]);
+  assert.deepEqual([await run(), await run()], [payment("answer 1"), payment("answer 2")]);
 });
 
 test("a key used for another request is refused, and nothing is sent", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   let sends = 0;
   const send = async ({ onSent }: SendOptions) => {
     onSent?.();
-    return `answer ${++sends}`;
+    return payment(`answer ${++sends}`);
   };
   const run = (amount: string) =>
     calls.run({ ...base, call: callOf(undefined, "key"), request: request(amount), send });
@@ -135,9 +163,9 @@ test("a key used for another request is refused, and nothing is sent", async () 
 });
 
 test("an unknown outcome is remembered as unknown under its key", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   let sends = 0;
-  const send = async ({ onSent }: SendOptions): Promise<string> => {
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
     sends++;
     onSent?.();
     throw new GatewayError("UNKNOWN", "no answer", { outcomeUnknown: { externalId: "order" } });
@@ -145,73 +173,143 @@ test("an unknown outcome is remembered as unknown under its key", async () => {
   const run = () =>
     calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send });
   await assert.rejects(run(), { code: "UNKNOWN" });
-  await assert.rejects(run(), { code: "UNKNOWN" });
+  await assert.rejects(run(), {
+    code: "UNKNOWN",
+    details: { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId: "order" } },
+  });
+  assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
   assert.equal(sends, 1);
 });
 
 test("a failure before the call was sent leaves its key free", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   let sends = 0;
-  const send = async (): Promise<string> => {
+  const send = async (): Promise<Payment> => {
     if (++sends === 1) throw new GatewayError("UNAVAILABLE", "refused");
-    return "second";
+    return payment("second");
   };
   const run = () =>
     calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send });
   await assert.rejects(run(), { code: "UNAVAILABLE" });
-  assert.equal(await run(), "second");
+  assert.deepEqual(await run(), payment("second"));
 });
 
-test("who waits for a first caller that leaves before anything was sent takes its place", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+test("a call goes on for who stays when its first caller leaves before anything was sent", async () => {
+  const calls = moneyCalls();
+  const leave = new AbortController();
+  const upstream = pendingCall();
+  const shared = { ...base, request: request(), send: upstream.send };
+  const left = calls.run({ ...shared, call: callOf(leave.signal, "key") });
+  const refused = assert.rejects(left, { code: "CANCELLED" });
+  const stays = calls.run({ ...shared, call: callOf(undefined, "key") });
+  await upstream.started;
+  leave.abort();
+  await refused;
+  upstream.answer(payment("first"));
+  assert.deepEqual(await stays, payment("first"));
+  assert.equal(upstream.sends(), 1);
+});
+
+test("when all callers of a key leave before anything was sent, the next one begins anew", async () => {
+  const calls = moneyCalls();
   const leave = new AbortController();
   const first = pendingCall();
-  const second = pendingCall();
-  const shared = { ...base, request: request() };
-  const left = calls.run({ ...shared, call: callOf(leave.signal, "key"), send: first.send });
+  const left = calls.run({
+    ...base,
+    request: request(),
+    send: first.send,
+    call: callOf(leave.signal, "key"),
+  });
   const refused = assert.rejects(left, { code: "CANCELLED" });
-  const stays = calls.run({ ...shared, call: callOf(undefined, "key"), send: second.send });
   await first.started;
   leave.abort();
   await refused;
-  await second.started;
-  second.answer("second");
-  assert.equal(await stays, "second");
-  assert.deepEqual([first.sends(), second.sends()], [1, 1]);
+  const send = async () => payment("second");
+  const next = calls.run({ ...base, request: request(), send, call: callOf(undefined, "key") });
+  assert.deepEqual(await next, payment("second"));
+});
+
+test("to be told to come later is no answer to keep", async () => {
+  const calls = moneyCalls();
+  let sends = 0;
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    if (++sends === 1) throw new GatewayError("RESOURCE_EXHAUSTED", "too many requests");
+    return payment("second");
+  };
+  const run = () =>
+    calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send });
+  await assert.rejects(run(), { code: "RESOURCE_EXHAUSTED" });
+  assert.deepEqual(await run(), payment("second"));
+});
+
+test("a refusal is kept with all its details", async () => {
+  const calls = moneyCalls();
+  let sends = 0;
+  const details = { reason: "DECLINED", fields: [{ path: "amount", message: "is too much" }] };
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    sends++;
+    onSent?.();
+    throw new GatewayError("FAILED_PRECONDITION", "declined", details);
+  };
+  const run = () =>
+    calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send });
+  await assert.rejects(run(), { code: "FAILED_PRECONDITION", message: "declined", details });
+  await assert.rejects(run(), { code: "FAILED_PRECONDITION", message: "declined", details });
+  assert.equal(sends, 1);
+});
+
+test("a call whose replica stood still beyond its time does not leave", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
+  const calls = moneyCalls();
+  const written: string[] = [];
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    t.mock.timers.tick(60_000);
+    try {
+      onSent?.();
+    } catch (cause) {
+      throw new GatewayError("UNAVAILABLE", "not sent", { cause });
+    }
+    written.push("bytes");
+    return payment("late");
+  };
+  await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }), {
+    code: "UNAVAILABLE",
+  });
+  assert.deepEqual(written, []);
 });
 
 test("a key is forgotten after a day", async () => {
   let nowMs = 0;
-  const calls = createMoneyCalls(createMemoryIdempotency(() => nowMs));
+  const calls = moneyCalls(memory(() => nowMs));
   let sends = 0;
   const send = async ({ onSent }: SendOptions) => {
     onSent?.();
-    return ++sends;
+    return payment(String(++sends));
   };
   const run = () =>
     calls.run({
       ...base,
-      learn: async () => {},
       call: callOf(undefined, "key"),
       request: request(),
       send,
     });
-  assert.equal(await run(), 1);
+  assert.equal((await run()).id, "1");
   nowMs = keyRetentionMs - 1;
-  assert.equal(await run(), 1);
+  assert.equal((await run()).id, "1");
   nowMs = keyRetentionMs + 1;
-  assert.equal(await run(), 2);
+  assert.equal((await run()).id, "2");
 });
 
 test("a key that is no key is refused", async () => {
-  const calls = createMoneyCalls(createMemoryIdempotency());
+  const calls = moneyCalls();
   for (const key of ["", "a b", "x".repeat(256), "ключ"]) {
     await assert.rejects(
       calls.run({
         ...base,
         call: callOf(undefined, key),
         request: request(),
-        send: async () => "",
+        send: async () => payment(""),
       }),
       { code: "INVALID_ARGUMENT" },
     );

@@ -74,6 +74,8 @@ test("identical reads of one request cost one call each", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
       cursor: "",
     }),

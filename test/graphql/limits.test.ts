@@ -162,7 +162,13 @@ for (const [transport, connect] of Object.entries(transports)) {
 test("what frontends ask for is far from the limits", async (t) => {
   const payment = create(PaymentSchema, { externalId: "e", details: { operationId: "o" } });
   const gateway = await serve(t, {
-    getPayment: async () => ({ $typeName: "payments.v1.GetPaymentResponse", payment, cursor: "" }),
+    getPayment: async () => ({
+      $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
+      payment,
+      cursor: "",
+    }),
     paymentEvents: async () => [],
     findWalletItems: async () => [],
     getOperation: async () => ({ $typeName: "payments.v1.Operation" }) as never,

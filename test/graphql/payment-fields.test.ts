@@ -178,7 +178,13 @@ const everyFieldJson = {
 };
 
 function known(message: Payment): GetPaymentResponse {
-  return { $typeName: "payments.v1.GetPaymentResponse", payment: message, cursor: "c1" };
+  return {
+    $typeName: "payments.v1.GetPaymentResponse",
+    outcomeUnknown: false,
+    needsOperator: false,
+    payment: message,
+    cursor: "c1",
+  };
 }
 
 test("a payment shows every field that it has", async (t) => {

@@ -181,6 +181,8 @@ test("a payment links to its operation and to its events", async (t) => {
     createPayment: async () => create(PaymentSchema),
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "order-1", details: { operationId: "op-1" } }),
       cursor: "c-1",
     }),
@@ -222,6 +224,8 @@ test("links of a payment without ids, or to nothing, are null and empty", async 
   const gateway = await serve(t, {
     getPayment: async ({ externalId }) => ({
       $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment:
         externalId === "bare"
           ? create(PaymentSchema)
@@ -248,6 +252,8 @@ test("a link that the caller may not follow is null with an error, and the rest 
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "op" } }),
       cursor: "",
     }),
@@ -279,6 +285,8 @@ test("Payment.events gives 1 to 100 events", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
+      outcomeUnknown: false,
+      needsOperator: false,
       payment: create(PaymentSchema, { externalId: "e" }),
       cursor: "",
     }),

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event.proto.
  */
 export const file_payments_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEi8AIKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADYgZwcm90bzM", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
+  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEioAMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKpsBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRDQUxMX09VVENPTUVfVU5LTk9XThABEhgKFENBTExfT1VUQ09NRV9TRVRUTEVEEAISGQoVQ0FMTF9PVVRDT01FX05PVF9ET05FEAMSHwobQ0FMTF9PVVRDT01FX05FRURTX09QRVJBVE9SEARiBnByb3RvMw", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
 
 /**
  * Something became known of a payment or payout.
@@ -83,7 +83,7 @@ export type Event = Message<"payments.v1.Event"> & {
   final: boolean;
 
   /**
-   * The payment or payout as this event told it.
+   * The payment or payout as this event told it. Absent with call_outcome.
    *
    * @generated from oneof payments.v1.Event.resource
    */
@@ -104,6 +104,14 @@ export type Event = Message<"payments.v1.Event"> & {
     value: Payout;
     case: "payout";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Set on an event about a call that moved money whose answer was lost. Such an event
+   * has no payment or payout, no payment_id or transaction_id, and is not final.
+   *
+   * @generated from field: payments.v1.CallOutcome call_outcome = 11;
+   */
+  callOutcome: CallOutcome;
 };
 
 /**
@@ -202,4 +210,60 @@ export type EventSource = (typeof EventSource)[keyof typeof EventSource] | Unkno
  */
 export const EventSourceSchema: GenEnum<EventSource> = /*@__PURE__*/
   enumDesc(file_payments_v1_event, 1);
+
+/**
+ * What became of a call that moves money, where that is not told by an answer.
+ *
+ * @generated from enum payments.v1.CallOutcome
+ */
+export const CallOutcome = {
+  /**
+   * The event is not about a call but about a payment or payout.
+   *
+   * @generated from enum value: CALL_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The call was sent and no answer was understood: the money may have moved. Do not
+   * repeat the call. The gateway looks it up, and a further event tells.
+   *
+   * @generated from enum value: CALL_OUTCOME_UNKNOWN = 1;
+   */
+  UNKNOWN: 1,
+
+  /**
+   * It is known by now: the payment's or payout's own events tell.
+   *
+   * @generated from enum value: CALL_OUTCOME_SETTLED = 2;
+   */
+  SETTLED: 2,
+
+  /**
+   * The payments service, asked several times, does not know of it: nothing moved.
+   *
+   * @generated from enum value: CALL_OUTCOME_NOT_DONE = 3;
+   */
+  NOT_DONE: 3,
+
+  /**
+   * It could not be found out in time: an operator has to look at the payments service.
+   *
+   * @generated from enum value: CALL_OUTCOME_NEEDS_OPERATOR = 4;
+   */
+  NEEDS_OPERATOR: 4,
+} as const;
+
+/**
+ * What became of a call that moves money, where that is not told by an answer.
+ *
+ * @generated from enum payments.v1.CallOutcome
+ */
+export type CallOutcome = (typeof CallOutcome)[keyof typeof CallOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum payments.v1.CallOutcome.
+ */
+export const CallOutcomeSchema: GenEnum<CallOutcome> = /*@__PURE__*/
+  enumDesc(file_payments_v1_event, 2);
 

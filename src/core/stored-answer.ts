@@ -1,0 +1,61 @@
+import {
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonValue,
+  type MessageShape,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
+import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
+import type { Seal } from "../intents/seal.ts";
+
+/** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
+export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: GatewayError };
+
+/** An outcome as it is stored, whole and sealed: answers hold card tokens. */
+export function sealOutcome<Desc extends DescMessage>(
+  seal: Seal,
+  schema: Desc,
+  outcome: Outcome<MessageShape<Desc>>,
+): Buffer {
+  if ("answer" in outcome) {
+    return seal.close(Buffer.concat([isAnswer, toBinary(schema, outcome.answer)]));
+  }
+  const { code, message, details } = outcome.error;
+  const { upstream, ...plain } = details;
+  const json = JSON.stringify({
+    code,
+    message,
+    details: plain,
+    ...(upstream && { upstream: toJson(UpstreamErrorSchema, upstream) }),
+  });
+  return seal.close(Buffer.concat([isError, Buffer.from(json)]));
+}
+
+/** Undefined when it was sealed with a password that is no longer accepted. */
+export function openOutcome<Desc extends DescMessage>(
+  seal: Seal,
+  schema: Desc,
+  sealed: Buffer,
+): Outcome<MessageShape<Desc>> | undefined {
+  const stored = seal.open(sealed);
+  if (!stored) return undefined;
+  const body = stored.subarray(1);
+  if (stored[0] === isAnswer[0]) return { answer: fromBinary(schema, body) };
+  const { code, message, details, upstream } = JSON.parse(body.toString()) as StoredError;
+  const error = new GatewayError(code, message, {
+    ...details,
+    ...(upstream !== undefined && { upstream: fromJson(UpstreamErrorSchema, upstream) }),
+  });
+  return { error };
+}
+
+const isAnswer = Buffer.from([1]);
+const isError = Buffer.from([2]);
+
+interface StoredError extends Pick<GatewayError, "code" | "message"> {
+  readonly details: Omit<GatewayErrorDetails, "upstream" | "cause">;
+  readonly upstream?: JsonValue;
+}

@@ -1,0 +1,286 @@
+import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  type IntentStats,
+  type IntentStore,
+  type IntentStoreOptions,
+  isUnknown,
+  type KeyUse,
+  keptBeyondMs,
+  keyRetentionMs,
+  mostAnswered,
+  type NewIntent,
+  type NextLook,
+} from "./store.ts";
+
+export interface MemoryIntentsOptions extends IntentStoreOptions {
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/** Intents of this process alone: they end with it. */
+export function createMemoryIntents(options: MemoryIntentsOptions): MemoryIntents {
+  return new MemoryIntents(options);
+}
+
+interface Kept {
+  intent: Intent;
+  dueMs: number;
+  key: string;
+}
+
+interface Subject {
+  readonly open: Set<string>;
+  lock: { id: string; untilMs: number } | undefined;
+  answered: readonly string[];
+  touchedMs: number;
+}
+
+interface UsedKey {
+  readonly fingerprint: string;
+  readonly intentId: string;
+  readonly leaseUntilMs: number;
+  readonly sinceMs: number;
+  outcome: "running" | "unknown" | Buffer;
+}
+
+export class MemoryIntents implements IntentStore {
+  readonly #options: MemoryIntentsOptions;
+  readonly #keepMs: number;
+  /** By account and id, in the order in which they began. */
+  readonly #intents = new Map<string, Kept>();
+  /** By account, kind and external_id, in the order in which they were last touched. */
+  readonly #subjects = new Map<string, Subject>();
+  /** By account and digest, in the order of their age. */
+  readonly #keys = new Map<string, UsedKey>();
+  readonly #owners = new Map<string, { holder: string; untilMs: number }>();
+
+  constructor(options: MemoryIntentsOptions) {
+    this.#options = options;
+    this.#keepMs = options.giveUpMs + keptBeyondMs;
+  }
+
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    const now = this.#now();
+    this.#sweep(now);
+    const keyed = given.key && this.#keyed(account, given.key, now);
+    if (keyed) return keyed;
+
+    const subject = this.#subject(account, given.kind, given.externalId, now);
+    if (given.exclusive && subject.lock && subject.lock.untilMs > now) return { kind: "inFlight" };
+
+    const leaseUntilMs = now + given.leaseMs;
+    const intent: Intent = {
+      id: given.id,
+      method: given.method,
+      kind: given.kind,
+      externalId: given.externalId,
+      state: "running",
+      startedAtMs: now,
+      leaseUntilMs,
+      subjectId: "",
+      answered: subject.answered,
+      checks: 0,
+      notFound: 0,
+      needsOperator: false,
+      keyDigest: given.key?.digest ?? "",
+    };
+    if (given.exclusive) {
+      subject.lock = { id: given.id, untilMs: now + this.#options.giveUpMs };
+    }
+    this.#keep(account, intent, leaseUntilMs);
+    if (given.key) {
+      this.#keys.set(id(account, given.key.digest), {
+        fingerprint: given.key.fingerprints[0] ?? "",
+        intentId: given.id,
+        leaseUntilMs,
+        sinceMs: now,
+        outcome: "running",
+      });
+    }
+    return { kind: "started", intent };
+  }
+
+  async end(account: string, { id: intentId, ...about }: Intent, ending: Ending): Promise<void> {
+    const now = this.#now();
+    const key = this.#keys.get(id(account, about.keyDigest));
+    if (key?.intentId === intentId) {
+      if (ending.state === "unknown") key.outcome = "unknown";
+      else if (ending.key === "free") this.#keys.delete(id(account, about.keyDigest));
+      else if (ending.key !== "keep") key.outcome = ending.key;
+    }
+    const kept = this.#intents.get(id(account, intentId));
+    const subject = this.#subject(account, about.kind, about.externalId, now);
+    if (ending.state !== "unknown") {
+      this.#unlock(subject, intentId);
+      if (ending.subjectId) {
+        subject.answered = [...subject.answered, ending.subjectId].slice(-mostAnswered);
+      }
+    }
+    if (!kept) return;
+    if (ending.state === "closed") {
+      this.remove(account, kept.intent);
+      return;
+    }
+    const subjectId = ending.state === "pending" ? ending.subjectId : "";
+    kept.intent = { ...kept.intent, state: ending.state, subjectId, checks: 0, notFound: 0 };
+    kept.dueMs = now + this.#options.firstLookMs;
+  }
+
+  async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+    const open = this.#subjects.get(id(account, kind, externalId))?.open ?? [];
+    return [...open].flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? []);
+  }
+
+  async due(account: string, limit: number): Promise<Intent[]> {
+    const now = this.#now();
+    this.#sweep(now);
+    return this.#of(account)
+      .filter(({ dueMs }) => dueMs <= now)
+      .sort((a, b) => a.dueMs - b.dueMs)
+      .slice(0, limit)
+      .map(({ intent }) => intent);
+  }
+
+  async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
+    const kept = this.#intents.get(id(account, intent.id));
+    if (!kept) return;
+    kept.intent = { ...kept.intent, checks: next.checks, notFound: next.notFound };
+    kept.dueMs = this.#now() + next.inMs;
+  }
+
+  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+    const now = this.#now();
+    for (const { id: intentId, state, needsOperator } of await this.open(
+      account,
+      kind,
+      externalId,
+    )) {
+      const kept = this.#intents.get(id(account, intentId));
+      if (kept && state !== "running" && !needsOperator) kept.dueMs = Math.min(kept.dueMs, now);
+    }
+  }
+
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    const kept = this.#intents.get(id(account, intent.id));
+    if (!kept) return;
+    kept.intent = { ...kept.intent, needsOperator: true };
+    kept.dueMs = Infinity;
+    const subject = this.#subjects.get(id(account, intent.kind, intent.externalId));
+    if (subject) this.#unlock(subject, intent.id);
+  }
+
+  async stats(account: string): Promise<IntentStats> {
+    const now = this.#now();
+    const all = this.#of(account)
+      .map(({ intent }) => intent)
+      .slice(0, 1_000);
+    const unknown = all.filter((intent) => isUnknown(intent, now));
+    const pending = all.filter(({ state }) => state === "pending").length;
+    const [oldest] = unknown;
+    return {
+      unknown: unknown.length,
+      pending,
+      ...(oldest && { oldestUnknownMs: oldest.startedAtMs }),
+    };
+  }
+
+  async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
+    const now = this.#now();
+    const owner = this.#owners.get(account);
+    if (owner && owner.holder !== holder && owner.untilMs > now) return false;
+    this.#owners.set(account, { holder, untilMs: now + ttlMs });
+    return true;
+  }
+
+  async close(): Promise<void> {}
+
+  /** Takes an intent over that was begun elsewhere. */
+  adopt(account: string, intent: Intent, exclusive: boolean): void {
+    this.#keep(account, intent, intent.leaseUntilMs);
+    const untilMs = intent.startedAtMs + this.#options.giveUpMs;
+    const subject = this.#subject(account, intent.kind, intent.externalId, this.#now());
+    if (exclusive) subject.lock = { id: intent.id, untilMs };
+  }
+
+  /** The intent as it is kept here. */
+  get(account: string, intentId: string): Intent | undefined {
+    return this.#intents.get(id(account, intentId))?.intent;
+  }
+
+  /** Forgets an intent, and its lock. */
+  remove(account: string, { id: intentId, kind, externalId }: Intent): void {
+    this.#intents.delete(id(account, intentId));
+    const key = id(account, kind, externalId);
+    const subject = this.#subjects.get(key);
+    if (!subject) return;
+    subject.open.delete(intentId);
+    this.#unlock(subject, intentId);
+    if (subject.open.size === 0 && subject.answered.length === 0) this.#subjects.delete(key);
+  }
+
+  #keyed(account: string, { digest, fingerprints }: KeyUse, now: number): Begun | undefined {
+    const used = this.#keys.get(id(account, digest));
+    if (!used) return undefined;
+    if (!fingerprints.includes(used.fingerprint)) return { kind: "keyReused" };
+    if (used.outcome === "running") {
+      return { kind: used.leaseUntilMs > now ? "keyRunning" : "keyUnknown" };
+    }
+    if (used.outcome === "unknown") return { kind: "keyUnknown" };
+    return { kind: "keyAnswered", answer: used.outcome };
+  }
+
+  #keep(account: string, intent: Intent, dueMs: number): void {
+    this.#intents.set(id(account, intent.id), { intent, dueMs, key: account });
+    const { kind, externalId } = intent;
+    this.#subject(account, kind, externalId, this.#now()).open.add(intent.id);
+  }
+
+  #subject(account: string, kind: EventKind, externalId: string, now: number): Subject {
+    const key = id(account, kind, externalId);
+    const subject = this.#subjects.get(key) ?? {
+      open: new Set<string>(),
+      lock: undefined,
+      answered: [],
+      touchedMs: now,
+    };
+    subject.touchedMs = now;
+    this.#subjects.delete(key);
+    this.#subjects.set(key, subject);
+    return subject;
+  }
+
+  #unlock(subject: Subject, intentId: string): void {
+    if (subject.lock?.id === intentId) subject.lock = undefined;
+  }
+
+  #of(account: string): Kept[] {
+    return [...this.#intents.values()].filter(({ key }) => key === account);
+  }
+
+  /** Forgets what is older than its time. */
+  #sweep(now: number): void {
+    for (const [key, { sinceMs }] of this.#keys) {
+      if (sinceMs > now - keyRetentionMs) break;
+      this.#keys.delete(key);
+    }
+    for (const { intent, key } of this.#intents.values()) {
+      if (intent.startedAtMs > now - this.#keepMs) break;
+      this.remove(key, intent);
+    }
+    for (const [key, { touchedMs, open }] of this.#subjects) {
+      if (touchedMs > now - this.#keepMs) break;
+      if (open.size === 0) this.#subjects.delete(key);
+    }
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+}
+
+function id(...parts: readonly (string | number)[]): string {
+  return JSON.stringify(parts);
+}

@@ -1,0 +1,149 @@
+import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+
+/** The calls that move money, by their names in the contract. */
+export type MoneyMethod =
+  | "CreatePayment"
+  | "CreateRecurrentPayment"
+  | "ConfirmPayment"
+  | "RequestPayout";
+
+/** A call that is about to be sent. It holds no card data, nor anything else of the request. */
+export interface NewIntent {
+  /** Unique; what is written for another id changes nothing. */
+  readonly id: string;
+  readonly method: MoneyMethod;
+  readonly kind: EventKind;
+  readonly externalId: string;
+  /** Longest that the call takes until it has ended here; after that its replica is gone. */
+  readonly leaseMs: number;
+  /** While it is open, no other exclusive call for this kind and external_id begins. */
+  readonly exclusive: boolean;
+  readonly key?: KeyUse;
+}
+
+/** One use of an `Idempotency-Key`. */
+export interface KeyUse {
+  /** Of method and key. */
+  readonly digest: string;
+  /**
+   * Keyed hashes of the request, one per password that is accepted, the present one first: they
+   * tell another request apart, and nothing of its content.
+   */
+  readonly fingerprints: readonly string[];
+}
+
+/**
+ * How far a call has come:
+ * - `running`: begun and not ended; once its lease is over, its outcome is unknown;
+ * - `unknown`: sent, and no answer was understood;
+ * - `pending`: answered, and what it made has not come to its end.
+ */
+export type IntentState = "running" | "unknown" | "pending";
+
+/** A call that moves money and is not settled. */
+export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "externalId"> {
+  readonly state: IntentState;
+  /** In milliseconds since the epoch, on the store's clock. */
+  readonly startedAtMs: number;
+  readonly leaseUntilMs: number;
+  /** The payment_id or transaction_id of a pending one. */
+  readonly subjectId: string;
+  /** Ids of earlier attempts for the external_id that were answered: what they do is not its doing. */
+  readonly answered: readonly string[];
+  /** How often it was looked up, and how often in a row the service did not know it. */
+  readonly checks: number;
+  readonly notFound: number;
+  /** Given up: an operator has to look. */
+  readonly needsOperator: boolean;
+  readonly keyDigest: string;
+}
+
+export type Begun =
+  /** Go. What must not be sent any more once the lease is over. */
+  | { readonly kind: "started"; readonly intent: Intent }
+  /** Another exclusive call is open. */
+  | { readonly kind: "inFlight" }
+  /** The key was used for another request. */
+  | { readonly kind: "keyReused" }
+  /** The key's first call has no answer yet. */
+  | { readonly kind: "keyRunning" }
+  /** The outcome of the key's first call is unknown. */
+  | { readonly kind: "keyUnknown" }
+  /** The key's first call has this answer. */
+  | { readonly kind: "keyAnswered"; readonly answer: Buffer };
+
+/** What became of a call. An unknown outcome is remembered as unknown under its key. */
+export type Ending =
+  /** It was never sent, or is over. */
+  | { readonly state: "closed"; readonly subjectId?: string; readonly key: KeyEnding }
+  | { readonly state: "pending"; readonly subjectId: string; readonly key: KeyEnding }
+  | { readonly state: "unknown" };
+
+/** What becomes of the call's key: it is free again, or has this answer, or stays as it is. */
+export type KeyEnding = "free" | "keep" | Buffer;
+
+/** When an intent is looked at next, and what is remembered of the looks before. */
+export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
+  readonly inMs: number;
+}
+
+/** For metrics. Intents beyond the oldest 1,000 are not looked into. */
+export interface IntentStats {
+  readonly unknown: number;
+  readonly pending: number;
+  /** When the oldest of unknown outcome began, in milliseconds since the epoch. */
+  readonly oldestUnknownMs?: number;
+}
+
+/**
+ * What all replicas know of calls that move money: their intents, recorded before anything leaves,
+ * the lock on an external_id, and the uses of `Idempotency-Key` (contract, sections 3 and 5).
+ *
+ * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
+ * - begin is one step: key, lock and intent are taken together or not at all;
+ * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
+ * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
+ * - an ending is never lost while this process lives: it is written once the store is back.
+ */
+export interface IntentStore {
+  /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
+  begin(account: string, intent: NewIntent): Promise<Begun>;
+  /** Never throws: what cannot be written now is written later. An intent ends as often as told. */
+  end(account: string, intent: Intent, ending: Ending): Promise<void>;
+  /** Calls for one external_id that are not settled, the oldest first. */
+  open(account: string, kind: EventKind, externalId: string): Promise<Intent[]>;
+
+  /** Those whose time to be looked at has come, the longest due first. Leases that ran out count. */
+  due(account: string, limit: number): Promise<Intent[]>;
+  /** Looks again later. */
+  postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
+  /** Makes those of one external_id due now, unless they are running. */
+  hasten(account: string, kind: EventKind, externalId: string): Promise<void>;
+  /** Looks no more, gives the lock back, and keeps the intent for the operator. */
+  giveUp(account: string, intent: Intent): Promise<void>;
+  stats(account: string): Promise<IntentStats>;
+  /** Makes the holder the one that looks, or keeps it so, for `ttlMs`. False: another one does. */
+  lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export interface IntentStoreOptions {
+  /** RECONCILE_AFTER: when an intent of unknown or pending outcome is first looked at. */
+  readonly firstLookMs: number;
+  /** RECONCILE_GIVE_UP. */
+  readonly giveUpMs: number;
+}
+
+/** How long an `Idempotency-Key` is remembered. */
+export const keyRetentionMs = 24 * 3_600_000;
+
+/** How long intents are kept behind `giveUpMs`: what was given up stays visible that long. */
+export const keptBeyondMs = 7 * 24 * 3_600_000;
+
+/** How many ids of answered attempts are remembered of an external_id. */
+export const mostAnswered = 50;
+
+/** Whether nothing tells what became of a call: no answer came, or its replica is gone. */
+export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
+  return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
+}

@@ -1,0 +1,155 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { type ErrorCode, GatewayError } from "../errors.ts";
+import { paymentEntry, payoutEntry } from "../events/entry.ts";
+import type { Entry, OperationState, Snapshot } from "../events/log.ts";
+import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Operation } from "../gen/payments/v1/operation_pb.ts";
+import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
+import {
+  type Payment,
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../gen/payments/v1/payment_pb.ts";
+import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import { operations } from "../intents/evidence.ts";
+import { alreadyPaid } from "../intents/settle.ts";
+import type { Intent, MoneyMethod } from "../intents/store.ts";
+import type { SendOptions, Upstream } from "../upstream/upstream.ts";
+
+/** How something was looked up. */
+export type Rail = "operation" | "payout" | "resend";
+
+export type Probed = { readonly rail: Rail } & (
+  | { readonly kind: "learned"; readonly entry: Entry }
+  /** The callback is on its way, should there be anything to tell. */
+  | { readonly kind: "asked" }
+  /** The service does not know it. */
+  | { readonly kind: "notFound" }
+  /** The service says that the external_id is paid. */
+  | { readonly kind: "paid"; readonly paymentId: string }
+  /** The service answered, and its answer does not help. */
+  | { readonly kind: "refused"; readonly error: GatewayError }
+  /** There was no answer, or no token: neither says anything about the call. */
+  | { readonly kind: "unreachable"; readonly error: unknown }
+);
+
+/**
+ * Asks the service once what became of a call, by the rail that it has for it: payout info for
+ * payouts, operation info where the operation's id is known, else another callback, naming the
+ * operation: without that it would be the latest one's (spec, callback/resend). It never moves money.
+ */
+export async function probe(
+  upstream: Upstream,
+  intent: Intent,
+  snapshot: Snapshot | undefined,
+  options: SendOptions,
+): Promise<Probed> {
+  if (intent.kind === EventKind.PAYOUT) return await probePayout(upstream, intent, options);
+  const state = snapshot?.states.find(
+    ({ subjectId, operation }) =>
+      subjectId === intent.subjectId && operations[intent.method].includes(operation),
+  );
+  if (intent.state === "pending" && state?.operationId) {
+    const probed = await probeOperation(upstream, intent, state, options);
+    // The rail is for alternative payments: of others it may know nothing.
+    if (probed.kind !== "notFound" && probed.kind !== "refused") return probed;
+  }
+  return await probeByCallback(upstream, intent, options);
+}
+
+async function probePayout(
+  upstream: Upstream,
+  { externalId }: Intent,
+  options: SendOptions,
+): Promise<Probed> {
+  const request = create(GetPayoutRequestSchema, { externalId });
+  return await asked("payout", async () => {
+    const payout = await upstream.getPayout(request, options);
+    return payoutEntry(payout, { source: EventSource.RECONCILIATION, externalId });
+  });
+}
+
+async function probeOperation(
+  upstream: Upstream,
+  { externalId }: Intent,
+  { operationId, event }: OperationState,
+  options: SendOptions,
+): Promise<Probed> {
+  const { resource } = event;
+  const request = create(GetOperationRequestSchema, { externalId, operationId });
+  return await asked("operation", async () => {
+    const operation = await upstream.getOperation(request, options);
+    if (resource.case !== "payment" || operation.status === PaymentStatus.UNSPECIFIED) {
+      return undefined;
+    }
+    const payment = withOperation(resource.value, operation);
+    return paymentEntry(payment, { source: EventSource.RECONCILIATION, externalId });
+  });
+}
+
+async function probeByCallback(
+  upstream: Upstream,
+  { externalId, method }: Intent,
+  options: SendOptions,
+): Promise<Probed> {
+  const operation = resendOperations[method];
+  const request = create(ResendCallbackRequestSchema, { externalId, operation });
+  return await asked("resend", async () => {
+    await upstream.resendCallback(request, options);
+    return undefined;
+  });
+}
+
+async function asked(rail: Rail, ask: () => Promise<Entry | undefined>): Promise<Probed> {
+  try {
+    const entry = await ask();
+    return entry ? { rail, kind: "learned", entry } : { rail, kind: "asked" };
+  } catch (error) {
+    // Only the service itself can say that it knows nothing: a bare 404 may be a proxy's.
+    if (!(error instanceof GatewayError)) throw error;
+    const { upstream } = error.details;
+    if (!upstream?.code || noAnswer.has(error.code)) return { rail, kind: "unreachable", error };
+    if (upstream.code === "transaction_not_found") return { rail, kind: "notFound" };
+    if (upstream.code === alreadyPaid) {
+      return { rail, kind: "paid", paymentId: upstream.paymentId ?? "" };
+    }
+    return { rail, kind: "refused", error };
+  }
+}
+
+/** What has nothing to do with the call that was asked about: it may be otherwise soon. */
+const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"]);
+
+const resendOperations: Readonly<Record<MoneyMethod, PaymentOperation>> = {
+  CreatePayment: PaymentOperation.PAYMENT,
+  CreateRecurrentPayment: PaymentOperation.RECURRENT,
+  ConfirmPayment: PaymentOperation.CONFIRM,
+  // A payout has no such call; its rail is payout info.
+  RequestPayout: PaymentOperation.UNSPECIFIED,
+};
+
+/** A payment as its operation info tells it: what that does not tell stays as it was. */
+function withOperation(payment: Payment, operation: Operation): Payment {
+  const told = clone(PaymentSchema, payment);
+  told.isSuccess = operation.status === PaymentStatus.SUCCESS;
+  if (operation.action) told.action = operation.action;
+  else delete told.action;
+  told.actionRequired = operation.actionRequired ?? operation.action !== undefined;
+  if (operation.receiptUrl !== undefined) told.receiptUrl = operation.receiptUrl;
+  const { details } = told;
+  if (!details) return told;
+  details.status = operation.status;
+  if (operation.processedAt) details.processedAt = operation.processedAt;
+  const rrn = operation.details?.rrn;
+  const { statusCode, statusDescription, authCode, bankName } = operation;
+  // The old code and its description would belie the new status.
+  delete details.statusCode;
+  delete details.statusDescription;
+  const texts = { statusCode, statusDescription, authCode, bankName, rrn };
+  for (const [name, text] of Object.entries(texts)) {
+    if (text !== undefined) details[name as keyof typeof texts] = text;
+  }
+  return told;
+}

@@ -1,0 +1,272 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { callOutcomeEntry } from "../events/call-outcome.ts";
+import type { EventLog } from "../events/log.ts";
+import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
+import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
+import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import { type Probed, probe, type Rail } from "./probe.ts";
+
+export interface ReconcilerOptions {
+  readonly accounts: ReadonlyMap<
+    string,
+    { readonly upstream: Upstream; readonly bucket: TokenBucket }
+  >;
+  readonly log: EventLog;
+  readonly intents: IntentStore;
+  /** RECONCILE_AFTER: the first pause between two looks; each further one is twice as long. */
+  readonly afterMs: number;
+  /** RECONCILE_GIVE_UP: an operator is asked to look at what is not settled by then. */
+  readonly giveUpMs: number;
+  /** Longest that one look-up may take. */
+  readonly timeoutMs: number;
+  readonly observer: ReconcileObserver;
+}
+
+/** What the reconciler tells its surroundings, for metrics and logs. */
+export interface ReconcileObserver {
+  /** A call's outcome became known: by an event that came by itself, or by what rail. */
+  onSettled(settled: { account: string; intent: Intent; by: Rail | "event" | "notFound" }): void;
+  onProbe(probe: { account: string; rail: Rail; outcome: Probed["kind"] }): void;
+  /** It was not settled in time: an operator has to look. */
+  onGivenUp(givenUp: { account: string; intent: Intent }): void;
+  /** What is open, told now and then by the replica that looks. */
+  onStats(stats: IntentStats & { account: string }): void;
+  /** A round failed: the next one comes. */
+  onFailure(failure: { account: string; error: unknown }): void;
+}
+
+export interface Reconciler {
+  /** Stops looking; what is under way ends first. */
+  close(): Promise<void>;
+}
+
+/**
+ * Finds out what became of calls whose answer was lost, and of payments and payouts that stay pending
+ * without a callback (contract, section 5). One replica at a time does it for an account. It spends
+ * what is left of the budget and never waits for a token.
+ */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const stop = new AbortController();
+  const holder = randomUUID();
+  const loops = [...options.accounts.keys()].map((account) =>
+    new AccountReconciler(account, holder, options, stop.signal).run(),
+  );
+  return {
+    async close() {
+      stop.abort();
+      await Promise.all(loops);
+    },
+  };
+}
+
+class AccountReconciler {
+  readonly #account: string;
+  readonly #holder: string;
+  readonly #options: ReconcilerOptions;
+  readonly #stop: AbortSignal;
+  /** Set while this replica is the one that looks: ends the reading of the log. */
+  #following: AbortController | undefined;
+  #wake: AbortController = new AbortController();
+  /** Grows while the service is out of reach. */
+  #restMs = 0;
+  #statsAtMs = -Infinity;
+
+  constructor(account: string, holder: string, options: ReconcilerOptions, stop: AbortSignal) {
+    this.#account = account;
+    this.#holder = holder;
+    this.#options = options;
+    this.#stop = stop;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#stop.aborted) {
+      let pauseMs = this.#tickMs;
+      try {
+        const { intents } = this.#options;
+        if (await intents.lease(this.#account, this.#holder, leaseMs)) {
+          this.#follow();
+          pauseMs = await this.#round();
+        } else {
+          this.#unfollow();
+        }
+      } catch (error) {
+        this.#unfollow();
+        this.#options.observer.onFailure({ account: this.#account, error });
+      }
+      await this.#sleep(pauseMs);
+    }
+    this.#unfollow();
+  }
+
+  /** Looks at what is due. @returns how long to rest. */
+  async #round(): Promise<number> {
+    const { intents, observer } = this.#options;
+    const account = this.#account;
+    const now = performance.now();
+    if (now > this.#statsAtMs + statsEveryMs) {
+      this.#statsAtMs = now;
+      observer.onStats({ account, ...(await intents.stats(account)) });
+    }
+    const due = await intents.due(account, batch);
+    for (const intent of due) {
+      if (this.#stop.aborted) return 0;
+      const { restMs } = await this.#look(intent);
+      if (restMs > 0) return restMs;
+    }
+    return due.length === batch ? 0 : this.#tickMs;
+  }
+
+  /** Looks at one intent. @returns how long all others have to wait. */
+  async #look(given: Intent): Promise<{ restMs: number }> {
+    const { log, intents, observer, giveUpMs } = this.#options;
+    const account = this.#account;
+    const { kind, externalId } = given;
+    let intent = given;
+    if (intent.state === "running") {
+      // Its lease is over: the replica that sent it is gone.
+      await log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
+      await intents.end(account, intent, { state: "unknown" });
+      intent = { ...intent, state: "unknown" };
+    }
+    const snapshot = await log.snapshot(account, kind, externalId);
+    const became = await settleByEvents(this.#options, account, intent, snapshot);
+    if (became === "settled") observer.onSettled({ account, intent, by: "event" });
+    if (became) return done;
+    if (Date.now() - intent.startedAtMs > giveUpMs) {
+      await this.#giveUp(intent);
+      return done;
+    }
+    const { upstream, bucket } = this.#accountRooms;
+    if (!hasToSpare(bucket)) return { restMs: spareMs };
+
+    const deadlineMs = Date.now() + this.#options.timeoutMs;
+    const probed = await probe(upstream, intent, snapshot, { signal: this.#stop, deadlineMs });
+    if (this.#stop.aborted) return done;
+    observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
+    if (probed.kind === "unreachable") {
+      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
+      return { restMs: jittered(this.#restMs) };
+    }
+    this.#restMs = 0;
+    await this.#conclude(intent, probed);
+    return done;
+  }
+
+  async #conclude(intent: Intent, probed: Probed): Promise<void> {
+    const { log, intents, observer, afterMs } = this.#options;
+    const account = this.#account;
+    const { kind, externalId } = intent;
+    const checks = intent.checks + 1;
+    const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
+    // Before it is asked for again: a callback may come, and hasten it, at once.
+    const pauseMs = Math.min(
+      afterMs * 2 ** Math.min(checks, 20),
+      Math.max(longestPauseMs, afterMs),
+    );
+    await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
+
+    if (probed.kind === "paid") {
+      await settleAsPaid(this.#options, account, intent, probed.paymentId);
+    }
+    if (probed.kind === "learned") await log.append(account, probed.entry);
+    if (probed.kind !== "notFound") {
+      const snapshot = await log.snapshot(account, kind, externalId);
+      const became = await settleByEvents(this.#options, account, intent, snapshot);
+      if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
+      return;
+    }
+    if (intent.state !== "unknown" || !this.#neverArrived(intent, notFound)) return;
+    await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
+    await intents.end(account, intent, { state: "closed", key: "keep" });
+    observer.onSettled({ account, intent, by: "notFound" });
+  }
+
+  /** A request that was held up on its way may still arrive: only a while later no is a no. */
+  #neverArrived({ startedAtMs }: Intent, notFound: number): boolean {
+    const longEnoughMs = Math.max(5 * this.#options.afterMs, 2 * this.#options.timeoutMs);
+    return notFound >= 3 && Date.now() - startedAtMs >= longEnoughMs;
+  }
+
+  async #giveUp(intent: Intent): Promise<void> {
+    const { log, intents, observer } = this.#options;
+    if (intent.state === "unknown") {
+      const entry = callOutcomeEntry(intent, CallOutcome.NEEDS_OPERATOR);
+      await log.append(this.#account, entry);
+    }
+    await intents.giveUp(this.#account, intent);
+    observer.onGivenUp({ account: this.#account, intent });
+  }
+
+  /** Hears of events as they come, so that what they settle is settled at once. */
+  #follow(): void {
+    if (this.#following) return;
+    const end = new AbortController();
+    this.#following = end;
+    void (async () => {
+      const { log, intents } = this.#options;
+      const signal = AbortSignal.any([end.signal, this.#stop]);
+      const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
+      for await (const { kind, externalId, callOutcome } of events) {
+        if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
+        await intents.hasten(this.#account, kind, externalId);
+        this.#wake.abort();
+      }
+    })().catch(() => {
+      // Cut off, or too slow: what was missed is looked at when it is due.
+      if (this.#following === end) this.#following = undefined;
+    });
+  }
+
+  #unfollow(): void {
+    this.#following?.abort();
+    this.#following = undefined;
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    this.#wake = new AbortController();
+    // While the service is out of reach an event still settles what it tells of, but in its turn.
+    const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
+    await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+  }
+
+  get #accountRooms() {
+    const rooms = this.#options.accounts.get(this.#account);
+    if (!rooms) throw new Error(`no such merchant account: ${this.#account}`);
+    return rooms;
+  }
+
+  get #tickMs(): number {
+    return Math.min(1_000, Math.max(this.#options.afterMs / 4, 20));
+  }
+}
+
+const done = { restMs: 0 };
+
+/** How many are looked at between two renewals of the lease. */
+const batch = 10;
+
+/** A replica that is gone holds up the others so long. */
+const leaseMs = 15_000;
+
+const statsEveryMs = 5_000;
+
+/** Pause when the budget is in use. */
+const spareMs = 500;
+
+/** Longest pause while the service is out of reach, so that it is heard of soon when it is back. */
+const longestRestMs = 10_000;
+
+const longestPauseMs = 3_600_000;
+
+/** More than half of the budget is left: callers will not miss the token. */
+function hasToSpare(bucket: TokenBucket): boolean {
+  const { limit, remaining } = bucket.status();
+  return remaining > limit / 2;
+}
+
+function jittered(ms: number): number {
+  return ms * (0.8 + Math.random() * 0.4);
+}

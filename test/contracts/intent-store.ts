@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import type {
+  Begun,
+  Intent,
+  IntentStore,
+  IntentStoreOptions,
+  NewIntent,
+} from "../../src/intents/store.ts";
+
+/** Makes two replicas' stores of the same intents, which share nothing with those made before. */
+export type IntentStoreFactory = (
+  options: IntentStoreOptions,
+) => Promise<readonly [IntentStore, IntentStore]>;
+
+/** What every `IntentStore` must do, on real clocks; it is asked until time has passed. */
+export function testIntentStore(name: string, make: IntentStoreFactory): void {
+  const account = "default";
+
+  async function stores(t: TestContext, options: Partial<IntentStoreOptions> = {}) {
+    const pair = await make({ firstLookMs: 60_000, giveUpMs: 3_600_000, ...options });
+    t.after(() => Promise.all(pair.map((store) => store.close())));
+    return pair;
+  }
+
+  const given = (about: Partial<NewIntent> = {}): NewIntent => ({
+    id: randomUUID(),
+    method: "CreatePayment",
+    kind: EventKind.PAYMENT,
+    externalId: "order",
+    leaseMs: 60_000,
+    exclusive: true,
+    ...about,
+  });
+  const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
+    given({ exclusive: false, key: { digest: "key", fingerprints: [fingerprint] }, ...about });
+
+  function started(begun: Begun): Intent {
+    assert.ok(begun.kind === "started", `began as ${begun.kind}`);
+    return begun.intent;
+  }
+
+  describe(`${name} as an intent store`, { concurrency: true, timeout: 30_000 }, () => {
+    it("records an intent before it says go, for all replicas", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, given()));
+      assert.deepEqual(await b.open(account, EventKind.PAYMENT, "order"), [intent]);
+      assert.equal(intent.state, "running");
+      assert.deepEqual(await b.open("other", EventKind.PAYMENT, "order"), []);
+      assert.deepEqual(await b.open(account, EventKind.PAYOUT, "order"), []);
+    });
+
+    it("lets one exclusive call go, of a hundred that come at once on two replicas", async (t) => {
+      const pair = await stores(t);
+      const begun = await Promise.all(
+        Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, given())),
+      );
+      const kinds = begun.map(({ kind }) => kind);
+      assert.equal(kinds.filter((kind) => kind === "started").length, 1);
+      assert.equal(kinds.filter((kind) => kind === "inFlight").length, 99);
+    });
+
+    it("gives the lock back when the call has its answer, and not to another's end", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, given()));
+      const stranger = { ...intent, id: randomUUID() };
+      await b.end(account, stranger, { state: "closed", key: "free" });
+      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      await a.end(account, intent, { state: "closed", key: "free" });
+      started(await b.begin(account, given()));
+    });
+
+    it("keeps the lock while the outcome is unknown, not while it is pending", async (t) => {
+      const [a, b] = await stores(t);
+      const first = started(await a.begin(account, given()));
+      await a.end(account, first, { state: "unknown" });
+      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+      await b.end(account, first, pending);
+      const second = started(await a.begin(account, given()));
+      assert.deepEqual(second.answered, ["p1"], "what earlier attempts do is not its doing");
+      const open = await b.open(account, EventKind.PAYMENT, "order");
+      assert.deepEqual(
+        open.map(({ state, subjectId }) => [state, subjectId]),
+        [
+          ["pending", "p1"],
+          ["running", ""],
+        ],
+      );
+    });
+
+    it("gives a lock back when it is given up, and keeps the intent for the operator", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 0 });
+      const intent = started(await a.begin(account, given()));
+      await a.end(account, intent, { state: "unknown" });
+      await b.giveUp(account, intent);
+      assert.deepEqual(await a.due(account, 10), []);
+      const [open] = await b.open(account, EventKind.PAYMENT, "order");
+      assert.equal(open?.needsOperator, true);
+      started(await b.begin(account, given()));
+    });
+
+    it("holds no lock longer than until it would be given up", async (t) => {
+      const [a, b] = await stores(t, { giveUpMs: 50 });
+      const intent = started(await a.begin(account, given()));
+      await a.end(account, intent, { state: "unknown" });
+      while ((await b.begin(account, given())).kind !== "started") await delay(5);
+    });
+
+    it("lets one call of a key go, of a hundred that come at once on two replicas", async (t) => {
+      const pair = await stores(t);
+      const begun = await Promise.all(
+        Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, keyed())),
+      );
+      const kinds = begun.map(({ kind }) => kind);
+      assert.equal(kinds.filter((kind) => kind === "started").length, 1);
+      assert.equal(kinds.filter((kind) => kind === "keyRunning").length, 99);
+    });
+
+    it("has the first answer for a key, bytes and all", async (t) => {
+      const [a, b] = await stores(t);
+      const answer = Buffer.from([0, 255, 13, 10, 128]);
+      const intent = started(await a.begin(account, keyed()));
+      await a.end(account, intent, { state: "closed", subjectId: "p1", key: answer });
+      assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
+    });
+
+    it("refuses a key for another request, whatever became of the first", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, keyed()));
+      assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
+      await a.end(account, intent, { state: "closed", key: Buffer.from("answer") });
+      assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
+      const rotated = { digest: "key", fingerprints: ["new", "f"] };
+      assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
+    });
+
+    it("frees the key of a call that was never sent", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, keyed()));
+      await a.end(account, intent, { state: "closed", key: "free" });
+      started(await b.begin(account, keyed("other")));
+    });
+
+    it("remembers an unknown outcome as unknown, also once it is settled", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, keyed()));
+      await a.end(account, intent, { state: "unknown" });
+      assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
+      await b.end(account, intent, { state: "closed", key: "keep" });
+      assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
+    });
+
+    it("takes a call whose replica is gone for one of unknown outcome: nothing is free", async (t) => {
+      const [a, b] = await stores(t);
+      const intent = started(await a.begin(account, keyed("f", { leaseMs: 30, exclusive: true })));
+      assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
+      while ((await b.due(account, 10)).length === 0) await delay(5);
+      assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
+      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      assert.deepEqual(
+        (await b.due(account, 10)).map(({ id }) => id),
+        [intent.id],
+      );
+      const { unknown, oldestUnknownMs } = await b.stats(account);
+      assert.deepEqual([unknown, oldestUnknownMs], [1, intent.startedAtMs]);
+    });
+
+    it("takes neither key nor lock when the other is held", async (t) => {
+      const [a, b] = await stores(t);
+      const holder = started(await a.begin(account, given()));
+      const both = () => keyed("f", { exclusive: true });
+      assert.equal((await b.begin(account, both())).kind, "inFlight");
+      await a.end(account, holder, { state: "closed", key: "free" });
+      const intent = started(await b.begin(account, both()));
+      assert.equal((await a.begin(account, both())).kind, "keyRunning", "the key tells first");
+      await b.end(account, intent, { state: "closed", key: "free" });
+    });
+
+    it("says what is due, in its order, and looks again when told to", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 0 });
+      const make = async (externalId: string) => {
+        const intent = started(await a.begin(account, given({ externalId })));
+        await a.end(account, intent, { state: "unknown" });
+        return intent;
+      };
+      const first = await make("1");
+      const second = await make("2");
+      const ids = async () => (await b.due(account, 10)).map(({ id }) => id);
+      while ((await ids()).length < 2) await delay(1);
+      await a.postpone(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
+      assert.deepEqual(await ids(), [second.id]);
+      await b.hasten(account, EventKind.PAYMENT, "1");
+      while ((await ids()).length < 2) await delay(1);
+      const postponed = (await b.due(account, 10)).find(({ id }) => id === first.id);
+      assert.deepEqual([postponed?.checks, postponed?.notFound], [3, 1]);
+      await a.end(account, first, { state: "closed", key: "keep" });
+      await a.end(account, second, { state: "closed", key: "keep" });
+      assert.deepEqual(await ids(), []);
+      assert.deepEqual(await b.open(account, EventKind.PAYMENT, "1"), []);
+    });
+
+    it("hastens no call that is running: it is not for others to look at", async (t) => {
+      const [a, b] = await stores(t);
+      started(await a.begin(account, given()));
+      await b.hasten(account, EventKind.PAYMENT, "order");
+      assert.deepEqual(await b.due(account, 10), []);
+    });
+
+    it("has one owner at a time, and another one when its lease is over", async (t) => {
+      const [a, b] = await stores(t);
+      assert.equal(await a.lease(account, "a", 50), true);
+      assert.equal(await b.lease(account, "b", 50), false);
+      assert.equal(await b.lease("other", "b", 50), true);
+      while (!(await b.lease(account, "b", 60_000))) await delay(5);
+      assert.equal(await a.lease(account, "a", 50), false);
+      assert.equal(await b.lease(account, "b", 60_000), true);
+    });
+  });
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/gateway.ts";
+import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { CallOutcome, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway({ RECONCILE_AFTER: "200ms", UPSTREAM_TIMEOUT: "1s" });
+});
+after(() => gateway.stop());
+
+/** The sandbox charges these, and loses the answer, or the answer and the callback. */
+const answerLost = "4000000000000762";
+const bothLost = "4000000000000713";
+
+test("a lost answer shows as unknown, never as failed, and settles when the callback comes", async () => {
+  const externalId = "answer-lost";
+  const seen = watch(externalId);
+  await assertUnknown(create(externalId, answerLost), externalId);
+  assert.deepEqual(await seen, ["UNKNOWN", "SUCCESS CALLBACK"]);
+  const settled = await untilKnown(externalId);
+  assert.equal(settled.payment?.details?.status, PaymentStatus.SUCCESS);
+});
+
+test("a lost answer and a lost callback settle by asking for the callback", async () => {
+  const externalId = "both-lost";
+  await assertUnknown(create(externalId, bothLost), externalId);
+  const { payment, outcomeUnknown, cursor } = await rpc().getPayment({ externalId });
+  assert.deepEqual([payment, outcomeUnknown], [undefined, true]);
+  const data = await graphql(
+    `{ payment(externalId: "${externalId}") { externalId outcomeUnknown details { status } } }`,
+  );
+  assert.deepEqual(data.payment, { externalId, outcomeUnknown: true, details: null });
+  await assert.rejects(create(externalId, "4111111111111111"), { code: Code.Aborted });
+
+  const seen: unknown[] = [];
+  const rest = rpc().watchPayment(
+    { externalId, afterCursor: cursor, untilFinal: true },
+    patience(),
+  );
+  for await (const { event } of rest) seen.push(event?.final);
+  assert.equal(seen.at(-1), true);
+  const settled = await untilKnown(externalId);
+  assert.equal(settled.payment?.details?.status, PaymentStatus.SUCCESS);
+  await assert.rejects(create(externalId, "4111111111111111"), { code: Code.AlreadyExists });
+});
+
+test("a pending payment whose callback never comes settles by operation info", async () => {
+  const externalId = "callback-lost";
+  const sources: (EventSource | undefined)[] = [];
+  const watched = (async () => {
+    for await (const { event } of rpc().watchPayment(
+      { externalId, untilFinal: true },
+      patience(),
+    )) {
+      sources.push(event?.source);
+    }
+  })();
+  const { payment } = await create(externalId, "4000000000000697");
+  assert.equal(payment?.details?.status, PaymentStatus.PENDING);
+  await watched;
+  assert.deepEqual(sources, [EventSource.RESPONSE, EventSource.RECONCILIATION]);
+  const { payment: after } = await rpc().getPayment({ externalId });
+  assert.equal(after?.details?.status, PaymentStatus.SUCCESS);
+  assert.equal(after?.isSuccess, true);
+});
+
+test("a payout whose answer and callback are lost settles by payout info", async () => {
+  const externalId = "payout-lost";
+  const payouts = createClient(PayoutService, transport());
+  const seen = (async () => {
+    const events: string[] = [];
+    for await (const { event } of payouts.watchPayout(
+      { externalId, untilFinal: true },
+      patience(),
+    )) {
+      if (event?.callOutcome === CallOutcome.UNKNOWN) events.push("UNKNOWN");
+      if (event?.final) events.push(`final ${event.source === EventSource.RECONCILIATION}`);
+    }
+    return events;
+  })();
+  const lost = payouts.requestPayout({
+    order: { currency: "UAH", description: "salary", externalId, originalAmount: "10.71" },
+    payer: { entityId: "e" },
+    payoutType: "cash",
+    recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
+  });
+  await assertUnknown(lost, externalId);
+  assert.deepEqual(await seen, ["UNKNOWN", "final true"]);
+});
+
+test("a call that never charged anything turns out as not done, and may be made again", async () => {
+  const externalId = "never-arrived";
+  const outcomes: CallOutcome[] = [];
+  const watched = (async () => {
+    for await (const { event } of rpc().watchPayment({ externalId }, patience())) {
+      outcomes.push(event?.callOutcome ?? CallOutcome.UNSPECIFIED);
+      if (event?.callOutcome === CallOutcome.NOT_DONE) return;
+    }
+  })();
+  // HTTP 500 with a page: nothing was charged, but who can tell?
+  await assertUnknown(create(externalId, "4000000000000721"), externalId);
+  await watched;
+  assert.deepEqual(outcomes, [CallOutcome.UNKNOWN, CallOutcome.NOT_DONE]);
+  // The lock goes right behind the event.
+  for (;;) {
+    const again = await rpc()
+      .getPayment({ externalId })
+      .catch((error: ConnectError) => error.code);
+    if (again === Code.NotFound) break;
+  }
+  const { payment } = await create(externalId, "4111111111111111");
+  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+});
+
+test("the metrics tell what was settled, by what", async () => {
+  const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  for (const by of ["event", "operation", "payout", "notFound"]) {
+    assert.match(
+      text,
+      new RegExp(`reconciliations_settled_total\\{account="default",by="${by}"\\} `),
+    );
+  }
+});
+
+async function assertUnknown(call: Promise<unknown>, externalId: string): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof ConnectError);
+    assert.equal(error.code, Code.Unknown);
+    assert.deepEqual(
+      error.findDetails(OutcomeUnknownSchema).map((detail) => detail.externalId),
+      [externalId],
+    );
+    return true;
+  });
+}
+
+/** Asks until nothing is unknown of it. */
+async function untilKnown(externalId: string) {
+  for (;;) {
+    const known = await rpc().getPayment({ externalId });
+    assert.notEqual(known.payment?.details?.status, PaymentStatus.FAILURE);
+    if (!known.outcomeUnknown) return known;
+  }
+}
+
+async function watch(externalId: string): Promise<string[]> {
+  const seen: string[] = [];
+  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, patience())) {
+    if (event?.callOutcome === CallOutcome.UNKNOWN) seen.push("UNKNOWN");
+    if (event?.resource.case !== "payment") continue;
+    seen.push(
+      `${event.final ? "SUCCESS" : "PENDING"} ${event.source === EventSource.CALLBACK ? "CALLBACK" : "OTHER"}`,
+    );
+  }
+  return seen;
+}
+
+function create(externalId: string, number: string) {
+  return rpc().createPayment({
+    amount: "10.10",
+    currency: "UAH",
+    mode: PaymentMode.DIRECT,
+    externalId,
+    customer: { email: "customer@shop.example" },
+    paymentMethod: {
+      method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+    },
+  });
+}
+
+function rpc() {
+  return createClient(PaymentService, transport());
+}
+
+function transport() {
+  return createGrpcTransport({ baseUrl: gateway.rpcUrl });
+}
+
+function patience() {
+  return { signal: AbortSignal.timeout(patienceMs) };
+}
+
+async function graphql(query: string): Promise<Record<string, unknown>> {
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  return ((await response.json()) as { data: Record<string, unknown> }).data;
+}
