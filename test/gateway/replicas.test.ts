@@ -15,14 +15,15 @@ import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
 /**
- * The long form, `npm run faults`, is for a machine that has nothing else to do: 20 seconds, and the
- * figures that are promised. The short form finds what is broken on a busy machine, too.
+ * Figures of a budget under load need a machine that has nothing else to do: they are of the long
+ * form, `npm run faults`. What is right on any machine is tested in the short form, too.
  */
 const long = process.env.FAULTS === "long";
+const quietMachine = { skip: long ? false : "npm run faults" };
 const loadSeconds = long ? 20 : 4;
-const leastUsed = long ? 0.9 : 0.6;
-const mostRejected = long ? 0.001 : 0.01;
-const longestPaymentMs = long ? 1_000 : 2_500;
+const leastUsed = 0.9;
+const mostRejected = 0.001;
+const longestPaymentMs = 1_000;
 const password = "password";
 
 describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {
@@ -112,13 +113,17 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     assert.deepEqual(seen, ["pending", "success"]);
   });
 
-  test("five times the budget: it is used, not overrun, and payments do not wait", async () => {
-    const run = await load(loadSeconds);
-    console.log(report("5x load", run));
-    assertBudget(run, 50 * loadSeconds);
-  });
+  test(
+    "five times the budget: it is used, not overrun, and payments do not wait",
+    quietMachine,
+    async () => {
+      const run = await load(loadSeconds);
+      console.log(report("5x load", run));
+      assertBudget(run, 50 * loadSeconds);
+    },
+  );
 
-  test("the same while the limit drops to 20 midway", async () => {
+  test("the same while the limit drops to 20 midway", quietMachine, async () => {
     const run = await load(2 * loadSeconds, async () => {
       await delay(loadSeconds * 1_000);
       upstream.limit = 20;
@@ -154,10 +159,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     });
     assert.ok(killed);
     console.log(report("one of three killed", run), `${acknowledged.size} callbacks answered 200`);
-    assert.ok(
-      run.rejected <= 1 + (run.accepted + run.rejected) / 1_000,
-      `${run.rejected} rejected`,
-    );
+    if (long) assertRejections(run);
 
     const kept = new Set<string>();
     const [survivor] = replicas as [Replica];
@@ -246,14 +248,18 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
   }
 
   function assertBudget(run: Load, budget: number): void {
-    const { accepted, rejected } = run;
-    assert.ok(rejected <= 1 + (accepted + rejected) * mostRejected, `${rejected} rejected`);
+    const { accepted } = run;
+    assertRejections(run);
     assert.ok(accepted >= leastUsed * budget, `${accepted} of ${budget} used`);
     assert.ok(
       run.slowestPaymentMs <= longestPaymentMs,
       `a payment took ${run.slowestPaymentMs} ms`,
     );
     assert.ok(run.payments > 0 && run.refusedPayments === 0, `${run.refusedPayments} refused`);
+  }
+
+  function assertRejections({ accepted, rejected }: Load): void {
+    assert.ok(rejected <= 1 + (accepted + rejected) * mostRejected, `${rejected} rejected`);
   }
 
   function report(name: string, run: Load): string {

@@ -251,7 +251,7 @@ function delayed(client: RedisClient, ms: number): RedisClient {
     get(target, name) {
       const value: unknown = Reflect.get(target, name);
       if (typeof value !== "function") return value;
-      if (name !== "evalsha") return value.bind(target);
+      if (name !== "evalsha" && name !== "eval") return value.bind(target);
       return async (...args: unknown[]) => {
         const answer: unknown = await value.apply(target, args);
         await delay(ms);
