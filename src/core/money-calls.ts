@@ -202,7 +202,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 }
 
 /** Slack for what takes no time by rights: scheduling, the store's answers. */
-const graceMs = 5_000;
+const graceMs = 2_000;
 
 /** Longest pause between two questions whether another replica has the answer. */
 const longestPauseMs = 250;

@@ -113,6 +113,7 @@ class AccountReconciler {
     const due = await intents.due(account, batch);
     for (const intent of due) {
       if (this.#stop.aborted) return 0;
+      if (!(await intents.lease(account, this.#holder, leaseMs))) return this.#tickMs;
       const { restMs } = await this.#look(intent);
       if (restMs > 0) return restMs;
     }
@@ -245,11 +246,11 @@ class AccountReconciler {
 
 const done = { restMs: 0 };
 
-/** How many are looked at between two renewals of the lease. */
+/** How many are asked for at a time. */
 const batch = 10;
 
 /** A replica that is gone holds up the others so long. */
-const leaseMs = 15_000;
+const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
 

@@ -315,3 +315,31 @@ test("a key that is no key is refused", async () => {
     );
   }
 });
+
+/** How often a call is sent that a hundred callers make with one key at each of three replicas. */
+async function sendsByReplicas(stores: readonly IntentStore[]): Promise<number> {
+  let sends = 0;
+  const send = async ({ onSent }: SendOptions) => {
+    onSent?.();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return payment(`answer ${++sends}`);
+  };
+  const replicas = stores.map((store) => moneyCalls(store));
+  const outcomes = replicas.flatMap((calls) =>
+    Array.from({ length: 100 }, () =>
+      calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send }),
+    ),
+  );
+  const answers = new Set((await Promise.all(outcomes)).map(({ id }) => id));
+  assert.equal(answers.size, sends);
+  return sends;
+}
+
+test("a hundred callers with one key at each of three replicas share one call", async () => {
+  const shared = memory();
+  assert.equal(await sendsByReplicas([shared, shared, shared]), 1);
+});
+
+test("control: replicas that share no store make the call once each", async () => {
+  assert.equal(await sendsByReplicas([memory(), memory(), memory()]), 3);
+});

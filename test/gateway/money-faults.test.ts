@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/gateway.ts";
+import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { startTestGateway } from "../start.ts";
+import { between, seeded } from "../upstream/random.ts";
+import { type MoneyFault, type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
+
+/** 300 of each in the long form, `npm run faults`. */
+const tries = Number(process.env.MONEY_TRIES ?? 6);
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+
+const unanswered = ["resetBefore", "resetAfter", "stall", "html502", "truncated"] as const;
+const refused = { errorObject: Code.FailedPrecondition, tooMany: Code.ResourceExhausted } as const;
+
+describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 }, () => {
+  let upstream: MoneyUpstream;
+  let gateway: Gateway;
+  const random = seeded(seed);
+  const unknown: string[] = [];
+
+  before(async () => {
+    upstream = await startMoneyUpstream("password");
+    gateway = await startTestGateway({
+      UPSTREAM_URL: upstream.url,
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: "password",
+      UPSTREAM_TIMEOUT: "1s",
+      RATE_LIMIT_INITIAL: "1000",
+      RECONCILE_AFTER: "500ms",
+      AUTH_MODE: "none",
+    });
+    // Nothing is settled before the service is back.
+    upstream.down = true;
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  const rpc = () => createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
+
+  async function pay(externalId: string): Promise<unknown> {
+    const request = {
+      amount: `${between(random, 1, 99)}.${between(random, 10, 99)}`,
+      currency: "UAH",
+      mode: PaymentMode.HOSTED,
+      externalId,
+      paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+    };
+    return rpc().createPayment(request);
+  }
+
+  /** A try, between payments that go well: the breaker shall not keep it from the service. */
+  async function tryOne(fault: MoneyFault, n: number): Promise<[string, unknown]> {
+    const externalId = `${fault}-${n}`;
+    for (const other of [1, 2, 3]) await pay(`none-${externalId}-${other}`).catch(() => {});
+    for (;;) {
+      const error = await pay(externalId).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      if (upstream.arrivals.has(externalId)) return [externalId, error];
+      // Never sent: then nothing is unknown of it.
+      assert.ok(
+        error instanceof ConnectError && error.findDetails(OutcomeUnknownSchema).length === 0,
+      );
+      await delay(100);
+      await pay(`none-${externalId}-${performance.now()}`).catch(() => {});
+    }
+  }
+
+  for (const fault of unanswered) {
+    test(`${fault}: UNKNOWN with OutcomeUnknown, ${tries} times`, async () => {
+      for (let from = 0; from < tries; from += 10) {
+        const batch = Array.from({ length: Math.min(10, tries - from) }, (_, n) => from + n);
+        for (const [id, error] of await Promise.all(batch.map((n) => tryOne(fault, n)))) {
+          assert.ok(error instanceof ConnectError, `${id}: ${error}`);
+          assert.equal(error.code, Code.Unknown, `${id}: ${error}`);
+          assert.equal(error.findDetails(OutcomeUnknownSchema)[0]?.externalId, id);
+          const { payment, outcomeUnknown } = await rpc().getPayment({ externalId: id });
+          assert.deepEqual([payment, outcomeUnknown], [undefined, true]);
+          unknown.push(id);
+        }
+      }
+    });
+  }
+
+  for (const [fault, code] of Object.entries(refused)) {
+    test(`${fault}: a refusal is no doubt, ${tries} times`, async () => {
+      for (let n = 0; n < tries; n++) {
+        const [id, error] = await tryOne(fault as MoneyFault, n);
+        assert.equal((error as ConnectError).code, code);
+        await assert.rejects(rpc().getPayment({ externalId: id }), { code: Code.NotFound });
+      }
+    });
+  }
+
+  test("a service that cannot be reached leaves nothing in doubt", async () => {
+    const nowhere = await startTestGateway({
+      UPSTREAM_URL: "http://127.0.0.1:1",
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: "password",
+      AUTH_MODE: "none",
+    });
+    try {
+      const client = createClient(PaymentService, createGrpcTransport({ baseUrl: nowhere.rpcUrl }));
+      const request = {
+        amount: "1",
+        currency: "UAH",
+        mode: PaymentMode.HOSTED,
+        externalId: "refuse",
+        paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+      };
+      await assert.rejects(client.createPayment(request), { code: Code.Unavailable });
+      await assert.rejects(client.getPayment({ externalId: "refuse" }), { code: Code.NotFound });
+    } finally {
+      await nowhere.stop();
+    }
+  });
+
+  test("all are settled within 60 s of the service's recovery, and none was charged twice", async (t) => {
+    upstream.down = false;
+    const since = performance.now();
+    for (const externalId of unknown) {
+      const charged = upstream.charges.has(externalId);
+      for (;;) {
+        const known = await rpc()
+          .getPayment({ externalId })
+          .catch((error: unknown) => (error as ConnectError).code);
+        if (known === Code.NotFound) {
+          assert.ok(!charged, `${externalId} is lost`);
+          break;
+        }
+        assert.ok(typeof known === "object", String(known));
+        assert.notEqual(known.payment?.details?.status, PaymentStatus.FAILURE);
+        if (!known.outcomeUnknown) {
+          assert.ok(charged);
+          assert.equal(known.payment?.details?.status, PaymentStatus.SUCCESS);
+          break;
+        }
+        await delay(20);
+      }
+    }
+    const ms = Math.round(performance.now() - since);
+    t.diagnostic(`${unknown.length} of unknown outcome settled within ${ms} ms`);
+    assert.ok(ms < 60_000, `${ms} ms`);
+    assert.equal(unknown.length, unanswered.length * tries);
+    for (const [id, charges] of upstream.charges) assert.equal(charges, 1, id);
+    for (const id of unknown) assert.equal(upstream.arrivals.get(id), 1, id);
+  });
+});

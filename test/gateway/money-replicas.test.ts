@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
+import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+
+/** 100 of each in the long form, `npm run faults`. */
+const size = Number(process.env.MONEY_SIZE ?? 12);
+const kills = Number(process.env.MONEY_KILLS ?? 1);
+const password = "password";
+
+describe("calls that move money, at three gateways on one Redis", {
+  skip: withoutRedis,
+  timeout: 1_800_000,
+}, () => {
+  let redis: RedisServer;
+  let upstream: MoneyUpstream;
+  let replicas: Replica[];
+
+  before(async () => {
+    redis = await startRedis();
+    upstream = await startMoneyUpstream(password);
+    replicas = await Promise.all([start(), start(), start()]);
+  });
+  after(async () => {
+    killSpawned();
+    await upstream.close();
+    await redis.close();
+  });
+
+  async function start() {
+    const { child, ready, exit } = spawnCli(["serve"], {
+      ...freePorts,
+      UPSTREAM_URL: upstream.url,
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: password,
+      UPSTREAM_TIMEOUT: "2s",
+      RATE_LIMIT_INITIAL: "1000",
+      RATE_LIMIT_MAX_WAIT: "1s",
+      RECONCILE_AFTER: "500ms",
+      AUTH_MODE: "none",
+      REDIS_URL: redis.url,
+      LOG_LEVEL: "warn",
+    });
+    const { rpc = "", public: publicUrl = "" } = await ready;
+    const client = createClient(PaymentService, createGrpcTransport({ baseUrl: rpc }));
+    return { client, child, exit, publicUrl };
+  }
+  type Replica = Awaited<ReturnType<typeof start>>;
+
+  const pay = (replica: Replica, externalId: string, key?: string, amount = "10.10") =>
+    replica.client.createPayment(
+      {
+        amount,
+        currency: "UAH",
+        mode: PaymentMode.HOSTED,
+        externalId,
+        paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+      },
+      key === undefined ? {} : { headers: { "idempotency-key": key } },
+    );
+
+  test("a key means once: all its callers get the first answer", async (t) => {
+    upstream.answerMs = 50;
+    const keys = Array.from({ length: size }, (_, n) => `key-${n}`);
+    const calls = keys.flatMap((key) =>
+      Array.from({ length: size }, (_, n) => pay(replicas[n % 3]!, `none-${key}`, key)),
+    );
+    const answers = await Promise.all(calls);
+    upstream.answerMs = 0;
+    for (const { payment } of answers)
+      assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+    const posts = keys.map((key) => upstream.arrivals.get(`none-${key}`));
+    assert.deepEqual(posts, Array(size).fill(1));
+    t.diagnostic(`${keys.length} keys x ${size} callers x 3 replicas: ${size} POSTs`);
+
+    for (const [n, key] of keys.entries()) {
+      await assert.rejects(pay(replicas[n % 3]!, `none-${key}`, key, "10.11"), {
+        code: Code.AlreadyExists,
+      });
+      const { payment } = await pay(replicas[(n + 1) % 3]!, `none-${key}`, key);
+      assert.equal(payment?.details?.paymentId, `p-none-${key}`);
+    }
+    assert.deepEqual(
+      keys.map((key) => upstream.arrivals.get(`none-${key}`)),
+      posts,
+    );
+  });
+
+  test("one attempt at a time: of many at once, all but one are ABORTED", async () => {
+    upstream.answerMs = 300;
+    const calls = Array.from({ length: 30 }, (_, n) => pay(replicas[n % 3]!, "none-one"));
+    const codes = (await Promise.allSettled(calls)).map((result) =>
+      result.status === "fulfilled" ? "paid" : (result.reason as ConnectError).code,
+    );
+    upstream.answerMs = 0;
+    assert.equal(codes.filter((code) => code === "paid").length, 1);
+    assert.equal(codes.filter((code) => code === Code.Aborted).length, 29);
+    assert.equal(upstream.charges.get("none-one"), 1);
+  });
+
+  test("an unknown outcome is shown and settled by another gateway's key and look-up", async () => {
+    const externalId = "resetAfter-1";
+    const isUnknown = (error: unknown) =>
+      error instanceof ConnectError &&
+      error.code === Code.Unknown &&
+      error.findDetails(OutcomeUnknownSchema)[0]?.externalId === externalId;
+    upstream.down = true;
+    await assert.rejects(pay(replicas[0]!, externalId, "unknown"), isUnknown);
+    await assert.rejects(pay(replicas[1]!, externalId, "unknown"), isUnknown);
+    await assert.rejects(pay(replicas[2]!, externalId), { code: Code.Aborted });
+    const known = await replicas[2]!.client.getPayment({ externalId });
+    assert.deepEqual([known.payment, known.outcomeUnknown], [undefined, true]);
+    upstream.down = false;
+    await settled(replicas[1]!, externalId);
+    assert.equal(upstream.arrivals.get(externalId), 1);
+  });
+
+  for (let round = 0; round < kills; round++) {
+    test(`a gateway killed in mid-call leaves its call unknown, not free (${round})`, async (t) => {
+      const victim = replicas.pop()!;
+      const ids = Array.from({ length: size }, (_, n) => `none-kill-${round}-${n}`);
+      upstream.answerMs = 60_000;
+      const calls = ids.map((id) => pay(victim, id, id));
+      const over = Promise.allSettled(calls);
+      await until(async () => ids.every((id) => upstream.charges.has(id)));
+      victim.child.kill("SIGKILL");
+      await Promise.all([over, victim.exit]);
+      upstream.answerMs = 0;
+
+      const [one] = replicas as [Replica];
+      upstream.callbackTo = one.publicUrl;
+      for (const id of ids) {
+        const { outcomeUnknown } = await one.client.getPayment({ externalId: id });
+        assert.equal(outcomeUnknown, true);
+        await assert.rejects(pay(one, id), { code: Code.Aborted });
+      }
+      const since = performance.now();
+      await Promise.all(ids.map((id) => settled(one, id)));
+      t.diagnostic(`${ids.length} settled ${Math.round(performance.now() - since)} ms later`);
+      for (const id of ids) {
+        await assert.rejects(pay(one, id, id), { code: Code.Unknown }, "remembered as unknown");
+        assert.equal(upstream.charges.get(id), 1);
+      }
+      replicas.push(await start());
+    });
+  }
+
+  test("without Redis a key is refused, and other payments go on", async () => {
+    await redis.kill();
+    await assert.rejects(pay(replicas[0]!, "none-keyed", "k"), { code: Code.Unavailable });
+    // Its own share of the budget begins with nothing, since others may have just used theirs.
+    const paying = async () => await pay(replicas[0]!, "none-alone").catch(() => undefined);
+    let paid = await paying();
+    while (!paid) paid = await paying();
+    const { payment } = paid;
+    assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+    assert.equal(upstream.charges.has("none-keyed"), false);
+  });
+
+  /** Asks until the payment is shown as paid; it is never shown as failed. */
+  async function settled(replica: Replica, externalId: string): Promise<void> {
+    for (;;) {
+      const { payment, outcomeUnknown } = await replica.client.getPayment({ externalId });
+      assert.notEqual(payment?.details?.status, PaymentStatus.FAILURE);
+      if (!outcomeUnknown && payment?.details?.status === PaymentStatus.SUCCESS) return;
+      await delay(50);
+    }
+  }
+});

@@ -1,0 +1,149 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { sign } from "../../src/upstream/signature.ts";
+
+/** What goes wrong with a payment, told by how its external_id begins. */
+export const moneyFaults = [
+  "none",
+  "resetBefore",
+  "resetAfter",
+  "stall",
+  "html502",
+  "truncated",
+  "errorObject",
+  "tooMany",
+] as const;
+export type MoneyFault = (typeof moneyFaults)[number];
+
+export interface MoneyUpstream {
+  readonly url: string;
+  /** By external_id: requests for a payment that began to arrive, and those that charged. */
+  readonly arrivals: Map<string, number>;
+  readonly charges: Map<string, number>;
+  /** While it is down, it answers nothing but what payments are told to get. */
+  down: boolean;
+  /** Where callbacks go instead, as by a proxy in front of the gateways. */
+  callbackTo: string | undefined;
+  /** How long an answer takes, in milliseconds. */
+  answerMs: number;
+  close(): Promise<void>;
+}
+
+/**
+ * A payments service that charges as soon as it has read a request whole, unless it rejects it, and
+ * whatever happens to the answer: the worst that can happen. It sends no callback by itself.
+ */
+export async function startMoneyUpstream(password: string): Promise<MoneyUpstream> {
+  const arrivals = new Map<string, number>();
+  const charges = new Map<string, number>();
+  const callbackUrls = new Map<string, string>();
+
+  const server = createServer(async (request, response) => {
+    if (request.url?.endsWith("/payments/v1/new")) return await charge(request, response);
+    if (upstream.down) return void request.socket.destroy();
+    if (request.url?.endsWith("/callback/resend")) return await resend(request, response);
+    notFound(response);
+  });
+
+  async function charge(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const body = await textOf(request);
+    const { external_id: externalId, callback_url: url } = JSON.parse(body) as Record<
+      string,
+      string
+    >;
+    const id = externalId ?? "";
+    const fault = id.split("-")[0] as MoneyFault;
+    count(arrivals, id);
+    if (fault === "resetBefore") return void socket.resetAndDestroy();
+    if (fault === "errorObject") {
+      return end(response, 402, '{"code":"insufficient_funds","type":"payment_error"}');
+    }
+    if (fault === "tooMany") {
+      return end(response, 429, '{"code":"too_many_requests","type":"api_error"}');
+    }
+    count(charges, id);
+    callbackUrls.set(id, url ?? "");
+    if (upstream.answerMs > 0) await delay(upstream.answerMs, undefined, { ref: false });
+    const paid = paymentOf(id);
+    if (fault === "resetAfter") return void socket.resetAndDestroy();
+    if (fault === "stall") return;
+    if (fault === "html502") return end(response, 502, "<html>Bad Gateway</html>");
+    if (fault === "truncated") return end(response, 200, paid.slice(0, -20));
+    end(response, 200, paid);
+  }
+
+  async function resend(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { external_id: id = "" } = JSON.parse(await textOf(request)) as Record<string, string>;
+    const url = callbackUrls.get(id);
+    if (!url) return notFound(response);
+    end(response, 200, "{}");
+    const body = new TextEncoder().encode(paymentOf(id));
+    const headers = { "x-service-signature": sign(body, password) };
+    const { origin, pathname } = new URL(url);
+    await fetch(`${upstream.callbackTo ?? origin}${pathname}`, {
+      method: "POST",
+      headers,
+      body,
+    }).then(
+      (answer) => answer.arrayBuffer(),
+      () => {},
+    );
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const upstream: MoneyUpstream = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrivals,
+    charges,
+    down: false,
+    callbackTo: undefined,
+    answerMs: 0,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+  return upstream;
+}
+
+function paymentOf(externalId: string): string {
+  return JSON.stringify({
+    external_id: externalId,
+    operation: "payment",
+    is_success: true,
+    details: {
+      payment_id: `p-${externalId}`,
+      status: "success",
+      status_code: "transaction_successful",
+    },
+  });
+}
+
+function notFound(response: ServerResponse): void {
+  end(response, 404, '{"code":"transaction_not_found","type":"invalid_request_error"}');
+}
+
+function end(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "x-ratelimit-limit": 2_000,
+    "x-ratelimit-remaining": 2_000,
+    "x-ratelimit-reset": 0,
+  });
+  response.end(body);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += chunk;
+  return text;
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
