@@ -131,7 +131,7 @@ class RedisBucket implements TokenBucket {
     this.#closed = true;
     this.#callers.failAll(closedError);
     this.#alarm.set(Infinity, 0);
-    if (this.#lone || !this.#outlook) return;
+    if (this.#lone || this.#options.client.status !== "ready") return;
     // Those who stay then count one replica less; they would find out anyway.
     const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
     await this.#shared.ask(farewell).catch(() => {});
@@ -312,7 +312,7 @@ const PROBE_MS = 100;
 /** The status is asked for again when it is older than this and somebody looks. */
 const STATUS_MS = 250;
 
-/** A token that was this long on its way is counted anew: it comes back a window after its use. */
+/** A token that was this long on its way is counted anew, to come back a window after its use. */
 const LATE_MS = 40;
 
 /** That tokens were used so late is told soon after. */

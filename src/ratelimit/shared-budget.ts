@@ -71,7 +71,7 @@ export class SharedBudget {
   readonly #options: SharedBudgetOptions;
   /** Granted and used; told again when Redis may have forgotten them. */
   readonly #used = new RecentTakes(LONGEST_WINDOW_MS);
-  /** Used without Redis, or so late that they count anew. */
+  /** Used without Redis, or so late that they are counted anew. */
   readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
   readonly #unused = new Map<number, number>();
   #newest: (RateLimitReading & Pick<Answer, "order" | "out" | "lowered">) | undefined;
@@ -106,10 +106,12 @@ export class SharedBudget {
     return this.#open > 0 && performance.now() - this.#askedAt < STALLED_MS;
   }
 
-  /** A granted token is being used. */
-  use({ late }: SharedToken, now: number): void {
+  /** A granted token is being used. A late one is given back and counted anew, as of now. */
+  use(token: SharedToken, now: number): void {
     this.#used.add(1, now);
-    if (late) this.#uncounted.add(1, now);
+    if (!token.late) return;
+    this.giveBack(token);
+    this.#uncounted.add(1, now);
   }
 
   /** A token was used that Redis knows nothing of. */
@@ -124,8 +126,8 @@ export class SharedBudget {
 
   /** A token that a caller took, and then sent nothing. */
   release(token: SharedToken): void {
-    this.giveBack(token);
     if (token.late) this.#uncounted.takeBack();
+    else this.giveBack(token);
   }
 
   /** An answer's headers. Of several before the next question the newest take's are what counts. */
