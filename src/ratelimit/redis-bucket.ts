@@ -196,21 +196,21 @@ class RedisBucket implements TokenBucket {
     this.#wake();
   }
 
-  /** Tokens too long on their way are not used: they would come back too soon after that. */
+  /** Tokens too long on their way are given back: used now, they would come back too soon. */
   #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
     if (tookMs <= USABLE_MS) {
       this.#slowSince = undefined;
-      this.#hear(answer, wanted, tookMs > LATE_MS);
+      this.#hear(answer, wanted);
       return;
     }
-    for (const token of tokensOf(answer, true)) this.#shared.giveBack(token);
+    for (const token of tokensOf(answer)) this.#shared.giveBack(token);
     const now = systemClock.now();
     this.#slowSince ??= now;
     if (this.#lone || now > this.#slowSince + SLOW_MS) this.#goAlone(new RedisTimeout(USABLE_MS));
     else this.#askAt = now;
   }
 
-  #hear(answer: Answer, wanted: Wants, late: boolean): void {
+  #hear(answer: Answer, wanted: Wants): void {
     const now = systemClock.now();
     if (this.#lone) {
       this.#lone = undefined;
@@ -218,12 +218,10 @@ class RedisBucket implements TokenBucket {
     }
     const outlook = new Outlook(answer, wanted, now);
     this.#outlook = outlook;
-    this.#serve(tokensOf(answer, late), answer.money, now);
+    this.#serve(tokensOf(answer), answer.money, now);
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
-    const usedLate = late && answer.money + answer.reads > 0;
-    const latestMs = usedLate ? TELL_MS : HEARTBEAT_MS;
-    const pauseMs = asksOn ? 0 : Math.min(latestMs, answer.againMs ?? latestMs);
+    const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
     this.#askAt = Math.min(this.#askAt, now + pauseMs);
   }
 
@@ -233,7 +231,7 @@ class RedisBucket implements TokenBucket {
       // What was granted for money may come from the reserve; the rest is for whoever is first.
       const caller = this.#callers.next(now, nth < money ? "money" : undefined);
       if (caller && this.#heldUntil <= now) {
-        this.#shared.use(token, now);
+        this.#shared.use(now);
         caller.grant(sharedPermit(token, this.#shared, this.#host));
       } else {
         this.#shared.giveBack(token);
@@ -312,17 +310,14 @@ const PROBE_MS = 100;
 /** The status is asked for again when it is older than this and somebody looks. */
 const STATUS_MS = 250;
 
-/** A token that was this long on its way is counted anew, to come back a window after its use. */
-const LATE_MS = 40;
-
-/** That tokens were used so late is told soon after. */
-const TELL_MS = 10;
-
-/** A token that was this long on its way is not used at all. */
-const USABLE_MS = 100;
+/**
+ * A token that was longer on its way is not used. This is the margin by which the window exceeds a
+ * second (take-tokens.lua), so that two uses of one token are a second apart all the same.
+ */
+const USABLE_MS = 50;
 
 /** Redis that is too slow for longer than this is away; for less, this process may have been busy. */
-const SLOW_MS = 300;
+const SLOW_MS = 500;
 
 /** A review walks the whole line, so it is not for every call. */
 const REVIEW_EVERY_MS = 20;

@@ -32,7 +32,7 @@ export function sharedPermit(token: SharedToken, shared: SharedBudget, host: Per
       shared.reject(until, token);
     },
     release() {
-      shared.release(token);
+      shared.giveBack(token);
       host.askWithin(FLUSH_MS);
       host.settled("freed");
     },

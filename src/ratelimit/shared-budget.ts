@@ -50,16 +50,13 @@ export interface Answer extends Wants {
 }
 
 /** A token that Redis granted. */
-export interface SharedToken extends Pick<Answer, "id" | "at" | "order" | "out" | "lowered"> {
-  /** It was long on its way, so it counts anew: it comes back a window after its use. */
-  readonly late: boolean;
-}
+export type SharedToken = Pick<Answer, "id" | "at" | "order" | "out" | "lowered">;
 
 /** The granted tokens, those for money first. */
-export function tokensOf(answer: Answer, late: boolean): SharedToken[] {
+export function tokensOf(answer: Answer): SharedToken[] {
   const { id, at, lowered, order, out, money, reads } = answer;
   return Array.from({ length: money + reads }, (_, nth) => {
-    return { id, at, lowered, late, order: order + nth + 1, out: out + nth + 1 };
+    return { id, at, lowered, order: order + nth + 1, out: out + nth + 1 };
   });
 }
 
@@ -71,7 +68,7 @@ export class SharedBudget {
   readonly #options: SharedBudgetOptions;
   /** Granted and used; told again when Redis may have forgotten them. */
   readonly #used = new RecentTakes(LONGEST_WINDOW_MS);
-  /** Used without Redis, or so late that they are counted anew. */
+  /** Used without Redis. */
   readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
   readonly #unused = new Map<number, number>();
   #newest: (RateLimitReading & Pick<Answer, "order" | "out" | "lowered">) | undefined;
@@ -106,12 +103,9 @@ export class SharedBudget {
     return this.#open > 0 && performance.now() - this.#askedAt < STALLED_MS;
   }
 
-  /** A granted token is being used. A late one is given back and counted anew, as of now. */
-  use(token: SharedToken, now: number): void {
+  /** A granted token is being used. */
+  use(now: number): void {
     this.#used.add(1, now);
-    if (!token.late) return;
-    this.giveBack(token);
-    this.#uncounted.add(1, now);
   }
 
   /** A token was used that Redis knows nothing of. */
@@ -119,15 +113,9 @@ export class SharedBudget {
     this.#uncounted.add(1, now);
   }
 
-  /** A granted token that no caller took. */
+  /** A granted token will not be used, or was not. */
   giveBack({ id, at }: SharedToken): void {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
-  }
-
-  /** A token that a caller took, and then sent nothing. */
-  release(token: SharedToken): void {
-    if (token.late) this.#uncounted.takeBack();
-    else this.giveBack(token);
   }
 
   /** An answer's headers. Of several before the next question the newest take's are what counts. */
