@@ -2,7 +2,6 @@ import { errorOfAbort } from "../errors.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { RedisTimeout } from "../redis/deadline.ts";
 import type { AccountKeys } from "../redis/keys.ts";
-import { readyWithin } from "../redis/ready.ts";
 import { Alarm } from "./alarm.ts";
 import type {
   Permit,
@@ -88,7 +87,7 @@ class RedisBucket implements TokenBucket {
     const { bucket: key } = options.keys;
     const onLateAnswer = () => this.#askBy(systemClock.now());
     this.#shared = new SharedBudget({ ...options, key, onLateAnswer });
-    void this.#start();
+    this.#askBy(systemClock.now());
   }
 
   async take({ priority, signal, deadlineMs }: TakeOptions): Promise<Permit> {
@@ -135,15 +134,6 @@ class RedisBucket implements TokenBucket {
     // Those who stay then count one replica less; they would find out anyway.
     const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
     await this.#shared.ask(farewell).catch(() => {});
-  }
-
-  /** The first question waits a moment for a connection that is still being made. */
-  async #start(): Promise<void> {
-    this.#asking = true;
-    await readyWithin(START_MS, this.#options.client);
-    this.#asking = false;
-    this.#askAt = systemClock.now();
-    this.#wakeSoon();
   }
 
   #askBy(at: number): void {
@@ -294,9 +284,6 @@ class RedisBucket implements TokenBucket {
 }
 
 const NOBODY: Wants = { money: 0, reads: 0 };
-
-/** Longest that the first question waits for a connection that is being made. */
-const START_MS = 1_000;
 
 /**
  * A replica is heard at least this often. It must be less than a window (take-tokens.lua): then who

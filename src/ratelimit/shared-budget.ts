@@ -1,5 +1,6 @@
 import type { RedisClient } from "../redis/connect.ts";
 import { within } from "../redis/deadline.ts";
+import { readyWithin } from "../redis/ready.ts";
 import { loadScript } from "../redis/script.ts";
 import type { RateLimitReading } from "./headers.ts";
 import { RecentTakes } from "./recent-takes.ts";
@@ -60,6 +61,12 @@ export function tokensOf(answer: Answer): SharedToken[] {
   });
 }
 
+/** What the newest answer told, and the take that it belongs to. */
+interface NewestAnswer extends Pick<Answer, "order" | "out" | "lowered"> {
+  readonly limit: number | undefined;
+  readonly remaining: number | undefined;
+}
+
 /**
  * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
  * repeated until they were heard, except of unused tokens: those come back once at most.
@@ -71,7 +78,7 @@ export class SharedBudget {
   /** Used without Redis. */
   readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
   readonly #unused = new Map<number, number>();
-  #newest: (RateLimitReading & Pick<Answer, "order" | "out" | "lowered">) | undefined;
+  #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
   #told: { readonly limit: number } | undefined;
   #stateId = "";
@@ -123,13 +130,7 @@ export class SharedBudget {
     const { limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
     if (this.#newest && order < this.#newest.order) return;
-    this.#newest = {
-      order,
-      out,
-      lowered,
-      ...withDefined("limit", limit ?? this.#newest?.limit),
-      ...withDefined("remaining", remaining),
-    };
+    this.#newest = { order, out, lowered, limit: limit ?? this.#newest?.limit, remaining };
   }
 
   /** The upstream refused; without a token if Redis knows nothing of that take. */
@@ -182,8 +183,12 @@ export class SharedBudget {
     });
     this.#unused.clear();
     this.#askedAt = now;
-    const deadlineMs = this.#stateId === "" ? FIRST_DEADLINE_MS : DEADLINE_MS;
-    const reply = await within(deadlineMs, this.#watch(script.run(client, [key], [request])));
+    const first = this.#stateId === "";
+    const run = async () => {
+      if (first) await readyWithin(FIRST_DEADLINE_MS, client);
+      return await script.run(client, [key], [request]);
+    };
+    const reply = await within(first ? FIRST_DEADLINE_MS : DEADLINE_MS, this.#watch(run()));
     const answer = JSON.parse(String(reply)) as Answer;
     this.#uncounted.clearTold();
     if (this.#newest === newest) this.#newest = undefined;
@@ -227,7 +232,7 @@ const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 /** Longest wait for one answer. */
 const DEADLINE_MS = 250;
 
-/** The first answer may take longer, as a process that starts is busy itself. */
+/** The first answer may take longer: a process that starts is busy, and may not be connected yet. */
 const FIRST_DEADLINE_MS = 1_000;
 
 /** After this a question that was given up no longer keeps others back. */
@@ -238,7 +243,3 @@ const LONGEST_WINDOW_MS = 4_050;
 
 /** For this long after its last take a replica minds that the state it was counted in is gone. */
 const LONGEST_LOSS_MS = 2_000;
-
-function withDefined<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V });
-}
