@@ -22,6 +22,14 @@ export function upstreamObserver(
       metrics.fieldFaults.inc({ endpoint, field: path });
       log.warn({ endpoint, field: path }, "a field of an answer had an unexpected type");
     },
+    onBreaker({ calls, state }) {
+      metrics.breaker.set({ account: account.name, calls }, breakerLevels[state]);
+      const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";
+      log[level]({ account: account.name, calls, state }, "upstream breaker");
+    },
+    onReadFailed({ endpoint, next }) {
+      metrics.readFailures.inc({ account: account.name, endpoint, next });
+    },
     onCredentials(accepted) {
       if (accepted) refused.delete(account.name);
       else refused.add(account.name);
@@ -29,6 +37,8 @@ export function upstreamObserver(
     },
   };
 }
+
+const breakerLevels = { closed: 0, halfOpen: 1, open: 2 } as const;
 
 export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
   return {

@@ -24,6 +24,18 @@ export function createMetrics() {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
+    breaker: new Gauge({
+      name: `${prefix}upstream_breaker_state`,
+      help: "0 closed, 1 half open, 2 open: calls fail fast",
+      labelNames: ["account", "calls"],
+      registers,
+    }),
+    readFailures: new Counter({
+      name: `${prefix}upstream_read_failures_total`,
+      help: "Failed tries of reads, by what came next: a retry, or why there was none",
+      labelNames: ["account", "endpoint", "next"],
+      registers,
+    }),
     fieldFaults: new Counter({
       name: `${prefix}upstream_field_faults_total`,
       help: "Fields of answers and callbacks with an unexpected type, left unset",

@@ -4,6 +4,7 @@ import { firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
 import { type Event, type EventKind, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Call } from "./core.ts";
+import { invalidFields } from "./validate.ts";
 
 export interface StreamOptions {
   readonly log: EventLog;
@@ -29,6 +30,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
   const topic: Topic = { kind, externalId };
   return resumable(options, after, async function* (signal) {
     const { account } = call.caller;
+    if (after === "latest" || after === "earliest") throw noCursor();
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
     const events = await log.read(account, topic, after ?? "latest", { signal });
@@ -56,8 +58,14 @@ export function stream(
 ): AsyncIterable<Event> {
   const { log, call } = options;
   return resumable(options, after, async function* (signal) {
+    if (after === "latest") throw noCursor();
     yield* await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
   });
+}
+
+/** The log's own words for its ends are no cursors of a caller. */
+function noCursor(): GatewayError {
+  return invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { GatewayError } from "../errors.ts";
 import type { Cursor } from "./log.ts";
 
@@ -51,7 +51,7 @@ export function decodeCursor(text: string): Position & { readonly epoch: string 
  * is told by it.
  */
 export function newEpoch(): string {
-  return randomBytes(4).toString("hex");
+  return randomUUID().slice(0, 8);
 }
 
 /**

@@ -17,7 +17,8 @@ export interface RedisDeadLettersOptions {
   readonly maxCharacters?: number;
 }
 
-const pageSize = 100;
+/** Small, since a body may have a mebibyte. */
+const pageSize = 20;
 
 /**
  * Dead letters in Redis. When an account's share is full the next one is refused: to drop an old

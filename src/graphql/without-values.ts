@@ -48,8 +48,11 @@ function invalidVariableMessage(error: GraphQLError): string | undefined {
 const quotes: readonly (readonly [RegExp, string])[] = [
   [/^(Syntax Error: [^"]*?)(?:, found .*|".*)$/s, "$1"],
   [/^Value .*(?= does not exist in )/s, "The value"],
+  // A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place.
+  [/( not to include unknown field) "(?![A-Za-z_]\w{0,63}").*$/s, "$1s."],
   [/ has invalid value .*$/s, " has an invalid value."],
   [/( cannot represent [^:]*): .*$/s, "$1."],
+  [/\? Found: .*$/s, "?"],
   [/(?:, found|\. Found|; found): .*$/s, "."],
 ];
 

@@ -25,12 +25,6 @@ export class RecentTakes {
     if (this.#cells.length > 2 * (this.#keepMs / CELL_MS)) this.#forget(now);
   }
 
-  /** One of those not told yet was not used after all. */
-  takeBack(): void {
-    const last = this.#cells.at(-1);
-    if (last && this.#cells.length > this.#told && last.count > 0) last.count--;
-  }
-
   /** All that are kept. Each as of its cell's end, rather late than early. */
   tell(now: number): TakesAgo {
     this.#forget(now);

@@ -1,9 +1,12 @@
 import { errorOfAbort } from "../errors.ts";
 import type { RedisClient } from "../redis/connect.ts";
+import { RedisTimeout } from "../redis/deadline.ts";
 import type { AccountKeys } from "../redis/keys.ts";
+import { Alarm } from "./alarm.ts";
 import type {
   Permit,
   Priority,
+  RateLimitHeaders,
   RateLimitStatus,
   TakeOptions,
   TokenBucket,
@@ -14,8 +17,15 @@ import { systemClock } from "./clock.ts";
 import { readRateLimitHeaders } from "./headers.ts";
 import { LoneShare } from "./lone-share.ts";
 import { Outlook } from "./outlook.ts";
+import { lonePermit, type PermitHost, sharedPermit } from "./redis-permits.ts";
 import { closedError, deadlineError, exhaustedError } from "./refusals.ts";
-import { type Answer, SharedBudget, type SharedToken, type Wants } from "./shared-budget.ts";
+import {
+  type Answer,
+  SharedBudget,
+  type SharedToken,
+  tokensOf,
+  type Wants,
+} from "./shared-budget.ts";
 
 /** Where the tokens come from: the budget of all replicas in Redis, or this replica's share. */
 export type BudgetSource = "redis" | "local";
@@ -46,6 +56,16 @@ class RedisBucket implements TokenBucket {
   readonly #options: RedisBucketOptions;
   readonly #shared: SharedBudget;
   readonly #callers = new Callers(() => this.#wakeSoon());
+  readonly #alarm = new Alarm(() => this.#wake());
+  readonly #host: PermitHost = {
+    askWithin: (ms) => this.#askBy(systemClock.now() + ms),
+    hold: (answer) => this.#hold(answer),
+    settled: (change) => {
+      if (change === "later") this.#reviewDue = true;
+      if (change === "freed" && this.#callers.size > 0) this.#askBy(systemClock.now());
+      this.#wakeSoon();
+    },
+  };
   /** Set while Redis does not answer. */
   #lone: LoneShare | undefined;
   #outlook: Outlook | undefined;
@@ -53,13 +73,13 @@ class RedisBucket implements TokenBucket {
   #heldUntil = -Infinity;
   /** End of the longest wait of the caller that came last. */
   #patientUntil = -Infinity;
+  /** Since then no answer came in time to be used. */
+  #slowSince: number | undefined;
   #asking = false;
   #askAt = Infinity;
   #reviewedAt = -Infinity;
   #reviewDue = false;
   #wakingSoon = false;
-  #timerAt = Infinity;
-  #cancelTimer: (() => void) | undefined;
   #closed = false;
 
   constructor(options: RedisBucketOptions) {
@@ -67,7 +87,7 @@ class RedisBucket implements TokenBucket {
     const { bucket: key } = options.keys;
     const onLateAnswer = () => this.#askBy(systemClock.now());
     this.#shared = new SharedBudget({ ...options, key, onLateAnswer });
-    this.#start();
+    this.#askBy(systemClock.now());
   }
 
   async take({ priority, signal, deadlineMs }: TakeOptions): Promise<Permit> {
@@ -109,30 +129,11 @@ class RedisBucket implements TokenBucket {
     if (this.#closed) return;
     this.#closed = true;
     this.#callers.failAll(closedError);
-    this.#cancelTimer?.();
-    if (this.#lone || !this.#outlook) return;
+    this.#alarm.set(Infinity, 0);
+    if (this.#lone || this.#options.client.status !== "ready") return;
     // Those who stay then count one replica less; they would find out anyway.
     const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
     await this.#shared.ask(farewell).catch(() => {});
-  }
-
-  /** The first question waits a moment for a connection that is still being made. */
-  #start(): void {
-    const { client } = this.#options;
-    if (client.status === "ready") {
-      this.#askBy(systemClock.now());
-      return;
-    }
-    this.#asking = true;
-    const go = () => {
-      client.off("ready", go);
-      cancelTimer();
-      this.#asking = false;
-      this.#askAt = systemClock.now();
-      this.#wakeSoon();
-    };
-    const cancelTimer = systemClock.after(START_MS, go);
-    client.once("ready", go);
   }
 
   #askBy(at: number): void {
@@ -151,7 +152,7 @@ class RedisBucket implements TokenBucket {
     });
   }
 
-  /** Does all that is due, and sets the timer for the rest. */
+  /** Does all that is due, and sets the alarm for the rest. */
   #wake(): void {
     if (this.#closed) return;
     const now = systemClock.now();
@@ -176,7 +177,7 @@ class RedisBucket implements TokenBucket {
     this.#asking = true;
     this.#askAt = Infinity;
     const hear = await this.#shared.ask({ ...wanted, patienceMs, returning, leaving: false }).then(
-      (answer) => () => this.#hear(answer, wanted, systemClock.now() - now),
+      (answer) => () => this.#hearAfter(systemClock.now() - now, answer, wanted),
       (error: unknown) => () => this.#goAlone(error),
     );
     this.#asking = false;
@@ -185,7 +186,21 @@ class RedisBucket implements TokenBucket {
     this.#wake();
   }
 
-  #hear(answer: Answer, wanted: Wants, tookMs: number): void {
+  /** Tokens too long on their way are given back: used now, they would come back too soon. */
+  #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
+    if (tookMs <= USABLE_MS) {
+      this.#slowSince = undefined;
+      this.#hear(answer, wanted);
+      return;
+    }
+    for (const token of tokensOf(answer)) this.#shared.giveBack(token);
+    const now = systemClock.now();
+    this.#slowSince ??= now;
+    if (this.#lone || now > this.#slowSince + SLOW_MS) this.#goAlone(new RedisTimeout(USABLE_MS));
+    else this.#askAt = now;
+  }
+
+  #hear(answer: Answer, wanted: Wants): void {
     const now = systemClock.now();
     if (this.#lone) {
       this.#lone = undefined;
@@ -193,7 +208,7 @@ class RedisBucket implements TokenBucket {
     }
     const outlook = new Outlook(answer, wanted, now);
     this.#outlook = outlook;
-    this.#serve(answer, tookMs > LATE_MS, now);
+    this.#serve(tokensOf(answer), answer.money, now);
     if (outlook.short) this.#review(now);
     const asksOn = !outlook.short && this.#callers.size > 0;
     const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
@@ -201,15 +216,13 @@ class RedisBucket implements TokenBucket {
   }
 
   /** Hands the granted tokens out; what nobody wants any more goes back. */
-  #serve(answer: Answer, late: boolean, now: number): void {
-    for (let nth = 1; nth <= answer.money + answer.reads; nth++) {
-      const { id, at, lowered } = answer;
-      const token = { id, at, lowered, late, order: answer.order + nth, out: answer.out + nth };
+  #serve(tokens: readonly SharedToken[], money: number, now: number): void {
+    for (const [nth, token] of tokens.entries()) {
       // What was granted for money may come from the reserve; the rest is for whoever is first.
-      const caller = this.#callers.next(now, nth <= answer.money ? "money" : undefined);
+      const caller = this.#callers.next(now, nth < money ? "money" : undefined);
       if (caller && this.#heldUntil <= now) {
-        this.#shared.use(token, now);
-        caller.grant(this.#sharedPermit(token));
+        this.#shared.use(now);
+        caller.grant(sharedPermit(token, this.#shared, this.#host));
       } else {
         this.#shared.giveBack(token);
         this.#askAt = now;
@@ -220,72 +233,18 @@ class RedisBucket implements TokenBucket {
   #serveAlone(lone: LoneShare, now: number): void {
     for (let first = this.#callers.next(now); first; first = this.#callers.next(now)) {
       if (this.#turnAt(first.priority, 0, now) > now) break;
-      first.grant(this.#lonePermit(lone, now));
-      this.#shared.useUncounted(now);
+      first.grant(lonePermit(lone, this.#shared, this.#host, now));
     }
   }
 
-  #sharedPermit(token: SharedToken): Permit {
-    return this.#permit({
-      observe: (answer) => {
-        const reading = readRateLimitHeaders(answer);
-        const { limit } = this.#shared;
-        this.#shared.observe(token, reading);
-        // A new limit is told at once, a shortage soon, and the rest when there is something to ask.
-        if (reading.limit !== undefined && reading.limit !== limit) this.#askBy(systemClock.now());
-        else if (reading.remaining !== undefined && reading.remaining < limit - token.out) {
-          this.#askBy(systemClock.now() + FLUSH_MS);
-        }
-      },
-      rejected: (answer) => {
-        this.#shared.observe(token, readRateLimitHeaders(answer));
-        this.#shared.reject(this.#heldUntil, token);
-      },
-      release: () => {
-        this.#shared.release(token);
-        this.#askBy(systemClock.now() + (this.#callers.size > 0 ? 0 : FLUSH_MS));
-      },
-    });
-  }
-
-  #lonePermit(lone: LoneShare, takenAt: number): Permit {
-    const taken = lone.take(takenAt);
-    return this.#permit({
-      observe: (answer) => {
-        if (lone.budget.observe(taken, answer, systemClock.now())) this.#reviewDue = true;
-        const { limit } = readRateLimitHeaders(answer);
-        if (limit !== undefined && this.#lone === lone) this.#shared.tellLimit(limit);
-      },
-      rejected: (answer) => {
-        lone.budget.reject(taken, answer, systemClock.now());
-        this.#shared.reject(this.#heldUntil);
-      },
-      release: () => lone.budget.giveBack(taken),
-    });
-  }
-
-  /** A permit that counts only the first thing that it is told. */
-  #permit({ observe, rejected, release }: Permit): Permit {
-    let settled = false;
-    const once = (settle: () => void) => {
-      if (settled) return;
-      settled = true;
-      settle();
-      this.#wakeSoon();
-    };
-    return {
-      observe: (answer) => once(() => observe(answer)),
-      release: () => once(release),
-      rejected: (answer) =>
-        once(() => {
-          const now = systemClock.now();
-          const { resetSeconds = 1 } = readRateLimitHeaders(answer);
-          this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-          rejected(answer);
-          this.#review(now);
-          this.#askBy(now);
-        }),
-    };
+  /** The upstream refused: nobody here sends until its Reset, and the others are told at once. */
+  #hold(answer: RateLimitHeaders): number {
+    const now = systemClock.now();
+    const { resetSeconds = 1 } = readRateLimitHeaders(answer);
+    this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
+    this.#review(now);
+    this.#askBy(now);
+    return this.#heldUntil;
   }
 
   #goAlone(cause: unknown): void {
@@ -313,29 +272,18 @@ class RedisBucket implements TokenBucket {
     this.#callers.review((priority, ahead) => this.#turnAt(priority, ahead, now), now);
   }
 
-  /** Keeps the one timer: for the next question, the first caller, or a review that is due before. */
+  /** Sets the alarm for the next question, the first caller, or a review that is due before. */
   #schedule(now: number): void {
     const { first } = this.#callers;
     let wakeAt = this.#asking ? Infinity : this.#askAt;
     if (first) wakeAt = Math.min(wakeAt, first.deadlineAt);
     if (first && this.#lone) wakeAt = Math.min(wakeAt, this.#turnAt(first.priority, 0, now));
     if (first && this.#reviewDue) wakeAt = Math.min(wakeAt, this.#reviewedAt + REVIEW_EVERY_MS);
-    if (wakeAt === this.#timerAt) return;
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    this.#timerAt = wakeAt;
-    if (wakeAt === Infinity) return;
-    this.#cancelTimer = systemClock.after(Math.max(1, Math.ceil(wakeAt - now)), () => {
-      this.#timerAt = Infinity;
-      this.#wake();
-    });
+    this.#alarm.set(wakeAt, now);
   }
 }
 
 const NOBODY: Wants = { money: 0, reads: 0 };
-
-/** Longest that the first question waits for a connection that is being made. */
-const START_MS = 500;
 
 /**
  * A replica is heard at least this often. It must be less than a window (take-tokens.lua): then who
@@ -346,14 +294,17 @@ const HEARTBEAT_MS = 900;
 /** A replica that is alone asks this often whether Redis is back. */
 const PROBE_MS = 100;
 
-/** Longest that a report waits for a question to go along with. */
-const FLUSH_MS = 50;
-
 /** The status is asked for again when it is older than this and somebody looks. */
 const STATUS_MS = 250;
 
-/** A token that was this long on its way is counted anew: it comes back a window after its use. */
-const LATE_MS = 40;
+/**
+ * A token that was longer on its way is not used. This is the margin by which the window exceeds a
+ * second (take-tokens.lua), so that two uses of one token are a second apart all the same.
+ */
+const USABLE_MS = 50;
+
+/** Redis that is too slow for longer than this is away; for less, this process may have been busy. */
+const SLOW_MS = 500;
 
 /** A review walks the whole line, so it is not for every call. */
 const REVIEW_EVERY_MS = 20;

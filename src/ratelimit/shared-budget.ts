@@ -1,5 +1,6 @@
 import type { RedisClient } from "../redis/connect.ts";
 import { within } from "../redis/deadline.ts";
+import { readyWithin } from "../redis/ready.ts";
 import { loadScript } from "../redis/script.ts";
 import type { RateLimitReading } from "./headers.ts";
 import { RecentTakes } from "./recent-takes.ts";
@@ -50,9 +51,20 @@ export interface Answer extends Wants {
 }
 
 /** A token that Redis granted. */
-export interface SharedToken extends Pick<Answer, "id" | "at" | "order" | "out" | "lowered"> {
-  /** It was long on its way, so it counts anew: it comes back a window after its use. */
-  readonly late: boolean;
+export type SharedToken = Pick<Answer, "id" | "at" | "order" | "out" | "lowered">;
+
+/** The granted tokens, those for money first. */
+export function tokensOf(answer: Answer): SharedToken[] {
+  const { id, at, lowered, order, out, money, reads } = answer;
+  return Array.from({ length: money + reads }, (_, nth) => {
+    return { id, at, lowered, order: order + nth + 1, out: out + nth + 1 };
+  });
+}
+
+/** What the newest answer told, and the take that it belongs to. */
+interface NewestAnswer extends Pick<Answer, "order" | "out" | "lowered"> {
+  readonly limit: number | undefined;
+  readonly remaining: number | undefined;
 }
 
 /**
@@ -63,10 +75,10 @@ export class SharedBudget {
   readonly #options: SharedBudgetOptions;
   /** Granted and used; told again when Redis may have forgotten them. */
   readonly #used = new RecentTakes(LONGEST_WINDOW_MS);
-  /** Used without Redis, or so late that they count anew. */
+  /** Used without Redis. */
   readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
   readonly #unused = new Map<number, number>();
-  #newest: (RateLimitReading & Pick<Answer, "order" | "out" | "lowered">) | undefined;
+  #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
   #told: { readonly limit: number } | undefined;
   #stateId = "";
@@ -75,6 +87,7 @@ export class SharedBudget {
   /** Questions that neither were answered nor failed, in time or late. */
   #open = 0;
   #askedAt = -Infinity;
+  #answeredAt = -Infinity;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -98,9 +111,8 @@ export class SharedBudget {
   }
 
   /** A granted token is being used. */
-  use({ late }: SharedToken, now: number): void {
+  use(now: number): void {
     this.#used.add(1, now);
-    if (late) this.#uncounted.add(1, now);
   }
 
   /** A token was used that Redis knows nothing of. */
@@ -108,15 +120,9 @@ export class SharedBudget {
     this.#uncounted.add(1, now);
   }
 
-  /** A granted token that no caller took. */
+  /** A granted token will not be used, or was not. */
   giveBack({ id, at }: SharedToken): void {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
-  }
-
-  /** A token that a caller took, and then sent nothing. */
-  release(token: SharedToken): void {
-    this.giveBack(token);
-    if (token.late) this.#uncounted.takeBack();
   }
 
   /** An answer's headers. Of several before the next question the newest take's are what counts. */
@@ -124,13 +130,7 @@ export class SharedBudget {
     const { limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
     if (this.#newest && order < this.#newest.order) return;
-    this.#newest = {
-      order,
-      out,
-      lowered,
-      ...withDefined("limit", limit ?? this.#newest?.limit),
-      ...withDefined("remaining", remaining),
-    };
+    this.#newest = { order, out, lowered, limit: limit ?? this.#newest?.limit, remaining };
   }
 
   /** The upstream refused; without a token if Redis knows nothing of that take. */
@@ -142,8 +142,10 @@ export class SharedBudget {
     };
   }
 
-  /** An answer told this limit while the replica was alone. */
-  tellLimit(limit: number): void {
+  /** An answer told this limit to a call that was sent without Redis, at `sentAt`. */
+  tellLimit(limit: number, sentAt: number): void {
+    // Redis may have heard better since it is back.
+    if (sentAt < this.#answeredAt) return;
     this.#limit = limit;
     this.#told = { limit };
   }
@@ -181,7 +183,12 @@ export class SharedBudget {
     });
     this.#unused.clear();
     this.#askedAt = now;
-    const reply = await within(DEADLINE_MS, this.#watch(script.run(client, [key], [request])));
+    const first = this.#stateId === "";
+    const run = async () => {
+      if (first) await readyWithin(FIRST_DEADLINE_MS, client);
+      return await script.run(client, [key], [request]);
+    };
+    const reply = await within(first ? FIRST_DEADLINE_MS : DEADLINE_MS, this.#watch(run()));
     const answer = JSON.parse(String(reply)) as Answer;
     this.#uncounted.clearTold();
     if (this.#newest === newest) this.#newest = undefined;
@@ -190,6 +197,7 @@ export class SharedBudget {
     if (answer.id !== this.#stateId) this.#enter(answer.id);
     this.#limit = this.#told?.limit ?? answer.limit;
     this.#replicas = answer.replicas;
+    this.#answeredAt = performance.now();
     return answer;
   }
 
@@ -222,7 +230,10 @@ export class SharedBudget {
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 
 /** Longest wait for one answer. */
-const DEADLINE_MS = 150;
+const DEADLINE_MS = 250;
+
+/** The first answer may take longer: a process that starts is busy, and may not be connected yet. */
+const FIRST_DEADLINE_MS = 1_000;
 
 /** After this a question that was given up no longer keeps others back. */
 const STALLED_MS = 1_000;
@@ -232,7 +243,3 @@ const LONGEST_WINDOW_MS = 4_050;
 
 /** For this long after its last take a replica minds that the state it was counted in is gone. */
 const LONGEST_LOSS_MS = 2_000;
-
-function withDefined<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V });
-}

@@ -23,7 +23,11 @@ function collect(message: ReflectMessage, secrets: Set<string>): void {
       for (const item of message.get(field)) collect(item as ReflectMessage, secrets);
     } else if (field.fieldKind === "scalar" && secret) {
       const value: unknown = message.get(field);
-      if (typeof value === "string" && value.length >= SHORTEST) secrets.add(value);
+      if (typeof value === "string" && value.length >= SHORTEST) {
+        secrets.add(value);
+        // A quoted request body holds it as JSON does: an Apple Pay token is JSON itself.
+        secrets.add(JSON.stringify(value).slice(1, -1));
+      }
     }
   }
 }

@@ -101,6 +101,17 @@ for (const [attack, make] of Object.entries(attacks)) {
   });
 }
 
+test("a symmetric algorithm is refused even where a key set would give its secret", async () => {
+  const secret = text.encode("s".repeat(32));
+  const careless = createReadJwt({
+    keyOf: async () => secret as never,
+    issuer,
+    audience,
+    customerClaim: "customer_external_id",
+  });
+  await assert.rejects(careless(await confused(secret, "h")), /the token is not valid/);
+});
+
 test("an issuer's clock may be a little ahead", async () => {
   assert.equal((await read(await signToken(es, { nbf: now() + 3 }))).name, "jwt:backend");
 });

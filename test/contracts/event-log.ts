@@ -18,7 +18,7 @@ export interface EventLogHarness {
   stop(): Promise<void>;
 }
 
-const timeout = 30_000;
+const timeout = 120_000;
 const account = "shop";
 const everything: Topic = { kinds: [] };
 const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };

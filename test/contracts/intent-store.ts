@@ -156,7 +156,9 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("takes a call whose replica is gone for one of unknown outcome: nothing is free", async (t) => {
       const [a, b] = await stores(t);
-      const intent = started(await a.begin(account, keyed("f", { leaseMs: 30, exclusive: true })));
+      const intent = started(
+        await a.begin(account, keyed("f", { leaseMs: 1_000, exclusive: true })),
+      );
       assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
       while ((await b.due(account, 10)).length === 0) await delay(5);
       assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
@@ -212,9 +214,9 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("has one owner at a time, and another one when its lease is over", async (t) => {
       const [a, b] = await stores(t);
-      assert.equal(await a.lease(account, "a", 50), true);
-      assert.equal(await b.lease(account, "b", 50), false);
-      assert.equal(await b.lease("other", "b", 50), true);
+      assert.equal(await a.lease(account, "a", 1_000), true);
+      assert.equal(await b.lease(account, "b", 1_000), false);
+      assert.equal(await b.lease("other", "b", 1_000), true);
       while (!(await b.lease(account, "b", 60_000))) await delay(5);
       assert.equal(await a.lease(account, "a", 50), false);
       assert.equal(await b.lease(account, "b", 60_000), true);

@@ -158,3 +158,11 @@ test("a watch ends when its caller's token expires", async () => {
   await assert.rejects(events.next(), { code: "UNAUTHENTICATED" });
   clearInterval(alive);
 });
+
+test("words that never were a cursor are refused", async () => {
+  const log = createMemoryLog({ retentionMs: 60_000 });
+  for (const after of ["latest", "earliest", "x", "", "0"]) {
+    const { events } = start(log, { after });
+    await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" }, after);
+  }
+});

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { after } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EventLog } from "../../src/events/log.ts";
 import { createRedisLog, type RedisLogOptions } from "../../src/events/redis-log.ts";
@@ -24,17 +25,30 @@ export async function replica(
   options: Partial<RedisLogOptions> = {},
 ): Promise<Replica> {
   const redis = connectRedis(new Secret(url), () => {});
-  await until(async () => (await redis.client.ping()) === "PONG");
   const log = createRedisLog({ redis, prefix: "test", retentionMs: 7 * day, ...options });
-  return {
+  const opened: Replica = {
     log,
     redis,
     async close() {
+      open.delete(opened);
       await log.close();
       await redis.close();
     },
   };
+  open.add(opened);
+  const patience = AbortSignal.timeout(10_000);
+  await until(async () => (await redis.client.ping()) === "PONG", patience);
+  return opened;
 }
+
+const open = new Set<Replica>();
+
+// A cluster client that is closed while it looks for its nodes may leave a connection behind; that
+// must not keep the process, whose verdict stands by then.
+after(async () => {
+  await Promise.all([...open].map((one) => one.close()));
+  setTimeout(() => process.exit(), 5_000).unref();
+});
 
 /** Two replicas on one empty part of a Redis, for the contract's suites. */
 export async function redisHarness(url: string): Promise<EventLogHarness> {

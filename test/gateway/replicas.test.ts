@@ -14,8 +14,16 @@ import { patienceMs } from "../start.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
-/** 20 in the long form, `npm run faults`. */
-const loadSeconds = Number(process.env.LOAD_SECONDS ?? 5);
+/**
+ * Figures of a budget under load need a machine that has nothing else to do: they are of the long
+ * form, `npm run faults`. What is right on any machine is tested in the short form, too.
+ */
+const long = process.env.FAULTS === "long";
+const quietMachine = { skip: long ? false : "npm run faults" };
+const loadSeconds = long ? 20 : 4;
+const leastUsed = 0.9;
+const mostRejected = 0.001;
+const longestPaymentMs = 1_000;
 const password = "password";
 
 describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {
@@ -105,13 +113,17 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     assert.deepEqual(seen, ["pending", "success"]);
   });
 
-  test("five times the budget: it is used, not overrun, and payments do not wait", async () => {
-    const run = await load(loadSeconds);
-    console.log(report("5x load", run));
-    assertBudget(run, 50 * loadSeconds);
-  });
+  test(
+    "five times the budget: it is used, not overrun, and payments do not wait",
+    quietMachine,
+    async () => {
+      const run = await load(loadSeconds);
+      console.log(report("5x load", run));
+      assertBudget(run, 50 * loadSeconds);
+    },
+  );
 
-  test("the same while the limit drops to 20 midway", async () => {
+  test("the same while the limit drops to 20 midway", quietMachine, async () => {
     const run = await load(2 * loadSeconds, async () => {
       await delay(loadSeconds * 1_000);
       upstream.limit = 20;
@@ -120,8 +132,8 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     upstream.limit = 50;
     // What was on its way when the limit dropped can be refused; nobody could have known.
     assert.ok(run.rejected <= 12, `${run.rejected} rejected`);
-    assert.ok(run.accepted >= 0.9 * 70 * loadSeconds, `${run.accepted} accepted`);
-    assert.ok(run.slowestPaymentMs <= 1_000, `${run.slowestPaymentMs} ms`);
+    assert.ok(run.accepted >= leastUsed * 70 * loadSeconds, `${run.accepted} accepted`);
+    assert.ok(run.slowestPaymentMs <= longestPaymentMs, `${run.slowestPaymentMs} ms`);
   });
 
   test("the same while a gateway is killed, and nothing that was answered 200 is lost", async () => {
@@ -129,7 +141,9 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     let n = 0;
     let killed = false;
     const run = await load(2 * loadSeconds, async () => {
-      const endAt = performance.now() + loadSeconds * 1_500;
+      const startAt = performance.now();
+      const killAt = startAt + loadSeconds * 750;
+      const endAt = startAt + loadSeconds * 1_500;
       while (performance.now() < endAt) {
         const externalId = `flow-${n++}`;
         const replica = replicas[n % replicas.length];
@@ -138,7 +152,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
           (status) => status === 200 && acknowledged.add(externalId),
           () => {},
         );
-        if (!killed && n > 40 * loadSeconds) {
+        if (!killed && performance.now() > killAt) {
           killed = true;
           replicas.pop()?.spawned.child.kill("SIGKILL");
         }
@@ -147,10 +161,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     });
     assert.ok(killed);
     console.log(report("one of three killed", run), `${acknowledged.size} callbacks answered 200`);
-    assert.ok(
-      run.rejected <= 1 + (run.accepted + run.rejected) / 1_000,
-      `${run.rejected} rejected`,
-    );
+    if (long) assertRejections(run);
 
     const kept = new Set<string>();
     const [survivor] = replicas as [Replica];
@@ -239,11 +250,18 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
   }
 
   function assertBudget(run: Load, budget: number): void {
-    const { accepted, rejected } = run;
-    assert.ok(rejected <= 1 + (accepted + rejected) / 1_000, `${rejected} rejected`);
-    assert.ok(accepted >= 0.9 * budget, `${accepted} of ${budget} used`);
-    assert.ok(run.slowestPaymentMs <= 1_000, `a payment took ${run.slowestPaymentMs} ms`);
+    const { accepted } = run;
+    assertRejections(run);
+    assert.ok(accepted >= leastUsed * budget, `${accepted} of ${budget} used`);
+    assert.ok(
+      run.slowestPaymentMs <= longestPaymentMs,
+      `a payment took ${run.slowestPaymentMs} ms`,
+    );
     assert.ok(run.payments > 0 && run.refusedPayments === 0, `${run.refusedPayments} refused`);
+  }
+
+  function assertRejections({ accepted, rejected }: Load): void {
+    assert.ok(rejected <= 1 + (accepted + rejected) * mostRejected, `${rejected} rejected`);
   }
 
   function report(name: string, run: Load): string {

@@ -145,6 +145,10 @@ test("no answer and no log record repeats a refused value", async (t) => {
       variables: { i: { amount: { a: "CANARY" }, mode: "CANARY", confirm: "CANARY" } },
     },
     { query: byVariable, variables: { i: { mode: ["CANARY"], externalId: { a: "CANARY" } } } },
+    // Names that are almost right, of which GraphQL makes a suggestion before it quotes the whole.
+    { query: byVariable, variables: { i: { amout: "1", externalId: "CANARY" } } },
+    { query: payment(`{type: CARD}`, `amout: "CANARY"`) },
+    { query: byVariable, variables: { i: { "1CANARY": "1" } } },
     {
       query: byVariable,
       variables: { i: { 'x at "y"; found: ': "CANARY", amount: 'CANARY at "CANARY"; CANARY' } },

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { createRedisBucket, type RedisBucketOptions } from "../../src/ratelimit/redis-bucket.ts";
-import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
+import {
+  type BudgetSource,
+  createRedisBucket,
+  type RedisBucketOptions,
+} from "../../src/ratelimit/redis-bucket.ts";
+import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secret.ts";
 import { testTokenBucket } from "../contracts/token-bucket.ts";
@@ -71,10 +76,10 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       const [one, other] = replicas as [TokenBucket, TokenBucket];
       const permit = await take(one);
       const since = performance.now();
-      permit.rejected({ reset: "2" });
-      await until(async () => other.status().resetSeconds > 1);
+      permit.rejected({ reset: "3" });
+      await until(async () => other.status().resetSeconds > 2);
       await take(other, "money");
-      assert.ok(performance.now() - since >= 1_990);
+      assert.ok(performance.now() - since >= 2_990);
     });
 
     it("let one's money go before another's reads", async (t) => {
@@ -188,6 +193,24 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await assert.rejects(take(bucket), { code: "RESOURCE_EXHAUSTED" });
     });
 
+    it("counts one that is too slow as none, and not one that is near", async (t) => {
+      for (const [delayMs, source] of [
+        [150, "local"],
+        [15, "redis"],
+      ] as const) {
+        let now: BudgetSource = "redis";
+        const bucket = create({
+          client: delayed(redis.client, delayMs),
+          onStateChange: (changed) => {
+            now = changed;
+          },
+        });
+        t.after(() => bucket.close());
+        await Promise.all(Array.from({ length: 5 }, () => take(bucket)));
+        assert.equal(now, source);
+      }
+    });
+
     it("waits for a connection that is being made", async (t) => {
       const late = connectRedis(new Secret(server.url), () => {});
       const changes: string[] = [];
@@ -221,6 +244,22 @@ local state = cmsgpack.unpack(redis.call('GET', KEYS[1]))
 state.last = state.last + ARGV[1]
 for i = 1, #state.times do state.times[i] = state.times[i] + ARGV[1] end
 redis.call('SET', KEYS[1], cmsgpack.pack(state))`;
+
+/** Answers come later by so much. */
+function delayed(client: RedisClient, ms: number): RedisClient {
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name !== "evalsha" && name !== "eval") return value.bind(target);
+      return async (...args: unknown[]) => {
+        const answer: unknown = await value.apply(target, args);
+        await delay(ms);
+        return answer;
+      };
+    },
+  });
+}
 
 function take(
   bucket: TokenBucket,

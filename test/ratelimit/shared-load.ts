@@ -72,6 +72,8 @@ export interface LoadResult {
   readonly calls: readonly Call[];
   readonly changes: Load["changes"];
   readonly marks: ReadonlyMap<string, number>;
+  /** Longest that this process stood still: what is beyond the bucket's margin spoils the figures. */
+  readonly stalledMs: number;
   /** Requests that the upstream would have taken while the load lasted. */
   readonly budget: number;
   readonly endedAt: number;
@@ -129,7 +131,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     const arrivedAt = Math.max(latestArrival, sentAt + onTheWayMs);
     latestArrival = arrivedAt;
     const { accepted, headers } = upstream.request(arrivedAt);
-    const foreseeable = upstream.limit === limit || sentAt >= newsAt;
+    const foreseeable = upstream.limit === limit || sentAt >= newsAt + NEWS_MS;
     calls.push({
       replica: replica.number,
       priority,
@@ -157,7 +159,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     },
     mark: (name) => marks.set(name, now()),
   };
-  let budget = 0;
+  let [budget, stalledMs] = [0, 0];
   let at = now();
   let due = 0;
   const scripted = Promise.resolve(options.script?.(load)).then(
@@ -172,6 +174,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   while (now() < seconds * 1_000 || !scriptEnded) {
     await delay(2);
     const passed = now() - at;
+    stalledMs = Math.max(stalledMs, passed - 2);
     at += passed;
     budget += (passed / 1_000) * upstream.limit;
     due += (passed / 1_000) * limit * overload;
@@ -188,8 +191,34 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   if (failed?.status === "rejected") throw failed.reason;
   const scriptFailure = await scripted;
   if (scriptFailure) throw scriptFailure.error;
-  return { offered, refusedMoney, calls, changes, marks, budget, endedAt };
+  return { offered, refusedMoney, calls, changes, marks, stalledMs, budget, endedAt };
 }
+
+/**
+ * Runs a load and checks what came of it. When the check fails and this machine was too busy to tell
+ * anything, all is done again, twice at most: a process that stands still is latency without a bound
+ * to its upstream, and no client can promise anything then.
+ */
+export async function calmly(
+  run: () => Promise<LoadResult>,
+  check: (result: LoadResult) => void,
+): Promise<void> {
+  for (let triesLeft = 2; ; triesLeft--) {
+    const result = await run();
+    try {
+      check(result);
+      return;
+    } catch (error) {
+      if (triesLeft === 0 || result.stalledMs <= CALM_MS) throw error;
+      console.log(`once more, this process stood still for ${Math.round(result.stalledMs)} ms`);
+    }
+  }
+}
+
+const CALM_MS = 40;
+
+/** What one replica hears has gone through Redis to the others after this. */
+const NEWS_MS = 20;
 
 export function bucketOnRedis({ client, account, limit, reserve, onStateChange }: Replica) {
   return createRedisBucket({
@@ -252,11 +281,11 @@ export function report(name: string, f: ReturnType<typeof figuresOf>): void {
   );
 }
 
-/** What replicas that share a budget promise under a steady load. */
-export function assertGoals(figures: ReturnType<typeof figuresOf>): void {
+/** What replicas that share a budget promise under a steady load, with this part of it used. */
+export function assertGoals(figures: ReturnType<typeof figuresOf>, leastUsed: number): void {
   const { rejected, sent, used, longestMoneyWaitMs, refusedMoney } = figures;
   assert.ok(rejected <= sent / 1_000, `${rejected} of ${sent} rejected`);
-  assert.ok(used >= 0.9, `${used} of the budget used`);
+  assert.ok(used >= leastUsed, `${used} of the budget used`);
   assert.ok(longestMoneyWaitMs < 1_000, `money waited ${longestMoneyWaitMs} ms`);
   assert.equal(refusedMoney, 0);
 }

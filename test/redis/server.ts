@@ -45,9 +45,8 @@ export async function startRedis(
   argumentsFor = serverArguments,
 ): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), "redis-"));
-  const port = await freePort();
-  const args = await argumentsFor(dir, port, settings);
-  let child = await run(port, dir, args);
+  const [first, port, args] = await launch();
+  let child = first;
   let paused = false;
 
   const end = async (signal: NodeJS.Signals) => {
@@ -58,6 +57,17 @@ export async function startRedis(
     paused = false;
     await exited;
   };
+  /** Someone else may be faster to take a port that was free. */
+  async function launch(triesLeft = 5): Promise<[ChildProcess, number, string[]]> {
+    const free = await freePort();
+    const chosen = await argumentsFor(dir, free, settings);
+    try {
+      return [await run(free, dir, chosen), free, chosen];
+    } catch (error) {
+      if (triesLeft === 0) throw error;
+      return await launch(triesLeft - 1);
+    }
+  }
   return {
     port,
     dir,
@@ -113,8 +123,11 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Asks until the answer is right; the test runner's own time-out ends it otherwise. */
-export async function until(right: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+/** Asks until the answer is right. Rejects when the signal aborts, or after half a minute. */
+export async function until(
+  right: () => Promise<boolean>,
+  signal: AbortSignal = AbortSignal.timeout(30_000),
+): Promise<void> {
   while (!(await right().catch(() => false))) await delay(10, undefined, { signal });
 }
 
@@ -142,12 +155,21 @@ async function run(port: number, dir: string, args: string[]): Promise<ChildProc
   const gone = new AbortController();
   child.once("error", (error) => gone.abort(error));
   child.once("exit", () => gone.abort(new Error(`redis-server ended, see ${dir}/redis.log`)));
-  await until(async () => (await commandOn(port, "PING")) === "PONG", gone.signal);
+  // The one that answers there need not be this one.
+  const ours = new RegExp(`^process_id:${child.pid}\r?$`, "m");
+  await until(async () => ours.test(String(await commandOn(port, "INFO", "server"))), gone.signal);
   return child;
 }
 
 /** No server outlives the tests, also when they end early. */
 const ownChildren = new Set<ChildProcess>();
-process.once("exit", () => {
+const killAll = () => {
   for (const child of ownChildren) child.kill("SIGKILL");
-});
+};
+process.once("exit", killAll);
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  process.once(signal, () => {
+    killAll();
+    process.kill(process.pid, signal);
+  });
+}

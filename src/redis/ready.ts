@@ -1,0 +1,15 @@
+import type { RedisClient } from "./connect.ts";
+
+/** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */
+export function readyWithin(ms: number, client: RedisClient): Promise<void> {
+  if (client.status === "ready") return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      client.off("ready", go);
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(go, ms).unref();
+    client.once("ready", go);
+  });
+}

@@ -1,0 +1,608 @@
+import assert from "node:assert/strict";
+import { request as httpRequest } from "node:http";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { create, toJson } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { createLogger } from "../../src/log.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import {
+  audience,
+  issuer,
+  keysText,
+  newKey,
+  scratch,
+  signingKey,
+  signToken,
+} from "../auth/issuer.ts";
+import { dumpRedis } from "../redis/dump.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { findCanaries, type Place } from "./canaries.ts";
+import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
+
+const files = scratch();
+const signing = await signingKey("es");
+/** Passes the Luhn check, as the masking of texts needs it. */
+const pan = "4716108999716531";
+
+const secrets = {
+  pan,
+  recipientPan: "5275006902338147",
+  fullNumber: "6011000990139424",
+  cvv: "8375",
+  cryptogram: "AgAAABBWl+canary/cryptoGRAM0123==",
+  cardToken: "card-token-canary-77f0",
+  walletToken: "apple-pay-token-canary-c2lnbmF0dXJl",
+  answeredToken: "answered-token-canary-1c9e",
+  delegateKey: "0fb3c1a2-77aa-4c1d-9e55-c0ffeecanary".replace("canary", "abcdef"),
+  password: "merchant/password+canary",
+  watchSecret: "watch-secret-canary-0123456789abcdef",
+  apiKey: newKey(),
+  wrongKey: newKey(),
+  jwt: await signToken(signing, { scope: "payments:write payments:read" }),
+  expiredJwt: await signToken(signing, { exp: 1_000_000_000 }),
+  customerJwt: await signToken(signing, { customer_external_id: "customer-1" }),
+  customerAuth: "eyJhbGciOiJub25lIn0.Y3VzdG9tZXItYXV0aC1jYW5hcnk.c2ln",
+  wrongWatchToken: "wrong-watch-token-canary-5d",
+};
+
+let upstream: EchoingUpstream;
+/** Where it can be had: then all of it is searched, too. */
+let redis: RedisServer | undefined;
+let gateway: Gateway;
+const logged: string[] = [];
+const errors: Place[] = [];
+const transports: Record<string, Transport> = {};
+let nth = 0;
+
+before(async () => {
+  upstream = await startEchoingUpstream({
+    token: secrets.answeredToken,
+    number: secrets.fullNumber,
+  });
+  if (!withoutRedis) redis = await startRedis();
+  gateway = await startTestGateway(
+    environment(),
+    {},
+    createLogger("trace", { write: (line) => logged.push(line) }),
+  );
+  const baseUrl = gateway.rpcUrl;
+  const idle = { idleConnectionTimeoutMs: 100 };
+  transports.json = createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false });
+  transports.binary = createConnectTransport({ baseUrl, httpVersion: "2", ...idle });
+  transports.grpc = createGrpcTransport({ baseUrl, ...idle });
+});
+after(async () => {
+  await gateway.stop();
+  upstream.close();
+  await redis?.close();
+});
+
+function environment(): Record<string, string> {
+  return {
+    UPSTREAM_URL: upstream.url,
+    ...(redis ? { REDIS_URL: redis.url } : {}),
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: secrets.password,
+    UPSTREAM_TIMEOUT: "150ms",
+    WATCH_TOKEN_SECRET: secrets.watchSecret,
+    RATE_LIMIT_INITIAL: "100000",
+    RATE_LIMIT_MAX_WAIT: "50ms",
+    AUTH_MODE: "keys,jwt",
+    API_KEYS_FILE: files.write(
+      "keys",
+      keysText([
+        {
+          name: "shop",
+          key: secrets.apiKey,
+          scopes: [
+            ...["payments:write", "payments:read", "payouts:write", "payouts:read", "wallet:read"],
+            ...["wallet:write", "subscriptions:write", "operations:read", "events:read"],
+            ...["callbacks:resend", "watch:create"],
+          ],
+        },
+      ]),
+    ),
+    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
+    AUTH_ISSUER: issuer,
+    AUTH_AUDIENCE: audience,
+    LOG_LEVEL: "trace",
+  };
+}
+
+const card = { number: pan, cvv: secrets.cvv, expMonth: 12, expYear: 2031 };
+const methods = [
+  { case: "cc", value: card },
+  { case: "ccToken", value: { token: secrets.cardToken } },
+  { case: "applePay", value: { token: secrets.walletToken } },
+  {
+    case: "decryptedApplePay",
+    value: {
+      applicationPrimaryAccountNumber: pan,
+      applicationExpirationDate: "311231",
+      onlinePaymentCryptogram: secrets.cryptogram,
+    },
+  },
+  {
+    case: "decryptedGooglePay",
+    value: { pan, expMonth: 12, expYear: 2031, cryptogram: secrets.cryptogram },
+  },
+] as const;
+
+const order = (externalId: string) => ({
+  amount: "10.10",
+  currency: "UAH",
+  externalId,
+  customer: { email: "customer@shop.example" },
+});
+const idOf = (behaviour: string) => `${behaviour}-${++nth}`;
+const as = (token: string, more: Record<string, string> = {}) => ({
+  headers: { authorization: `Bearer ${token}`, ...more },
+  signal: AbortSignal.timeout(patienceMs),
+});
+
+/** All that a failed call tells its caller, trailers and details included. */
+async function failed(where: string, call: Promise<unknown>): Promise<ConnectError | undefined> {
+  try {
+    await call;
+    return undefined;
+  } catch (thrown) {
+    const error = ConnectError.from(thrown);
+    const details = error.details.map((detail) =>
+      "value" in detail && detail.value instanceof Uint8Array
+        ? Buffer.from(detail.value).toString("latin1")
+        : JSON.stringify(detail),
+    );
+    const told = [error.message, error.rawMessage, ...details, ...[...error.metadata].flat()];
+    errors.push({ where: `error of ${where}`, text: told.join("\n") });
+    return error;
+  }
+}
+
+for (const name of ["json", "binary", "grpc"]) {
+  test(`calls by ${name}, whatever the service does`, async () => {
+    const transport = transports[name];
+    assert.ok(transport);
+    const payments = createClient(PaymentService, transport);
+    const payouts = createClient(PayoutService, transport);
+    const wallet = createClient(WalletService, transport);
+    const subscriptions = createClient(SubscriptionService, transport);
+    const before = upstream.requests();
+    const codes = new Set<Code | undefined>();
+
+    for (const behaviour of behaviours) {
+      if (behaviour === "limited") continue;
+      const where = `${name} ${behaviour}`;
+      const told = await Promise.all([
+        ...methods.map((method) =>
+          failed(
+            `${where} ${method.case}`,
+            payments.createPayment(
+              {
+                ...order(idOf(behaviour)),
+                mode: PaymentMode.DIRECT,
+                paymentMethod: { method: method as never },
+              },
+              as(method.case === "cc" ? secrets.jwt : secrets.apiKey, {
+                "idempotency-key": `key-${nth}`,
+              }),
+            ),
+          ),
+        ),
+        failed(
+          `${where} recurrent`,
+          payments.createRecurrentPayment(
+            {
+              ...order(idOf(behaviour)),
+              recurrentId: "r-1",
+              delegateApiKey: secrets.delegateKey,
+            } as never,
+            as(secrets.apiKey),
+          ),
+        ),
+        ...[{ number: secrets.recipientPan }, { token: secrets.cardToken }].map((cardData) =>
+          failed(
+            `${where} payout`,
+            payouts.requestPayout(payout(idOf(behaviour), cardData), as(secrets.apiKey)),
+          ),
+        ),
+        failed(
+          `${where} wallet`,
+          wallet.findWalletItems(
+            { customer: { identity: { case: "externalId", value: idOf(behaviour) } } },
+            as(secrets.apiKey, { "x-customer-auth": secrets.customerAuth }),
+          ),
+        ),
+        failed(
+          `${where} wallet of a token`,
+          wallet.getConfirmationStatus(
+            {
+              customer: { identity: { case: "authToken", value: secrets.customerAuth } },
+              optionId: behaviour,
+            },
+            as(secrets.apiKey),
+          ),
+        ),
+        failed(
+          `${where} subscription of a customer`,
+          subscriptions.deactivateSubscription(
+            { subscriptionId: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01" },
+            as(secrets.customerJwt),
+          ),
+        ),
+      ]);
+      for (const error of told) codes.add(error?.code);
+    }
+    assert.ok(upstream.requests() - before > 80, `${upstream.requests() - before} requests`);
+    for (const code of [undefined, Code.InvalidArgument, Code.Unknown, Code.Unavailable]) {
+      assert.ok(codes.has(code), `one call at least ends with ${code && Code[code]}`);
+    }
+  });
+
+  test(`calls by ${name} that are refused`, async () => {
+    const transport = transports[name];
+    assert.ok(transport);
+    const payments = createClient(PaymentService, transport);
+    const wrong = [
+      { number: `${pan} `, cvv: secrets.cvv, expMonth: 12, expYear: 2031 },
+      { number: pan, cvv: `${secrets.cvv}x`, expMonth: 13, expYear: 2031 },
+      { number: pan, cvv: secrets.cvv },
+    ];
+    for (const value of wrong) {
+      const request = {
+        ...order(idOf("success")),
+        mode: PaymentMode.DIRECT,
+        paymentMethod: { method: { case: "cc" as const, value } },
+      };
+      const error = await failed(name, payments.createPayment(request, as(secrets.apiKey)));
+      assert.equal(error?.code, Code.InvalidArgument);
+    }
+    for (const token of [secrets.wrongKey, secrets.expiredJwt, secrets.wrongWatchToken]) {
+      const error = await failed(name, payments.getPayment({ externalId: "e" }, as(token)));
+      assert.equal(error?.code, Code.Unauthenticated);
+    }
+    const forbidden = payments.getPayment({ externalId: "e" }, as(secrets.customerJwt));
+    assert.equal((await failed(name, forbidden))?.code, Code.PermissionDenied);
+  });
+}
+
+function payout(externalId: string, cardData: { number: string } | { token: string }) {
+  return {
+    payoutType: "card",
+    order: { currency: "UAH", description: "d", externalId, originalAmount: "1.00" },
+    payer: { entityId: "1" },
+    recipient: { card: { email: "a@shop.example", firstName: "A", lastName: "B", cardData } },
+  } as never;
+}
+
+test("requests that cannot be read", async () => {
+  const good = toJson(
+    CreatePaymentRequestSchema,
+    create(CreatePaymentRequestSchema, {
+      ...order(idOf("success")),
+      paymentMethod: { method: { case: "cc", value: card } },
+    }),
+  );
+  const json = JSON.stringify(good);
+  const bodies = [
+    json.slice(0, -1),
+    json.replace(`"${pan}"`, pan),
+    json.replace('"number"', `"${pan}"`),
+    json.replace('"expMonth":12', `"expMonth":"${pan}"`),
+    json.replace('"UAH"', `{"cvv":"${secrets.cvv}","pan":"${pan}"}`),
+    `"${pan}"`,
+    pan,
+    `${json}${json}`,
+  ];
+  const types = ["application/json", "application/proto", "application/grpc", "text/plain"];
+  for (const body of bodies) {
+    for (const type of types) {
+      await raw(`${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`, "POST", body, {
+        "content-type": type,
+        authorization: `Bearer ${secrets.apiKey}`,
+      });
+      await raw(`${gateway.publicUrl}/graphql`, "POST", body, {
+        "content-type": type,
+        authorization: `Bearer ${secrets.apiKey}`,
+      });
+    }
+  }
+  const urls = [
+    `/graphql?query=${pan}`,
+    `/graphql?query={__typename}&variables={"number":"${pan}"`,
+    `/graphql?query={__typename}&watch_token=${secrets.wrongWatchToken}`,
+    `/graphql?documentId=${pan}`,
+    `/${pan}?token=${secrets.apiKey}`,
+    `/callbacks/${pan}/payments`,
+  ];
+  for (const path of urls) {
+    await raw(gateway.publicUrl + encodeURI(path), "GET", undefined, {});
+    await raw(gateway.publicUrl + encodeURI(path), "GET", undefined, {
+      authorization: `Bearer ${secrets.jwt}`,
+    });
+    await raw(gateway.rpcUrl + encodeURI(path), "POST", json, {});
+    await raw(gateway.adminUrl + encodeURI(path), "GET", undefined, {});
+  }
+});
+
+/** Remembers the whole answer, which must be a refusal: its status, headers and body. */
+async function raw(
+  url: string,
+  method: string,
+  body: string | undefined,
+  headers: Record<string, string>,
+): Promise<number> {
+  const request = httpRequest(url, { method, headers });
+  request.end(body);
+  const { promise, resolve, reject } = Promise.withResolvers<Place & { status: number }>();
+  request.on("error", reject);
+  request.on("response", (response) => {
+    text(response).then(
+      (answered) =>
+        resolve({
+          where: `answer of ${method} ${new URL(url).pathname}`,
+          text: `${JSON.stringify(response.rawHeaders)}\n${answered}`,
+          status: response.statusCode ?? 0,
+        }),
+      reject,
+    );
+  });
+  const { status, ...place } = await promise;
+  errors.push(place);
+  return status;
+}
+
+const results = "... on Error { message } ... on PaymentServiceError { code param errorId }";
+const createPayment = `mutation ($input: CreatePaymentInput!) {
+  createPayment(input: $input) { __typename ... on Payment { id } ${results}
+    ... on InvalidInputError { fields { path message } } }
+}`;
+
+/** As the GraphQL edge takes it, in the spelling of GraphQL. */
+const input = (externalId: string, method: (typeof methods)[number]) => ({
+  ...order(externalId),
+  mode: "DIRECT",
+  paymentMethod: { method: { [method.case]: method.value } },
+});
+
+type Send = (query: string, variables?: Record<string, unknown>) => Promise<string>;
+
+const edges: Record<string, (after: (fn: () => unknown) => void) => Send> = {
+  HTTP: () => (query, variables) => post(query, variables, {}),
+  SSE: () => (query, variables) => post(query, variables, { accept: "text/event-stream" }),
+  WebSocket: (after) => {
+    const client = createWsClient({
+      url: `${gateway.publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+      connectionParams: { authorization: `Bearer ${secrets.jwt}` },
+    });
+    after(() => client.dispose());
+    return async (query, variables) => {
+      try {
+        const { value } = await client.iterate({ query, ...(variables && { variables }) }).next();
+        return JSON.stringify(value);
+      } catch (refused) {
+        return JSON.stringify(refused);
+      }
+    };
+  },
+};
+
+async function post(
+  query: string,
+  variables: Record<string, unknown> | undefined,
+  headers: Record<string, string>,
+): Promise<string> {
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${secrets.apiKey}`,
+      ...headers,
+    },
+    body: JSON.stringify({ query, variables }),
+    signal: AbortSignal.timeout(patienceMs),
+  });
+  return `${JSON.stringify([...response.headers])}\n${await response.text()}`;
+}
+
+for (const [name, connect] of Object.entries(edges)) {
+  test(`operations by ${name}, whatever the service does, and refused ones`, async (t) => {
+    const send = connect((fn) => t.after(fn));
+    const before = upstream.requests();
+    const told: string[] = [];
+    for (const behaviour of behaviours) {
+      if (behaviour === "limited") continue;
+      told.push(
+        ...(await Promise.all(
+          methods.map((method) => send(createPayment, { input: input(idOf(behaviour), method) })),
+        )),
+      );
+    }
+    assert.ok(upstream.requests() - before > 40, `${upstream.requests() - before} requests`);
+    const all = told.join("\n");
+    for (const type of ["Payment", "PaymentServiceError", "OutcomeUnknownError"]) {
+      assert.match(all, new RegExp(`"__typename":"${type}"`));
+    }
+
+    const good = input(idOf("success"), methods[0]);
+    const literal = `mutation { createPayment(input: {amount: "1", currency: "UAH", mode: DIRECT,
+      externalId: "e", paymentMethod: {method: {cc: {number: "${pan}", cvv: "${secrets.cvv}",
+      expMonth: 12, expYear: 2031}}}}) { __typename ${results} } }`;
+    const wrong: [query: string, variables?: Record<string, unknown>][] = [
+      [createPayment, { input: { ...good, amount: pan.repeat(2) } }],
+      [createPayment, { input: { ...good, paymentMethod: { method: { cc: pan } } } }],
+      [createPayment, { input: { ...good, mode: pan } }],
+      [createPayment, { input: { ...good, [pan]: secrets.cvv } }],
+      [createPayment, { input: { ...good, amout: secrets.cryptogram } }],
+      [
+        createPayment,
+        { input: { ...good, paymentMethod: { method: { cc: { ...card, numbr: pan } } } } },
+      ],
+      [createPayment, { input: [good, secrets.cryptogram] }],
+      [createPayment, { input: `${JSON.stringify(good)}` }],
+      [literal.replace(`"${pan}"`, pan)],
+      [literal.replace("mode: DIRECT", `mode: "${pan}"`)],
+      [literal.replace('"UAH"', `{a: "${secrets.cryptogram}", b: ${pan}}`)],
+      [literal.replace("expMonth: 12", `expMont: "${pan}"`)],
+      [literal.replace("expMonth: 12", `expMonth: "${pan}"`)],
+      [literal.replace(") {", `, other: "${pan}") {`)],
+      [literal.slice(0, literal.indexOf(pan) + 10)],
+      [literal.replace(`"${pan}"`, `"${pan} "`)],
+    ];
+    for (const [query, variables] of wrong) {
+      const answered = await send(query, variables);
+      assert.match(answered, /"code":|InvalidInputError/);
+      told.push(answered);
+    }
+    told.push(await send(literal));
+    for (const answered of told) errors.push({ where: `answer by ${name}`, text: answered });
+  });
+}
+
+test("callers by GraphQL who are refused", async () => {
+  for (const token of [secrets.wrongKey, secrets.expiredJwt, secrets.customerJwt]) {
+    const headers = { authorization: `Bearer ${token}`, "x-customer-auth": secrets.customerAuth };
+    const answered = await post(`{ payment(externalId: "e") { id } }`, {}, headers);
+    assert.match(answered, /UNAUTHENTICATED|FORBIDDEN/);
+    errors.push({ where: "answer to the refused", text: answered });
+  }
+  const client = createWsClient({
+    url: `${gateway.publicUrl.replace("http", "ws")}/graphql?watch_token=${secrets.wrongWatchToken}`,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+  });
+  await assert.rejects(client.iterate({ query: "{ __typename }" }).next(), (closed) => {
+    const { code, reason } = closed as { code: number; reason: string };
+    assert.equal(code, 4401);
+    errors.push({ where: "close of a WebSocket", text: reason });
+    return true;
+  });
+});
+
+test("callbacks: good, repeated, forged, not understood, too long", async () => {
+  const good = JSON.stringify({
+    external_id: "success-callback",
+    operation: "payment",
+    details: { payment_id: "p-c", status: "success", amount: { pan } },
+    payment_method: { type: "cc_token", cc_token: { token: secrets.answeredToken } },
+    card: { full_number: secrets.fullNumber, cvv: secrets.cvv },
+  });
+  const letter = JSON.stringify({ card: { number: pan, cvv: secrets.cvv }, token: pan });
+  const signature = (body: string) => ({
+    "x-service-signature": sign(Buffer.from(body), secrets.password),
+  });
+  const url = `${gateway.publicUrl}/callbacks/default/payments`;
+  assert.equal(await raw(url, "POST", good, signature(good)), 200);
+  assert.equal(await raw(url, "POST", good, signature(good)), 200);
+  assert.equal(await raw(url, "POST", letter, signature(letter)), 200);
+  assert.equal(await raw(url, "POST", `${pan}{`, signature(`${pan}{`)), 200);
+  assert.equal(await raw(url, "POST", good, signature(letter)), 401);
+  assert.equal(await raw(url, "POST", good, { "x-service-signature": secrets.password }), 401);
+  assert.equal(await raw(url, "POST", good, {}), 401);
+  const long = letter.padEnd(1024 * 1024 + 1);
+  assert.equal(await raw(url, "POST", long, signature(long)), 413);
+});
+
+test("last of all, the service has had too many requests", async () => {
+  const payments = createClient(PaymentService, transports.grpc as Transport);
+  for (const method of methods) {
+    const paymentMethod = { method: method as never };
+    const request = { ...order(idOf("limited")), mode: PaymentMode.DIRECT, paymentMethod };
+    const error = await failed("limited", payments.createPayment(request, as(secrets.apiKey)));
+    assert.equal(error?.code, Code.ResourceExhausted);
+  }
+});
+
+test("nothing of it shows in the log, the metrics and what callers are told of failures", async () => {
+  const places = [{ where: "log", text: logged.join("") }, ...errors];
+  for (const path of ["metrics", "dead-letters", "readyz", "healthz"]) {
+    const response = await fetch(`${gateway.adminUrl}/${path}`);
+    places.push({ where: path, text: await response.text() });
+  }
+  assert.ok(logged.length > 200, `${logged.length} records`);
+  assert.ok(errors.length > 200, `${errors.length} answers`);
+  const holds = (where: string, what: RegExp) =>
+    places.some((place) => place.where === where && what.test(place.text));
+  assert.ok(holds("log", /"verdict":"dead_letter"/));
+  assert.ok(holds("metrics", /upstream_requests_total\{/));
+  assert.ok(holds("dead-letters", /"reason"/));
+  assert.deepEqual(findCanaries(secrets, places), []);
+});
+
+test("nothing of it is stored but what callers are to have again", {
+  skip: withoutRedis,
+}, async () => {
+  assert.ok(redis);
+  const held = await dumpRedis(redis.port);
+  const isLetter = (key: string) => key.endsWith(":dead-letters");
+  const places = [...held].map(([key, value]) => ({ where: key, text: `${key}\n${value}` }));
+  assert.ok(places.length > 100, `${places.length} keys`);
+  assert.ok(
+    places.some(({ where }) => isLetter(where)),
+    "letters are kept whole, for the operator",
+  );
+  // The token of a card is part of the payment that the service tells, and of its events.
+  const { answeredToken, ...others } = secrets;
+  const found = findCanaries(
+    others,
+    places.filter(({ where }) => !isLetter(where)),
+  );
+  assert.deepEqual(found, []);
+  assert.ok(findCanaries({ answeredToken }, places).length > 0, "the search finds what is stored");
+});
+
+test("the search finds what leaks, in whatever form", () => {
+  for (const [name, secret] of Object.entries(secrets)) {
+    for (const form of formsOf(secret)) {
+      const found = findCanaries({ [name]: secret }, [{ where: "here", text: form }]);
+      assert.equal(found.length > 0, true, `${name} as ${form}`);
+    }
+  }
+  let leak = "";
+  const log = createLogger("info", {
+    write(line) {
+      leak += line;
+    },
+  });
+  log.info({ method: "cc", text: `the request was {"number":"${pan}","cvv":"${secrets.cvv}"}` });
+  assert.deepEqual(
+    new Set(findCanaries(secrets, [{ where: "log", text: leak }]).map((hit) => hit.split(":")[0])),
+    new Set(["pan", "cvv"]),
+  );
+});
+
+function formsOf(secret: string): string[] {
+  const json = JSON.stringify({ a: secret });
+  if (secret.length < 8) return [`"${secret}"`, `code ${secret}.`, json];
+  const grouped = /^\d{16}$/.test(secret)
+    ? [" ", "-", ".", "\u00a0", "%20"].map((by) => secret.replace(/(\d{4})(?=\d)/g, `$1${by}`))
+    : [];
+  return [
+    secret,
+    secret.toUpperCase(),
+    json,
+    JSON.stringify(json),
+    encodeURIComponent(secret),
+    Buffer.from(secret).toString("hex"),
+    ...["", "x", "xy", "xyz"].flatMap((before) => [
+      Buffer.from(`${before}${secret}${before}`).toString("base64"),
+      Buffer.from(`${before}${secret}${before}`).toString("base64url"),
+    ]),
+    ...grouped,
+  ];
+}

@@ -1,0 +1,150 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+/** What the service does to a call whose external_id or address holds the name. */
+export const behaviours = [
+  "success",
+  "declined",
+  "error",
+  "spaced",
+  "html",
+  "limited",
+  "outage",
+  "silent",
+  "lost",
+  "cut",
+  "nonsense",
+  "unauthorized",
+] as const;
+
+export interface EchoingUpstream {
+  readonly url: string;
+  /** How many requests came. */
+  readonly requests: () => number;
+  close(): void;
+}
+
+/**
+ * A payments service at its worst: whatever goes wrong, it quotes the whole request, headers and
+ * all. Its answers hold `token` as the card's token and `number` as its full number.
+ */
+export async function startEchoingUpstream(secrets: {
+  readonly token: string;
+  readonly number: string;
+}): Promise<EchoingUpstream> {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests += 1;
+    text(request).then(
+      (body) => answer(request, body, response, secrets),
+      () => response.destroy(),
+    );
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => requests,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function answer(
+  request: IncomingMessage,
+  body: string,
+  response: ServerResponse,
+  { token, number }: { token: string; number: string },
+): void {
+  const externalId = /"external_id":"([^"]*)"/.exec(body)?.[1] ?? "";
+  const asked = `${externalId} ${request.url}`;
+  const behaviour = behaviours.find((name) => asked.includes(name)) ?? "success";
+  const quoted = `${request.url} ${JSON.stringify(request.headers)} ${body}`;
+  const send = (status: number, json: unknown, headers: Record<string, string> = {}) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(typeof json === "string" ? json : JSON.stringify(json));
+  };
+  const error = (message: string, code = "invalid_card_data") => ({
+    code,
+    message,
+    param: message,
+    type: "invalid_request_error",
+    error_id: "e-1",
+  });
+  const payment = {
+    external_id: externalId,
+    operation: "payment",
+    is_success: true,
+    transaction_id: `t-${externalId}`,
+    status: "success",
+    details: { payment_id: `p-${externalId}`, status: "success" },
+    payment_method: { type: "cc_token", cc_token: { token, mask: "471610******6531" } },
+    card: { full_number: number, token, mask: "471610******6531" },
+    option_id: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01",
+    message: "done",
+  };
+  switch (behaviour) {
+    case "success":
+      send(200, payment);
+      return;
+    case "declined":
+      send(200, {
+        ...payment,
+        is_success: false,
+        details: { ...payment.details, status: "failure", status_code: "insufficient_funds" },
+      });
+      return;
+    case "error":
+      send(400, error(`bad request: ${quoted}`));
+      return;
+    case "spaced":
+      // As printed on cards, by all that may stand between the digits.
+      send(
+        422,
+        error(
+          ["$1 $2 $3 $4", "$1-$2-$3-$4", "$1.$2.$3.$4", "$1\u00a0$2\u00a0$3\u00a0$4"]
+            .map((form) => quoted.replace(/\b(\d{4})(\d{4})(\d{4})(\d{4})\b/g, form))
+            .join(" "),
+        ),
+      );
+      return;
+    case "html":
+      response.writeHead(500, { "content-type": "text/html", "x-debug": encodeURI(quoted) });
+      response.end(`<html><pre>${quoted}</pre></html>`);
+      return;
+    case "limited":
+      send(429, error(quoted, "too_many_requests"), { "x-ratelimit-limit": number });
+      return;
+    case "outage":
+      send(503, error(quoted, "internal_error"));
+      return;
+    case "silent":
+      return;
+    case "lost":
+      response.destroy();
+      return;
+    case "cut":
+      response.writeHead(200, { "content-type": "application/json", "content-length": 99_999 });
+      response.write(`{"external_id": "${quoted.replaceAll('"', "'")}`, () => response.destroy());
+      return;
+    case "nonsense":
+      // Types that are wrong, and names that nobody knows.
+      send(200, {
+        external_id: externalId,
+        details: { payment_id: `p-${externalId}`, status: quoted },
+        created_date: quoted,
+        is_success: quoted,
+        payment_method: { type: quoted, cc_token: quoted },
+        card: number,
+        [quoted]: quoted,
+      });
+      return;
+    case "unauthorized":
+      send(401, error(quoted, "authorization_error"));
+      return;
+  }
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { GatewayError } from "../../src/errors.ts";
+import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
+import { describeDurability } from "../../src/redis/durability.ts";
+import { Secret } from "../../src/secret.ts";
+import { startCluster } from "./cluster.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+
+describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_000 }, () => {
+  let server: RedisServer;
+  let redis: RedisConnector;
+  before(async () => {
+    server = await startRedis();
+    redis = await connected(server.url);
+  });
+  after(async () => {
+    await redis.close();
+    await server.close();
+  });
+
+  async function connected(url: string): Promise<RedisConnector> {
+    const opened = connectRedis(new Secret(url), () => {});
+    await until(async () => (await opened.client.ping()) === "PONG");
+    return opened;
+  }
+  async function told(settings: Record<string, string>): Promise<string | undefined> {
+    for (const [name, value] of Object.entries(settings)) {
+      await server.command("CONFIG", "SET", name, value);
+    }
+    return describeDurability(redis.client);
+  }
+
+  it("is everything without a file, the newest with snapshots, nothing with an AOF", async () => {
+    assert.match((await told({ appendonly: "no", save: "" })) ?? "", /nothing on disk/);
+    assert.match((await told({ save: "3600 1" })) ?? "", /snapshots alone.*"3600 1"/);
+    assert.equal(await told({ appendonly: "yes" }), undefined);
+  });
+
+  it("may be what Redis evicts, if it is allowed to", async () => {
+    const limits = { maxmemory: "100mb", "maxmemory-policy": "allkeys-lru" };
+    assert.match((await told({ appendonly: "yes", ...limits })) ?? "", /allkeys-lru/);
+    assert.equal(await told({ "maxmemory-policy": "noeviction" }), undefined);
+  });
+
+  it("is not known where CONFIG is not allowed", async () => {
+    await told({ appendonly: "no", save: "" });
+    const rules = ["on", ">secret", "~*", "&*", "+@all", "-config"];
+    await server.command("ACL", "SETUSER", "guest", ...rules);
+    const guest = await connected(server.url.replace("redis://", "redis://guest:secret@"));
+    assert.match((await describeDurability(guest.client)) ?? "", /does not tell/);
+    await guest.close();
+  });
+
+  it("is asked of every node of a cluster", async (t) => {
+    const cluster = await startCluster(3, [["appendonly", "yes"]]);
+    t.after(() => cluster.close());
+    const joined = await connected(cluster.url);
+    t.after(() => joined.close());
+    assert.equal(await describeDurability(joined.client), undefined);
+    await cluster.nodes[2]?.command("CONFIG", "SET", "appendonly", "no");
+    assert.match((await describeDurability(joined.client)) ?? "", /nothing on disk/);
+  });
+
+  it("cannot be told while Redis is away", async () => {
+    server.pause();
+    try {
+      await assert.rejects(
+        describeDurability(redis.client),
+        (error: unknown) => error instanceof GatewayError && error.code === "UNAVAILABLE",
+      );
+    } finally {
+      server.resume();
+    }
+  });
+});
