@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { promisify } from "node:util";
+import { type ValidatorSettings, validate } from "dockerfile-utils";
+import { parseDocument } from "yaml";
+import { readConfig } from "../../src/config.ts";
+
+const root = join(import.meta.dirname, "../..");
+const text = (name: string) => readFile(join(root, name), "utf8");
+
+/** 2 is an error: everything that the linter knows is one. */
+const strict: ValidatorSettings = {
+  deprecatedMaintainer: 2,
+  directiveCasing: 2,
+  emptyContinuationLine: 2,
+  instructionCasing: 2,
+  instructionCmdMultiple: 2,
+  instructionEntrypointMultiple: 2,
+  instructionHealthcheckMultiple: 2,
+  instructionJSONInSingleQuotes: 2,
+  instructionWorkdirRelative: 2,
+};
+
+describe("the Dockerfile", () => {
+  it("passes the linter", async () => {
+    assert.deepEqual(validate(await text("Dockerfile"), strict), []);
+  });
+
+  it("is refused by the linter with a relative WORKDIR (control)", async () => {
+    const broken = (await text("Dockerfile")).replace("WORKDIR /app", "WORKDIR app");
+    assert.equal(validate(broken, strict).length, 1);
+  });
+
+  it("runs as a user without rights, by exec so that signals arrive", async () => {
+    const dockerfile = await text("Dockerfile");
+    const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+    assert.match(final, /^USER \d+:\d+$/m);
+    assert.doesNotMatch(final, /^USER (root|0)/m);
+    assert.match(final, /^ENTRYPOINT \["/m);
+    assert.match(final, /^CMD \["/m);
+  });
+
+  it("copies nothing that .dockerignore holds back", async () => {
+    const ignore = (await text(".dockerignore")).split("\n").filter((l) => !l.startsWith("#"));
+    assert.equal(ignore[0], "*", "everything is held back unless it is named");
+    const allowed = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
+    for (const name of ["package.json", "package-lock.json", "src", "scripts"]) {
+      assert.ok(allowed.includes(name), name);
+    }
+    assert.ok(!allowed.some((name) => name.includes("*") && !name.startsWith("tsconfig")));
+  });
+
+  it("has a health check that tells a gateway from none", async () => {
+    const [, command = ""] =
+      /HEALTHCHECK .*\\\n\s*CMD (\[.*\])/.exec(await text("Dockerfile")) ?? [];
+    const [, ...args] = JSON.parse(command) as string[];
+    // Nothing listens on a port that is reserved for nobody: the probe must say so by its code.
+    const elsewhere = args.map((arg) => arg.replace("127.0.0.1:4002", "127.0.0.1:1"));
+    assert.notDeepEqual(elsewhere, args);
+    const failed = promisify(execFile)(process.execPath, elsewhere, { timeout: 10_000 });
+    await assert.rejects(failed, { code: 1 });
+    const healthy = (await import("node:http")).createServer((_, response) => response.end());
+    await new Promise<void>((resolve) => healthy.listen(0, "127.0.0.1", resolve));
+    try {
+      const { port } = healthy.address() as { port: number };
+      const here = args.map((arg) => arg.replace(":4002", `:${port}`));
+      await promisify(execFile)(process.execPath, here, { timeout: 10_000 });
+    } finally {
+      healthy.close();
+      healthy.closeAllConnections();
+    }
+  });
+});
+
+interface Service {
+  environment?: Record<string, string>;
+  ports?: string[];
+  command?: string[];
+  read_only?: boolean;
+  stop_grace_period?: string;
+}
+
+describe("compose.yaml", () => {
+  const services = async () => {
+    const document = parseDocument(await text("compose.yaml"));
+    assert.deepEqual(document.errors, []);
+    return (document.toJS() as { services: Record<string, Service> }).services;
+  };
+
+  it("gives an environment that the gateway accepts, with a sandbox inside", async () => {
+    const { gateway } = await services();
+    const wide = { PUBLIC_ADDR: "0.0.0.0:4000", RPC_ADDR: "0.0.0.0:4001" };
+    const config = readConfig({ ...wide, ...gateway?.environment });
+    assert.ok(config.sandboxAddress);
+    assert.ok(config.redis);
+    const graceMs = Number.parseInt(gateway?.stop_grace_period ?? "", 10) * 1_000;
+    assert.ok(graceMs > config.shutdownTimeoutMs);
+  });
+
+  it("publishes on loopback alone, since its callers need no keys", async () => {
+    for (const [name, { ports = [] }] of Object.entries(await services())) {
+      for (const port of ports) assert.match(port, /^127\.0\.0\.1:/, name);
+    }
+  });
+
+  it("keeps in Redis what is acknowledged", async () => {
+    const { redis } = await services();
+    const command = redis?.command?.join(" ") ?? "";
+    assert.match(command, /--appendonly yes/);
+    assert.match(command, /--appendfsync always/);
+    assert.match(command, /--maxmemory-policy noeviction/);
+  });
+});

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { promisify } from "node:util";
+import { parse, parseAllDocuments } from "yaml";
+import { readConfig } from "../../src/config.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const folder = join(root, "deploy/kubernetes");
+
+type Manifest = { apiVersion: string; kind: string } & Record<string, unknown>;
+
+async function manifests(): Promise<Manifest[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".yaml"));
+  const all: Manifest[] = [];
+  for (const name of names.filter((name) => name !== "kustomization.yaml").sort()) {
+    for (const document of parseAllDocuments(await readFile(join(folder, name), "utf8"))) {
+      assert.deepEqual(document.errors, [], name);
+      all.push(document.toJS() as Manifest);
+    }
+  }
+  return all;
+}
+
+/** Where kubernetes-models keeps a kind: `v1/Service`, `apps/v1/Deployment`. */
+const modelOf = ({ apiVersion, kind }: Manifest) => `kubernetes-models/${apiVersion}/${kind}`;
+
+/** What the compiler says of manifests as literals of their types: wrong values, unknown fields. */
+async function compile(objects: readonly Manifest[]): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "manifests-"));
+  try {
+    await symlink(join(root, "node_modules"), join(directory, "node_modules"));
+    const lines = objects.map(
+      (object, i) =>
+        `import type { I${object.kind} as T${i} } from "${modelOf(object)}";\n` +
+        `export const m${i}: T${i} = ${JSON.stringify(object)};\n`,
+    );
+    await writeFile(join(directory, "manifests.ts"), lines.join(""));
+    const options = ["--ignoreConfig", "--noEmit", "--strict", "--skipLibCheck", "--types", "node"];
+    const resolution = ["--module", "nodenext", "--target", "es2024"];
+    await run("tsc", [...options, ...resolution, join(directory, "manifests.ts")], {
+      env: { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}` },
+    });
+    return "";
+  } catch (error) {
+    return String((error as { stdout?: string }).stdout ?? error);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+const find = (objects: readonly Manifest[], kind: string, name = "payments-gateway") => {
+  // biome-ignore lint/suspicious/noExplicitAny: checked against its type by the first test
+  const found = objects.find((o) => o.kind === kind && (o as any).metadata.name === name) as any;
+  assert.ok(found, `${kind} ${name}`);
+  return found;
+};
+
+describe("the Kubernetes manifests", () => {
+  it("are valid objects of their kinds, with no unknown field", async () => {
+    const objects = await manifests();
+    assert.equal(await compile(objects), "");
+    for (const object of objects) {
+      const { [object.kind]: Model } = await import(modelOf(object));
+      new Model(object).validate();
+    }
+  });
+
+  it("are refused with a misspelt field (control)", async () => {
+    const deployment = find(await manifests(), "Deployment");
+    deployment.spec.template.spec.containers[0].readynessProbe = {};
+    assert.match(await compile([deployment]), /readynessProbe/);
+  });
+
+  it("are all in the kustomization", async () => {
+    const { resources } = parse(await readFile(join(folder, "kustomization.yaml"), "utf8"));
+    const files = (await readdir(folder)).filter((name) => name !== "kustomization.yaml");
+    assert.deepEqual(resources.toSorted(), files.sort());
+  });
+
+  it("select the pods that the deployment makes", async () => {
+    const objects = await manifests();
+    const { spec } = find(objects, "Deployment");
+    const labels = spec.template.metadata.labels;
+    assert.deepEqual(spec.selector.matchLabels, labels);
+    assert.deepEqual(find(objects, "Service").spec.selector, labels);
+    assert.deepEqual(find(objects, "Service", "payments-gateway-rpc").spec.selector, labels);
+    assert.deepEqual(find(objects, "PodDisruptionBudget").spec.selector.matchLabels, labels);
+    assert.deepEqual(find(objects, "NetworkPolicy").spec.podSelector.matchLabels, labels);
+    for (const spread of spec.template.spec.topologySpreadConstraints) {
+      assert.deepEqual(spread.labelSelector.matchLabels, labels);
+    }
+  });
+
+  it("name ports that the container has", async () => {
+    const objects = await manifests();
+    const [container] = find(objects, "Deployment").spec.template.spec.containers;
+    const ports = new Set(container.ports.map((port: { name: string }) => port.name));
+    const named = [
+      ...["Service", "Service-rpc"].flatMap((name) =>
+        find(objects, "Service", name.replace("Service", "payments-gateway")).spec.ports.map(
+          (port: { targetPort: string }) => port.targetPort,
+        ),
+      ),
+      ...find(objects, "NetworkPolicy").spec.ingress.map(
+        (rule: { ports: { port: string }[] }) => rule.ports[0]?.port,
+      ),
+      ...["startupProbe", "livenessProbe", "readinessProbe"].map(
+        (probe) => container[probe].httpGet.port,
+      ),
+    ];
+    for (const name of named) assert.ok(ports.has(name), name);
+  });
+
+  it("give an environment that the gateway accepts, and time enough to drain", async () => {
+    const objects = await manifests();
+    const pod = find(objects, "Deployment").spec.template.spec;
+    const [container] = pod.containers;
+    const directory = await mkdtemp(join(tmpdir(), "secrets-"));
+    try {
+      const secrets: Record<string, string> = {
+        "upstream-password": "a password",
+        "redis-url": "rediss://redis.example.com:6379",
+        "watch-token-secret": "0123456789abcdef0123456789abcdef",
+        "api-keys.json": "[]",
+      };
+      for (const [name, text] of Object.entries(secrets)) {
+        await writeFile(join(directory, name), text);
+      }
+      const [mount] = container.volumeMounts;
+      const files = Object.fromEntries(
+        container.env.map(({ name, value }: { name: string; value: string }) => {
+          assert.ok(Object.hasOwn(secrets, value.replace(`${mount.mountPath}/`, "")), value);
+          return [name, value.replace(mount.mountPath, directory)];
+        }),
+      );
+      const config = readConfig({
+        ...(await imageEnvironment()),
+        ...find(objects, "ConfigMap").data,
+        ...files,
+      });
+      assert.deepEqual([...config.auth.modes], ["keys"]);
+      assert.equal(config.redis?.url.reveal(), secrets["redis-url"]);
+      const ports = container.ports.map((port: { containerPort: number }) => port.containerPort);
+      const { publicAddress, rpcAddress, adminAddress } = config;
+      assert.deepEqual(ports, [publicAddress.port, rpcAddress.port, adminAddress.port]);
+      const pauseMs = container.lifecycle.preStop.sleep.seconds * 1_000;
+      const graceMs = pod.terminationGracePeriodSeconds * 1_000;
+      assert.ok(graceMs > config.shutdownTimeoutMs + pauseMs);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  it("run without rights, on a file system that is not written to", async () => {
+    const pod = find(await manifests(), "Deployment").spec.template.spec;
+    assert.equal(pod.securityContext.runAsNonRoot, true);
+    assert.equal(pod.automountServiceAccountToken, false);
+    const { securityContext } = pod.containers[0];
+    assert.equal(securityContext.readOnlyRootFilesystem, true);
+    assert.equal(securityContext.allowPrivilegeEscalation, false);
+    assert.deepEqual(securityContext.capabilities.drop, ["ALL"]);
+  });
+});
+
+/** What the image sets. */
+async function imageEnvironment(): Promise<Record<string, string>> {
+  const dockerfile = await readFile(join(root, "Dockerfile"), "utf8");
+  const [, block = ""] = /^ENV ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
+  return Object.fromEntries(
+    block
+      .split(/\s*\\\n\s*|\s+/)
+      .map((pair) => pair.split("=", 2) as [string, string])
+      .filter(([name]) => name !== ""),
+  );
+}
