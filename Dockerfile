@@ -4,9 +4,10 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY clients/typescript/package.json clients/typescript/
 RUN npm ci --ignore-scripts
 COPY . .
-RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts
+RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts --workspaces=false
 
 # No shell, no package manager, and a user without rights. Nothing is written to disk.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 const steps: [name: string, command: string][] = [
   ["generate", "npm run --silent generate"],
+  ["clients", "npm run --silent clients"],
   ["buf lint", "buf lint"],
   ["buf format", "buf format --diff --exit-code proto"],
   ["biome", "biome ci --colors=off --error-on-warnings ."],

@@ -1,0 +1,134 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { PaymentsGateway } from "./client.ts";
+import { failureOf } from "./failure.ts";
+import type { Event, EventKind } from "./gen/payments/v1/event_pb.ts";
+
+export interface WatchOptions {
+  /** Go on behind this event. Without it: the present state first, then what follows. */
+  readonly afterCursor?: string;
+  /** End after the first event that is final. Default true for one payment or payout. */
+  readonly untilFinal?: boolean;
+  /** Ends the watch: the loop over it ends without an error. */
+  readonly signal?: AbortSignal;
+  readonly headers?: HeadersInit;
+  /** Hears of each cut before the watch is taken up again, after `delayMs`. */
+  readonly onReconnect?: (event: {
+    readonly error: ConnectError;
+    readonly delayMs: number;
+  }) => void;
+}
+
+/**
+ * Every event of a payment, in order, each once: when the connection is cut, the watch goes on behind
+ * the last event that it yielded. Ends after the final event.
+ *
+ * @throws ConnectError when going on is no use: not allowed, a request that is wrong, a cursor that
+ *   is older than what the gateway keeps (`failureOf(error).kind === "cursor_lost"`).
+ */
+export function watchPayment(gateway: PaymentsGateway, externalId: string, options?: WatchOptions) {
+  const untilFinal = options?.untilFinal ?? true;
+  return resumed({ ...options, untilFinal }, (afterCursor, call) =>
+    gateway.payments.watchPayment({ externalId, untilFinal, ...afterCursor }, call),
+  );
+}
+
+/** As {@link watchPayment}, of a payout. */
+export function watchPayout(gateway: PaymentsGateway, externalId: string, options?: WatchOptions) {
+  const untilFinal = options?.untilFinal ?? true;
+  return resumed({ ...options, untilFinal }, (afterCursor, call) =>
+    gateway.payouts.watchPayout({ externalId, untilFinal, ...afterCursor }, call),
+  );
+}
+
+/**
+ * Every event of the merchant account, without end. Keep the cursor of the last event that was dealt
+ * with, and give it as `afterCursor` at the next start; `earliest` begins with the oldest one kept.
+ */
+export function watchEvents(
+  gateway: PaymentsGateway,
+  options?: Omit<WatchOptions, "untilFinal"> & { readonly kinds?: EventKind[] },
+) {
+  const kinds = options?.kinds ?? [];
+  return resumed({ ...options, untilFinal: false }, (afterCursor, call) =>
+    gateway.events.streamEvents({ kinds, ...afterCursor }, call),
+  );
+}
+
+type Open = (
+  afterCursor: { afterCursor?: string },
+  call: { signal: AbortSignal; headers?: HeadersInit },
+) => AsyncIterable<{ event?: Event | undefined }>;
+
+async function* resumed(
+  options: WatchOptions & { readonly untilFinal: boolean },
+  open: Open,
+): AsyncGenerator<Event, void, undefined> {
+  let cursor = options.afterCursor;
+  let cuts = 0;
+  // Its own, so that leaving the loop early ends the call.
+  const ended = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
+  const { headers } = options;
+  try {
+    while (!signal.aborted) {
+      try {
+        const at = cursor === undefined ? {} : { afterCursor: cursor };
+        for await (const { event } of open(at, { signal, ...(headers ? { headers } : {}) })) {
+          if (!event) continue;
+          cursor = event.cursor;
+          cuts = 0;
+          yield event;
+          if (options.untilFinal && event.final) return;
+        }
+        // A stream that ends without a final event was cut by something that speaks HTTP well.
+        throw new ConnectError("the stream ended", Code.Unavailable);
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = ConnectError.from(thrown);
+        if (!resumable.has(error.code)) throw error;
+        const delayMs = pauseMs(cuts++, failureOf(error));
+        options.onReconnect?.({ error, delayMs });
+        await sleep(delayMs, signal);
+      }
+    }
+  } finally {
+    ended.abort();
+  }
+}
+
+/**
+ * A cut connection shows as any of these, by transport. None of them says that the next try would
+ * fail as well.
+ */
+const resumable = new Set([
+  Code.Unavailable,
+  Code.ResourceExhausted,
+  Code.Aborted,
+  Code.Canceled,
+  Code.DeadlineExceeded,
+  Code.Internal,
+  Code.Unknown,
+]);
+
+const firstPauseMs = 200;
+const longestPauseMs = 10_000;
+
+/** Full jitter, so that clients that were cut together do not return together. */
+function pauseMs(cuts: number, failure: ReturnType<typeof failureOf>): number {
+  const jittered = Math.random() * Math.min(longestPauseMs, firstPauseMs * 2 ** cuts);
+  const atLeast = failure.kind === "not_now" ? (failure.retryAfterMs ?? 0) : 0;
+  return Math.round(atLeast + jittered);
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+    if (signal.aborted) done();
+  });
+}

@@ -1,0 +1,80 @@
+/**
+ * A service that takes a payment: it calls once, waits for the end, and deals with every way in
+ * which a payment can fail.
+ *
+ *   node examples/service.ts [external id] [card number]
+ *
+ * PAYMENTS_GATEWAY_URL is the rpc listener (http://127.0.0.1:4001), PAYMENTS_GATEWAY_KEY an API key,
+ * if the gateway asks for one.
+ */
+import { randomUUID } from "node:crypto";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import {
+  createPaymentsGateway,
+  credentials,
+  failureOf,
+  idempotencyKey,
+  nameOf,
+  PaymentMode,
+  PaymentStatus,
+  PaymentStatusSchema,
+  watchPayment,
+} from "@payments-gateway/client";
+
+const { PAYMENTS_GATEWAY_URL: baseUrl = "http://127.0.0.1:4001", PAYMENTS_GATEWAY_KEY: token } =
+  process.env;
+const [externalId = `order-${randomUUID()}`, number = "4111111111111111"] = process.argv.slice(2);
+
+const gateway = createPaymentsGateway(
+  createGrpcTransport({ baseUrl, interceptors: token ? [credentials({ token })] : [] }),
+);
+
+try {
+  const { payment } = await gateway.payments.createPayment(
+    {
+      externalId,
+      amount: "25.00",
+      currency: "UAH",
+      mode: PaymentMode.DIRECT,
+      customer: { email: "jo@example.com" },
+      paymentMethod: {
+        method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+      },
+    },
+    // The same order never pays twice, also when this program is started again.
+    { headers: idempotencyKey(externalId), timeoutMs: 30_000 },
+  );
+  if (payment?.actionRequired) console.log(`the customer goes to ${payment.action?.value}`);
+} catch (error) {
+  const failure = failureOf(error);
+  switch (failure.kind) {
+    case "outcome_unknown":
+      // Not an error to retry: the gateway finds out, and the watch below tells.
+      console.log("the outcome is not known yet");
+      break;
+    case "rejected":
+      end(1, `declined: ${failure.upstream.code}`);
+      break;
+    case "invalid":
+      end(2, failure.fields.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+      break;
+    case "not_now":
+      end(3, `nothing was done, try again in ${failure.retryAfterMs ?? 1_000} ms`);
+      break;
+    default:
+      end(4, `${failure.kind}: ${failure.message}`);
+  }
+}
+
+// Cut connections are taken up again by the watch itself.
+for await (const event of watchPayment(gateway, externalId)) {
+  if (event.resource.case !== "payment") continue;
+  const { details } = event.resource.value;
+  const status = nameOf(PaymentStatusSchema, details?.status ?? PaymentStatus.UNSPECIFIED);
+  console.log(`${status} ${details?.amount} ${details?.currency} (${details?.statusCode})`);
+}
+
+function end(code: number, message: string): never {
+  console.error(message);
+  process.exit(code);
+}

@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, describe, it } from "node:test";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { createGrpcWebTransport } from "@connectrpc/connect-web";
+import {
+  createPaymentsGateway,
+  credentials,
+  type Event,
+  EventKind,
+  EventSource,
+  failureOf,
+  idempotencyKey,
+  PaymentMode,
+  PaymentStatus,
+  type PaymentsGateway,
+  watchEvents,
+  watchPayment,
+  watchPayout,
+} from "../../clients/typescript/src/index.ts";
+import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { type CuttingProxy, startCuttingProxy } from "./cutting-proxy.ts";
+
+let gateway: Gateway;
+let proxy: CuttingProxy;
+before(async () => {
+  gateway = await startTestGateway();
+  proxy = await startCuttingProxy(gateway.rpcUrl);
+});
+after(async () => {
+  await proxy.close();
+  await gateway.stop();
+});
+
+const transports: [string, (baseUrl: string) => Transport][] = [
+  ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
+  ["Connect", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
+  ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl })],
+];
+const direct = () => createPaymentsGateway(createGrpcTransport({ baseUrl: gateway.rpcUrl }));
+const bounded = () => AbortSignal.timeout(patienceMs);
+
+const card = (number: string) => ({
+  method: {
+    case: "cc" as const,
+    value: { number, cvv: "123", expMonth: 12, expYear: 2031 },
+  },
+});
+const order = (externalId: string, number: string, amount = "10.10") => ({
+  amount,
+  currency: "UAH",
+  mode: PaymentMode.DIRECT,
+  externalId,
+  customer: { email: "jo@example.com" },
+  paymentMethod: card(number),
+});
+const payout = (externalId: string) => ({
+  order: { currency: "UAH", description: "Salary", externalId, originalAmount: "5.00" },
+  payer: { entityId: "entity" },
+  payoutType: "card",
+  recipient: {
+    card: {
+      firstName: "Ivan",
+      lastName: "Franko",
+      externalId: "recipient",
+      cardData: { number: visa },
+    },
+  },
+});
+const approve = async (page: string | undefined) => {
+  assert.ok(page);
+  const { status } = await fetch(page, {
+    method: "POST",
+    body: new URLSearchParams({ decision: "approve" }),
+    redirect: "manual",
+  });
+  assert.ok(status < 400, `the 3DS page answered ${status}`);
+};
+
+describe("a watch", () => {
+  for (const [name, transport] of transports) {
+    it(`goes on behind the last event after the connection was cut (${name})`, async () => {
+      const externalId = `cut-${name}`;
+      const client = createPaymentsGateway(transport(proxy.url));
+      const { payment } = await direct().payments.createPayment(order(externalId, visa3ds));
+      const seen: Event[] = [];
+      let cuts = 0;
+      const onReconnect = () => {
+        cuts += 1;
+        // What happens while the watcher is away must not be missed.
+        if (cuts === 2) void approve(payment?.action?.value).then(() => proxy.mend());
+      };
+      for await (const event of watchPayment(client, externalId, {
+        signal: bounded(),
+        onReconnect,
+      })) {
+        seen.push(event);
+        if (seen.length === 1) proxy.cut();
+      }
+      const statuses = seen.map(({ resource }) =>
+        resource.case === "payment" ? resource.value.details?.status : undefined,
+      );
+      assert.deepEqual(statuses, [PaymentStatus.PENDING, PaymentStatus.SUCCESS]);
+      assert.ok(cuts >= 2);
+      assert.equal(new Set(seen.map(({ cursor }) => cursor)).size, 2);
+    });
+  }
+
+  it("ends when its signal says so, without an error", async () => {
+    const stop = new AbortController();
+    const watch = watchPayment(direct(), "nobody-pays", { signal: stop.signal });
+    const next = watch.next();
+    stop.abort();
+    assert.deepEqual(await next, { done: true, value: undefined });
+  });
+
+  it("throws what no further try would mend", async () => {
+    const watch = watchPayment(direct(), "any", { afterCursor: "never a cursor" });
+    const error = await watch.next().then(unexpected, (error: unknown) => error);
+    assert.equal(failureOf(error).kind, "invalid");
+  });
+
+  it("of the whole account begins where the cursor says", async () => {
+    const client = direct();
+    await client.payouts.requestPayout(payout("payout-1"));
+    const kinds = [EventKind.PAYOUT];
+    const final = (event: Event) => event.final;
+    const first = await firstOf(
+      watchEvents(client, { afterCursor: "earliest", kinds, signal: bounded() }),
+      final,
+    );
+    assert.equal(first.externalId, "payout-1");
+    const again = await firstOf(watchPayout(client, "payout-1", { signal: bounded() }), final);
+    assert.equal(again.source, EventSource.CALLBACK);
+  });
+});
+
+describe("a failure", () => {
+  const failed = async (call: (client: PaymentsGateway) => Promise<unknown>) =>
+    failureOf(await call(direct()).then(unexpected, (error: unknown) => error));
+
+  it("says that the outcome is unknown", async () => {
+    const failure = await failed((c) => c.payments.createPayment(order("lost", lostAnswer)));
+    assert.equal(failure.kind, "outcome_unknown");
+    assert.ok(failure.kind === "outcome_unknown" && failure.externalId === "lost");
+  });
+
+  it("says why the payments service declined", async () => {
+    const failure = await failed((c) => c.payments.createPayment(order("poor", noFunds)));
+    assert.ok(failure.kind === "rejected", failure.kind);
+    assert.equal(failure.upstream.code, "insufficient_funds");
+    assert.equal(failure.code, Code.FailedPrecondition);
+  });
+
+  it("names the fields that are wrong", async () => {
+    const failure = await failed((c) => c.payments.createPayment(order("bad", visa, "1e3")));
+    assert.ok(failure.kind === "invalid");
+    assert.deepEqual(
+      failure.fields.map(({ path }) => path),
+      ["amount"],
+    );
+  });
+
+  it("says when to come back", async () => {
+    const failure = await failed((c) => c.payments.createPayment(order("busy", rateLimited)));
+    assert.ok(failure.kind === "not_now", failure.kind);
+    assert.ok((failure.retryAfterMs ?? 0) > 0);
+  });
+
+  it("is not allowed with a key that is wrong", async () => {
+    const directory = import.meta.dirname;
+    const guarded = await startTestGateway({
+      AUTH_MODE: "keys",
+      API_KEYS_FILE: `${directory}/../fixtures/no-api-keys.json`,
+    });
+    try {
+      const baseUrl = guarded.rpcUrl;
+      const interceptors = [credentials({ token: async () => "a wrong key" })];
+      const client = createPaymentsGateway(
+        createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors }),
+      );
+      const error = await client.payments
+        .getPayment({ externalId: "order" })
+        .then(unexpected, (error: unknown) => error);
+      assert.equal(failureOf(error).kind, "not_allowed");
+    } finally {
+      await guarded.stop();
+    }
+  });
+
+  it("of anything else that was thrown is other", () => {
+    assert.equal(failureOf(new TypeError("no such thing")).kind, "other");
+    assert.equal(failureOf(new ConnectError("gone", Code.OutOfRange)).kind, "cursor_lost");
+  });
+});
+
+describe("an idempotency key", () => {
+  it("makes a repeated call one payment", async () => {
+    const { payments } = direct();
+    const headers = idempotencyKey("order-77");
+    const request = order("order-77", visa);
+    const [first, again] = await Promise.all([
+      payments.createPayment(request, { headers }),
+      payments.createPayment(request, { headers }),
+    ]);
+    assert.ok(first.payment?.details?.paymentId);
+    assert.equal(first.payment.details.paymentId, again.payment?.details?.paymentId);
+  });
+
+  it("that a header cannot carry is refused", () => {
+    for (const key of ["", "ключ", "a\nb", "k".repeat(256)]) {
+      assert.throws(() => idempotencyKey(key), RangeError);
+    }
+  });
+});
+
+describe("the webhook verifier", () => {
+  it("agrees with the signatures of an independent program", async () => {
+    const vectors = JSON.parse(
+      await readFile(`${import.meta.dirname}/../fixtures/callback-signatures.json`, "utf8"),
+    ) as {
+      name: string;
+      password: string;
+      bodyBase64: string;
+      signature: string;
+      valid: boolean;
+    }[];
+    assert.ok(vectors.length > 3);
+    for (const { name, password, bodyBase64, signature, valid } of vectors) {
+      const body = Buffer.from(bodyBase64, "base64");
+      assert.equal(verifyCallback(body, signature, [password]), valid, name);
+      assert.equal(signCallback(body, password) === signature, valid, name);
+    }
+  });
+
+  it("refuses a missing and a doubled header, and an empty password", () => {
+    const body = Buffer.from("{}");
+    const header = signCallback(body, "");
+    assert.equal(verifyCallback(body, header, ""), false);
+    assert.equal(verifyCallback(body, undefined, "password"), false);
+    const right = signCallback(body, "password");
+    assert.equal(verifyCallback(body, [right, right], "password"), false);
+    assert.equal(verifyCallback(body, right, ["former", "password"]), true);
+  });
+});
+
+const unexpected = () => assert.fail("the call succeeded");
+
+async function firstOf(events: AsyncIterable<Event>, wanted: (event: Event) => boolean) {
+  for await (const event of events) if (wanted(event)) return event;
+  return assert.fail("the watch ended");
+}
+
+const visa = "4111111111111111";
+const visa3ds = "4000000000003014";
+const noFunds = "4000000000000614";
+const rateLimited = "4000000000000739";
+const lostAnswer = "4000000000000713";

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { after, before, describe, it } from "node:test";
+import { signCallback } from "../../clients/typescript/src/webhook.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+const running = new Set<ChildProcess>();
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(async () => {
+  for (const child of running) child.kill("SIGKILL");
+  await gateway.stop();
+});
+
+/** Starts an example as a user would, and reads its lines. */
+function start(name: string, args: string[] = [], env: Record<string, string> = {}) {
+  const path = new URL(`../../examples/${name}`, import.meta.url).pathname;
+  const child = spawn(process.execPath, [path, ...args], {
+    env: { PATH: process.env.PATH, PAYMENTS_GATEWAY_URL: gateway.rpcUrl, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: patienceMs,
+  });
+  running.add(child);
+  const lines: string[] = [];
+  for (const output of [child.stdout, child.stderr]) {
+    createInterface(output).on("line", (line) => lines.push(line));
+  }
+  const exit = once(child, "close").then(([code]) => {
+    running.delete(child);
+    return { code: code as number | null, lines };
+  });
+  return { child, exit };
+}
+
+describe("the service example", () => {
+  it("pays, and says the final status", async () => {
+    const { code, lines } = await start("service.ts", ["order-1"]).exit;
+    assert.deepEqual(lines, ["SUCCESS 25.00 UAH (transaction_successful)"]);
+    assert.equal(code, 0);
+  });
+
+  it("pays an order once, also when it runs again", async () => {
+    await start("service.ts", ["order-2"]).exit;
+    const { code } = await start("service.ts", ["order-2"]).exit;
+    assert.equal(code, 0);
+    const ledger = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
+      headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+    });
+    const { payments } = (await ledger.json()) as { payments: { external_id: string }[] };
+    assert.equal(payments.filter((payment) => payment.external_id === "order-2").length, 1);
+  });
+
+  it("says why a card is declined", async () => {
+    const { code, lines } = await start("service.ts", ["order-3", "4000000000000614"]).exit;
+    assert.deepEqual(lines, ["declined: insufficient_funds"]);
+    assert.equal(code, 1);
+  });
+
+  it("goes on to watch when the answer is lost", async () => {
+    // The connection breaks instead of the answer; the callback comes.
+    const { code, lines } = await start("service.ts", ["order-4", "4000000000000762"]).exit;
+    assert.equal(lines[0], "the outcome is not known yet");
+    assert.match(lines.at(-1) ?? "", /^SUCCESS/);
+    assert.equal(code, 0);
+  });
+});
+
+describe("the grpc-js example", () => {
+  it("pays and watches in plain JavaScript", async () => {
+    const { code, lines } = await start("grpc-js.js", ["order-5"]).exit;
+    assert.ok(
+      lines.some((line) => line.startsWith("paid 25.00 as ")),
+      lines.join("\n"),
+    );
+    assert.ok(lines.includes("EVENT_SOURCE_RESPONSE PAYMENT_STATUS_SUCCESS"), lines.join("\n"));
+    assert.equal(code, 0);
+  });
+});
+
+describe("the webhook example", () => {
+  it("takes what is signed, and nothing else", async () => {
+    const password = "a password";
+    const { child, exit } = start("webhook-receiver.ts", ["0"], { WEBHOOK_PASSWORD: password });
+    const [line] = (await once(createInterface(child.stdout!), "line")) as [string];
+    const url = line.replace("listening on ", "");
+    const body = Buffer.from('{"external_id":"order-9","details":{"status":"success"}}');
+    const post = async (signature: string) => {
+      const headers = { "x-service-signature": signature };
+      return (await fetch(url, { method: "POST", body, headers })).status;
+    };
+    assert.equal(await post(signCallback(body, "another")), 401);
+    assert.equal(await post(signCallback(body, password)), 200);
+    child.kill();
+    const { lines } = await exit;
+    assert.ok(lines.includes("order-9: success"));
+  });
+});
