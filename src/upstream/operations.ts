@@ -1,7 +1,11 @@
 import { OperationSchema } from "../gen/payments/v1/operation_pb.ts";
-import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
+import {
+  GetOperationRequestSchema,
+  OperationService,
+} from "../gen/payments/v1/operation_service_pb.ts";
 import type { Client } from "./client.ts";
-import { type Endpoint, withQuery } from "./rest-call.ts";
+import { endpointOf } from "./endpoint.ts";
+import { withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 import { type DecodeOptions, decode } from "./wire.ts";
 
@@ -22,7 +26,7 @@ export function operationCalls({ read }: Client): Pick<Upstream, "getOperation">
   };
 }
 
-const info: Endpoint = { method: "GET", path: "/api/alternative-payments/v1/info/operation" };
+const info = endpointOf(OperationService.method.getOperation);
 
 const readOperation = (text: string, options: DecodeOptions) =>
   decode(OperationSchema, text, options);

@@ -3,10 +3,12 @@ import {
   ConfirmPaymentRequestSchema,
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
+  PaymentService,
   ResendCallbackRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import type { Client } from "./client.ts";
-import { bodyOf, type Endpoint } from "./rest-call.ts";
+import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { bodyOf } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 import { type DecodeOptions, decode } from "./wire.ts";
 
@@ -47,16 +49,13 @@ export function paymentCalls({ send }: Client): PaymentCalls {
   };
 }
 
+const methods = PaymentService.method;
 const endpoints = {
-  new: post("/api/payments/v1/new"),
-  recurrent: post("/api/payments/v1/recurrent"),
-  confirm: post("/api/payments/v1/confirm"),
-  resend: post("/api/payments/v1/callback/resend"),
+  new: endpointOf(methods.createPayment),
+  recurrent: endpointOf(methods.createRecurrentPayment),
+  confirm: endpointOf(methods.confirmPayment),
+  resend: endpointOf(methods.resendCallback),
 };
-
-function post(path: string): Endpoint {
-  return { method: "POST", path };
-}
 
 function movesMoney(endpoint: Endpoint, moneyExternalId: string) {
   return { endpoint, target: endpoint.path, moneyExternalId, read, isResult };

@@ -1,10 +1,12 @@
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
+  PayoutService,
   RequestPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Client } from "./client.ts";
-import { bodyOf, type Endpoint, withQuery } from "./rest-call.ts";
+import { endpointOf } from "./endpoint.ts";
+import { bodyOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 import { type DecodeOptions, decode } from "./wire.ts";
 
@@ -39,8 +41,8 @@ export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayo
   };
 }
 
-const requestPayout: Endpoint = { method: "POST", path: "/api/payouts/v1/request-payout" };
-const info: Endpoint = { method: "GET", path: "/api/payouts/v1/info" };
+const requestPayout = endpointOf(PayoutService.method.requestPayout);
+const info = endpointOf(PayoutService.method.getPayout);
 
 const readPayout = (text: string, options: DecodeOptions) => decode(PayoutSchema, text, options);
 

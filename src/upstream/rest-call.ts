@@ -2,14 +2,8 @@ import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Question } from "./answer.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { encode } from "./wire.ts";
-
-/** One endpoint of the spec. */
-export interface Endpoint {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** As the spec has it, from `/api` on, with `{...}` for what is in the path. */
-  readonly path: string;
-}
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>

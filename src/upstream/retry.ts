@@ -1,4 +1,4 @@
-import type { Endpoint } from "./rest-call.ts";
+import type { Endpoint } from "./endpoint.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** A call that failed, as far as the decision on another try depends on it. */

@@ -3,11 +3,13 @@ import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import {
   DeactivateSubscriptionRequestSchema,
   DeactivateSubscriptionResponseSchema,
+  SubscriptionService,
   UpdateSubscriptionRequestSchema,
   UpdateSubscriptionResponseSchema,
 } from "../gen/payments/v1/subscription_service_pb.ts";
 import type { Client } from "./client.ts";
-import { bodyOf, type Endpoint, escaped, externalIdOf, withQuery } from "./rest-call.ts";
+import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { bodyOf, escaped, externalIdOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 import { type DecodeOptions, decode } from "./wire.ts";
 
@@ -20,7 +22,7 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
       const schema = UpdateSubscriptionRequestSchema;
       const call = {
         endpoint: update,
-        target: targetOf(request),
+        target: targetOf(update, request),
         customer: request.customer,
         schema,
         request,
@@ -33,7 +35,7 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
     async deactivateSubscription(request, options) {
       const call = {
         endpoint: deactivate,
-        target: targetOf(request),
+        target: targetOf(deactivate, request),
         customer: request.customer,
         schema: DeactivateSubscriptionRequestSchema,
         request,
@@ -44,12 +46,16 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
   };
 }
 
-const base = "/api/subscriptions/v1/subscriptions";
-const update: Endpoint = { method: "PATCH", path: `${base}/{subscription_id}` };
-const deactivate: Endpoint = { method: "DELETE", path: `${base}/{subscription_id}` };
+const update = endpointOf(SubscriptionService.method.updateSubscription);
+const deactivate = endpointOf(SubscriptionService.method.deactivateSubscription);
 
-function targetOf(request: { subscriptionId: string; customer?: CustomerIdentity | undefined }) {
-  const path = `${base}/${escaped("subscription_id", request.subscriptionId)}`;
+function targetOf(
+  endpoint: Endpoint,
+  request: { subscriptionId: string; customer?: CustomerIdentity | undefined },
+) {
+  const id = escaped("subscription_id", request.subscriptionId);
+  // A function, since `$` in a replacement text would mean something.
+  const path = endpoint.path.replace("{subscription_id}", () => id);
   return withQuery(path, { external_id: externalIdOf(request.customer) });
 }
 

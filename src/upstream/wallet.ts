@@ -3,9 +3,11 @@ import {
   DeleteWalletItemRequestSchema,
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
+  WalletService,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Client } from "./client.ts";
-import { bodyOf, type Endpoint, externalIdOf, withQuery } from "./rest-call.ts";
+import { endpointOf } from "./endpoint.ts";
+import { bodyOf, externalIdOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 import { type DecodeOptions, decode, decodeList } from "./wire.ts";
 
@@ -59,10 +61,9 @@ export function walletCalls({ send, read }: Client): WalletCalls {
   };
 }
 
-const base = "/api/customers/v1/wallet";
-const find: Endpoint = { method: "GET", path: `${base}/find` };
-const confirmation: Endpoint = { method: "GET", path: `${base}/confirmation/status` };
-const remove: Endpoint = { method: "DELETE", path: base };
+const find = endpointOf(WalletService.method.findWalletItems);
+const confirmation = endpointOf(WalletService.method.getConfirmationStatus);
+const remove = endpointOf(WalletService.method.deleteWalletItem);
 
 /** The spec draws one item: an object without members is no item. */
 const readItems = (text: string, options: DecodeOptions) =>

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSIyCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAk6RgoEd2lyZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCzIRLnBheW1lbnRzLnYxLldpcmVSBHdpcmU6QgoKd2lyZV92YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGNGGAyABKAlSCXdpcmVWYWx1ZTo2CgVzY29wZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAlSBXNjb3BlOkEKC21vdmVzX21vbmV5Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAEoCFIKbW92ZXNNb25leWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSIyCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAk6RgoEd2lyZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCzIRLnBheW1lbnRzLnYxLldpcmVSBHdpcmU6QgoKd2lyZV92YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGNGGAyABKAlSCXdpcmVWYWx1ZTo2CgVzY29wZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAlSBXNjb3BlOkEKC21vdmVzX21vbmV5Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAEoCFIKbW92ZXNNb25leTo8CghlbmRwb2ludBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAlSCGVuZHBvaW50YgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * How a field is written in the REST interface, where that differs from "a JSON
@@ -84,4 +84,13 @@ export const scope: GenExtension<MethodOptions, string> = /*@__PURE__*/
  */
 export const moves_money: GenExtension<MethodOptions, boolean> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 3);
+
+/**
+ * The call of the payments service that the method makes: its HTTP method and path,
+ * with `{...}` for what is in the path. Empty: none, the gateway answers by itself.
+ *
+ * @generated from extension: string endpoint = 50003;
+ */
+export const endpoint: GenExtension<MethodOptions, string> = /*@__PURE__*/
+  extDesc(file_payments_v1_options, 4);
 
