@@ -122,6 +122,9 @@ const byCode: ReadonlyMap<string, Reading> = new Map(
   ),
 );
 
+/** Every code that the spec lists. */
+export const listedCodes: readonly string[] = [...byCode.keys()];
+
 /** The table's reading of a code; undefined for one that the spec does not list. */
 export function readingOf(code: string): Reading | undefined {
   return byCode.get(code);

@@ -1,0 +1,183 @@
+/**
+ * Writes docs/endpoints.md: every method with its REST call, scope, GraphQL field, request and
+ * answer, from the proto's own comments and options.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import {
+  createFileRegistry,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  getOption,
+  hasOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { field as rules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { buildSchema } from "graphql";
+import { endpoint, moves_money, scope, wire } from "../../src/gen/payments/v1/options_pb.ts";
+import { commentsOf, readProtos } from "../proto-comments.ts";
+
+const set = readProtos();
+const registry = createFileRegistry(set);
+const comments = commentsOf(set);
+const schema = buildSchema(readFileSync("schema.graphql", "utf8"));
+
+/** Reads and watches have names of their own in GraphQL; every change has its method's. */
+const graphqlNames: Readonly<Record<string, string>> = {
+  GetPayment: "payment",
+  WatchPayment: "paymentUpdated",
+  GetPayout: "payout",
+  WatchPayout: "payoutUpdated",
+  FindWalletItems: "walletItems",
+  GetConfirmationStatus: "walletConfirmation",
+  GetOperation: "operation",
+  StreamEvents: "events",
+};
+
+const services = [...registry].filter(
+  (desc): desc is DescService =>
+    desc.kind === "service" && desc.file.proto.package === "payments.v1",
+);
+const described: DescMessage[] = [];
+const order = ["Payment", "Payout", "Wallet", "Subscription", "Operation", "Event"];
+services.sort((a, b) => order.indexOf(stem(a)) - order.indexOf(stem(b)));
+
+const text = [
+  "# Endpoints",
+  "",
+  "Every method of the gateway: the REST call that it makes, the scope that its caller needs, and its fields. Made from [the proto](../proto/payments/v1) by `npm run generate`; do not edit.",
+  "",
+  "A field's name in REST is its name here, unless another one is given; GraphQL has the same names in camelCase. Messages that several methods share stand [at the end](#messages).",
+  "",
+  "| method | GraphQL | REST | scope |",
+  "| --- | --- | --- | --- |",
+  ...services.flatMap((service) => service.methods.map((method) => overview(method))),
+  ...services.flatMap((service) => [
+    "",
+    `## ${service.name}`,
+    "",
+    ...paragraphs(service.name),
+    ...service.methods.flatMap(methodSection),
+  ]),
+  "",
+  "## Messages",
+  ...messages(),
+  "",
+];
+writeFileSync("docs/endpoints.md", text.join("\n").replace(/\n{3,}/g, "\n\n"));
+
+function stem(service: DescService): string {
+  return service.name.replace("Service", "");
+}
+
+function overview(method: DescMethod): string {
+  const name = `[${method.name}](#${method.name.toLowerCase()})`;
+  return `| ${name} | ${code(graphqlField(method))} | ${code(getOption(method, endpoint)) || "none"} | ${code(getOption(method, scope))} |`;
+}
+
+function methodSection(method: DescMethod): string[] {
+  const rest = getOption(method, endpoint);
+  const graphql = graphqlField(method);
+  const facts = [
+    rest ? `REST ${code(rest)}.` : "No REST call: the gateway answers by itself.",
+    `Scope ${code(getOption(method, scope))}.`,
+    graphql ? `GraphQL ${code(graphql)}.` : "RPC alone.",
+    ...(getOption(method, moves_money)
+      ? ["Moves money: sent once, and takes an `Idempotency-Key`."]
+      : []),
+    ...(method.methodKind === "server_streaming" ? ["A stream."] : []),
+  ];
+  return [
+    "",
+    `### ${method.name}`,
+    "",
+    ...paragraphs(`${method.parent.name}.${method.name}`),
+    facts.join(" "),
+    ...fields("Request", method.input),
+    ...fields("Answer", method.output),
+  ];
+}
+
+/** A method's field in the schema; an error when it is gone from there. */
+function graphqlField(method: DescMethod): string {
+  const kind =
+    method.methodKind === "server_streaming"
+      ? "Subscription"
+      : method.name in graphqlNames
+        ? "Query"
+        : "Mutation";
+  const name = graphqlNames[method.name] ?? method.localName;
+  const type = schema.getType(kind);
+  if (!type || !("getFields" in type) || !(name in type.getFields())) {
+    throw new Error(`${method.name}: the schema has no ${kind}.${name}`);
+  }
+  return `${kind.toLowerCase()} ${name}`;
+}
+
+function fields(title: string, message: DescMessage): string[] {
+  if (message.fields.length === 0) return ["", `${title}: empty.`];
+  return [
+    "",
+    `${title}:`,
+    "",
+    "| field | type | meaning |",
+    "| --- | --- | --- |",
+    ...message.fields.map(fieldRow),
+  ];
+}
+
+function fieldRow(field: DescField): string {
+  const { name, omit } = getOption(field, wire);
+  const required = hasOption(field, rules) && getOption(field, rules).required === true;
+  const notes = [
+    required ? "**Required.**" : "",
+    oneLine(comments.get(`${field.parent.name}.${field.name}`) ?? ""),
+    name ? `In REST ${code(name)}.` : "",
+    omit ? "Not in the REST body." : "",
+  ];
+  return `| ${code(field.name)} | ${typeOf(field)} | ${notes.filter(Boolean).join(" ")} |`;
+}
+
+function typeOf(field: DescField): string {
+  const many = field.fieldKind === "list" ? "list of " : "";
+  const { message, enum: enumeration } = field;
+  if (message?.file.proto.package === "payments.v1") {
+    if (!described.includes(message)) described.push(message);
+    return `${many}[${message.name}](#${message.name.toLowerCase()})`;
+  }
+  if (message) return many + code(message.name);
+  if (enumeration) {
+    const values = enumeration.values.filter((value) => value.number !== 0);
+    return `${many}${enumeration.name}: ${values.map((value) => code(value.localName)).join(", ")}`;
+  }
+  return many + (field.scalar === undefined ? "" : ScalarType[field.scalar].toLowerCase());
+}
+
+/** Rows name further messages, which are described in their turn. */
+function messages(): string[] {
+  const lines: string[] = [];
+  for (const message of described) {
+    lines.push("", `### ${message.name}`, "", ...paragraphs(message.name));
+    lines.push(
+      "| field | type | meaning |",
+      "| --- | --- | --- |",
+      ...message.fields.map(fieldRow),
+    );
+  }
+  return lines;
+}
+
+function paragraphs(name: string): string[] {
+  const comment = comments.get(name);
+  return comment ? [comment, ""] : [];
+}
+
+function code(text: string): string {
+  return text === "" ? "" : `\`${text}\``;
+}
+
+/** A comment in the cell of a table. */
+function oneLine(comment: string): string {
+  return comment.replace(/\s*\n+\s*/g, " ").replaceAll("|", "\\|");
+}

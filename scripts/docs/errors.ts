@@ -1,0 +1,47 @@
+/**
+ * Writes docs/errors.md: what every error code of the payments service becomes, from the table that
+ * the gateway itself reads, with words for the customer.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { mappings } from "../../src/graphql/errors.ts";
+import { listedCodes, type Retry, readingOf } from "../../src/upstream/error-codes.ts";
+import { customerWords } from "./customer-words.ts";
+
+const retries: Readonly<Record<Retry, string>> = {
+  no: "no: it would fail again as it is",
+  newToken: "with a new customer token",
+  otherCard: "with another card, or later",
+  after: "after the pause that the error tells",
+  yes: "yes",
+  lookUp: "look the payment up first",
+};
+
+const start = "<!-- made by `npm run generate` from src/upstream/error-codes.ts; do not edit -->";
+const end = "<!-- end of what is made -->";
+
+const rows = listedCodes.toSorted().map((name) => {
+  const reading = readingOf(name);
+  if (!reading) throw new Error(`${name} has no reading`);
+  const { code, retry, leavesOpen } = reading;
+  // GraphQL has no other name for an error of the service than the table of its own edge.
+  const graphql = code === "RESOURCE_EXHAUSTED" ? "`RateLimitError`" : "`PaymentServiceError`";
+  const onMoney = leavesOpen ? "`UNKNOWN`, `OutcomeUnknownError`" : "the same";
+  return `| \`${name}\` | \`${code}\` | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${retries[retry]} | ${customerWords(name, reading)} |`;
+});
+
+const made = [
+  start,
+  "",
+  "| code | RPC | GraphQL: mutation, query | on a call that moves money | try again? | tell the customer |",
+  "| --- | --- | --- | --- | --- | --- |",
+  ...rows,
+  "",
+  end,
+].join("\n");
+
+const file = "docs/errors.md";
+const text = readFileSync(file, "utf8");
+const [before, rest] = text.split(start);
+const after = rest?.split(end)[1];
+if (before === undefined || after === undefined) throw new Error(`${file} has lost its marks`);
+writeFileSync(file, before + made + after);

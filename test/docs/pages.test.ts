@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { describe, it } from "node:test";
+import { promisify } from "node:util";
+import { buildSchema, parse, validate } from "graphql";
+import { marked, type Tokens } from "marked";
+import { parseAllDocuments } from "yaml";
+import { codeBlocks, pages, root, tokensOf } from "./markdown.ts";
+
+describe("the pages", () => {
+  it("link to files and headings that exist", async () => {
+    const broken: string[] = [];
+    for (const page of pages()) {
+      for (const href of await linksOf(page)) {
+        if (/^[a-z]+:/.test(href)) continue;
+        const [path = "", anchor] = href.split("#");
+        const target = path === "" ? page : relative(root, join(root, dirname(page), path));
+        if (!existsSync(join(root, target))) broken.push(`${page}: ${href}`);
+        else if (anchor && !(await anchorsOf(target)).has(anchor)) broken.push(`${page}: ${href}`);
+      }
+    }
+    assert.deepEqual(broken, []);
+  });
+
+  it("are each reached from the README", async () => {
+    const reached = new Set(["README.md"]);
+    for (const page of reached) {
+      for (const href of await linksOf(page)) {
+        const path = href.split("#")[0] ?? "";
+        if (!/^[a-z]+:/.test(path) && path.endsWith(".md")) {
+          reached.add(relative(root, join(root, dirname(page), path)));
+        }
+      }
+    }
+    assert.deepEqual(
+      pages().filter((page) => !reached.has(page)),
+      [],
+    );
+  });
+
+  it("show JSON and YAML that parse", async () => {
+    for (const page of pages()) {
+      for (const { lang, text } of await codeBlocks(page)) {
+        if (lang === "json") assert.doesNotThrow(() => JSON.parse(text), `${page}:\n${text}`);
+        if (lang !== "yaml") continue;
+        for (const document of parseAllDocuments(text)) assert.deepEqual(document.errors, [], page);
+      }
+    }
+  });
+
+  it("show GraphQL that the schema takes", async () => {
+    const schema = buildSchema(await readFile(join(root, "schema.graphql"), "utf8"));
+    for (const page of pages()) {
+      for (const { lang, text } of await codeBlocks(page)) {
+        if (lang !== "graphql") continue;
+        assert.deepEqual(validate(schema, parse(text)), [], `${page}:\n${text}`);
+      }
+    }
+  });
+
+  it("show TypeScript that compiles", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "pages-"));
+    try {
+      await symlink(join(root, "node_modules"), join(directory, "node_modules"));
+      await writeFile(join(directory, "package.json"), '{"type":"module"}');
+      const files: string[] = [];
+      for (const page of pages()) {
+        for (const [i, { lang, text }] of (await codeBlocks(page)).entries()) {
+          if (lang !== "ts" && lang !== "tsx") continue;
+          const file = join(directory, `${page.replaceAll(/\W/g, "-")}-${i}.${lang}`);
+          // Every block is a module of its own, also one that imports nothing.
+          await writeFile(file, `${text}\nexport {};\n`);
+          files.push(file);
+        }
+      }
+      assert.ok(files.length > 0);
+      const options =
+        "--ignoreConfig --noEmit --strict --skipLibCheck --jsx react-jsx --types node";
+      const target = "--module nodenext --target es2024 --lib es2024,dom,dom.iterable";
+      const args = `${options} ${target}`.split(" ");
+      const path = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
+      const env = { ...process.env, PATH: path };
+      await promisify(execFile)("tsc", [...args, ...files], { env }).catch(
+        ({ stdout }: { stdout: string }) => assert.fail(stdout),
+      );
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});
+
+async function linksOf(page: string): Promise<string[]> {
+  const found: string[] = [];
+  marked.walkTokens(await tokensOf(page), (token) => {
+    if (token.type === "link" || token.type === "image") found.push((token as Tokens.Link).href);
+  });
+  return found;
+}
+
+/** Headings as GitHub makes anchors of them. */
+async function anchorsOf(page: string): Promise<Set<string>> {
+  const found = new Set<string>();
+  if (!page.endsWith(".md")) return found;
+  marked.walkTokens(await tokensOf(page), (token) => {
+    if (token.type !== "heading") return;
+    const text = (token as Tokens.Heading).text.toLowerCase().replaceAll("`", "");
+    found.add(text.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(/\s/g, "-"));
+  });
+  return found;
+}

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { after, before, it } from "node:test";
+import type { Tokens } from "marked";
+import type { Gateway } from "../../src/gateway.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { codeBlocks, root } from "./markdown.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway({ RECONCILE_AFTER: "1s" });
+});
+after(() => gateway.stop());
+
+it("the README's tour does what it shows", { timeout: 4 * patienceMs }, async () => {
+  const blocks = await codeBlocks("README.md");
+  const watchers: Promise<Run>[] = [];
+  let ran = 0;
+  for (const [i, { lang, text }] of blocks.entries()) {
+    if (lang !== "sh" || !/curl/.test(text)) continue;
+    ran += 1;
+    const shown = blocks[i + 1];
+    // What goes on until the payment is final runs beside the rest, as in a second terminal.
+    if (/curl -N|"until_final": true/.test(text)) {
+      watchers.push(run(text));
+      continue;
+    }
+    const { code, output } = await run(text);
+    assert.equal(code, 0, `${text}\n${output}`);
+    if (shown?.lang === "json") assertShown(shown, output);
+    else if (!shown?.lang) assertBegins(shown, output);
+    const page = /"value":\s*"(http[^"]+)"/.exec(output)?.[1];
+    if (page) await approve(page);
+  }
+  assert.ok(ran >= 8, `only ${ran} commands were run`);
+  assert.ok(watchers.length >= 3);
+  for (const { code, output } of await Promise.all(watchers)) {
+    assert.equal(code, 0, output);
+    assert.match(output, /SUCCESS/);
+  }
+});
+
+interface Run {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+/** A block as a reader would paste it, with the ports of this gateway. */
+function run(text: string): Promise<Run> {
+  const ports: Record<string, string> = {
+    "http://127.0.0.1:4000": gateway.publicUrl,
+    "http://127.0.0.1:4001": gateway.rpcUrl,
+    "http://127.0.0.1:4002": gateway.adminUrl,
+    "http://127.0.0.1:4010": gateway.sandboxUrl ?? "",
+  };
+  const command = Object.entries(ports).reduce((t, [from, to]) => t.replaceAll(from, to), text);
+  const child = spawn("bash", ["-euc", command], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: patienceMs,
+  });
+  let output = "";
+  let errors = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    output += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    errors += chunk;
+  });
+  return new Promise((resolve) => {
+    child.on("close", (code) => resolve({ code, output: code === 0 ? output : output + errors }));
+  });
+}
+
+/** The README shows a part of the answer; `…` stands for what differs from run to run. */
+function assertShown({ text }: Tokens.Code, output: string): void {
+  const check = (shown: unknown, got: unknown, path: string): void => {
+    if (typeof shown === "string" && shown.endsWith("…")) {
+      assert.equal(typeof got, "string", path);
+    } else if (Array.isArray(shown)) {
+      assert.ok(Array.isArray(got), path);
+      shown.forEach((each, i) => {
+        check(each, got[i], `${path}[${i}]`);
+      });
+    } else if (shown !== null && typeof shown === "object") {
+      for (const [key, value] of Object.entries(shown)) {
+        check(value, (got as Record<string, unknown>)?.[key], `${path}.${key}`);
+      }
+    } else {
+      assert.deepEqual(got, shown, path);
+    }
+  };
+  check(JSON.parse(text), JSON.parse(output), "$");
+}
+
+function assertBegins(shown: Tokens.Code | undefined, output: string): void {
+  // What a watch shows stands behind the command that caused it.
+  if (shown === undefined || shown.text.startsWith("event: ")) return;
+  const { text } = shown;
+  const beginning = text.split("…")[0]?.trim() ?? "";
+  assert.ok(output.startsWith(beginning), `${output}\ndoes not begin with\n${beginning}`);
+}
+
+/** What the reader does in the browser. */
+async function approve(page: string): Promise<void> {
+  const body = new URLSearchParams({ decision: "approve" });
+  const { status } = await fetch(page, { method: "POST", body, redirect: "manual" });
+  assert.ok(status < 400);
+}
