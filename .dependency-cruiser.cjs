@@ -16,6 +16,7 @@ const rooms = {
   rpc: ["core", "auth", "ratelimit"],
   graphql: ["core", "auth", "ratelimit"],
   admin: [],
+  demo: [],
   sandbox: [],
 };
 

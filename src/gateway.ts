@@ -14,6 +14,7 @@ import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { warmUp } from "./core/validate.ts";
+import { createDemo, demoPath } from "./demo/demo.ts";
 import { GatewayError } from "./errors.ts";
 import type { EventLog } from "./events/log.ts";
 import { EventKind } from "./gen/payments/v1/event_pb.ts";
@@ -123,7 +124,9 @@ export async function startGateway(
     log: eventLog,
     observer: callbackObserver(metrics, log),
   });
-  const publicServer = createPublicServer(graphql.handle, callbacks);
+  // Its pages call as anybody.
+  const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
+  const publicServer = createPublicServer(graphql.handle, callbacks, demo);
   const closeSockets = graphql.attachWebSocket(publicServer);
   const rpc = createRpcServer({
     core,
@@ -284,6 +287,7 @@ function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters 
 function createPublicServer(
   graphql: (...args: Handled) => void,
   callbacks: (...args: Handled) => Promise<void>,
+  demo?: (...args: Handled) => void,
 ): Server {
   return createServer(
     { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
@@ -291,6 +295,9 @@ function createPublicServer(
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
+      if (demo && (path === demoPath || path.startsWith(`${demoPath}/`))) {
+        return demo(request, response);
+      }
       request.resume();
       response.statusCode = 404;
       response.setHeader("content-type", "application/json");

@@ -21,8 +21,8 @@ import {
 } from "../../clients/typescript/src/index.ts";
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
 import type { Gateway } from "../../src/gateway.ts";
+import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
-import { type CuttingProxy, startCuttingProxy } from "./cutting-proxy.ts";
 
 let gateway: Gateway;
 let proxy: CuttingProxy;

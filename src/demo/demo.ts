@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** Where the demo begins. */
+export const demoPath = "/demo";
+
+/**
+ * A shop's checkout as its customer sees it, for sandbox mode: pages that pay by GraphQL and watch by
+ * `EventSource`, with nothing in between. They call as anybody, which `AUTH_MODE=none` allows; in a
+ * real shop the backend pays and hands out the watch token.
+ */
+export function createDemo(): (request: IncomingMessage, response: ServerResponse) => void {
+  const files = new Map(
+    Object.entries(pages).map(([path, [name, type]]) => [
+      path,
+      { type, body: readFileSync(new URL(`./pages/${name}`, import.meta.url)) },
+    ]),
+  );
+  return (request, response) => {
+    request.resume();
+    const file = files.get((request.url ?? "").split("?", 1)[0] ?? "");
+    if (!file) return answer(response, 404, "text/plain; charset=utf-8", "not found\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return answer(response, 405, "text/plain; charset=utf-8", "method not allowed\n");
+    }
+    return answer(response, 200, file.type, request.method === "HEAD" ? "" : file.body);
+  };
+}
+
+const html = "text/html; charset=utf-8";
+const script = "text/javascript; charset=utf-8";
+
+const pages: Readonly<Record<string, readonly [name: string, type: string]>> = {
+  [demoPath]: ["checkout.html", html],
+  [`${demoPath}/result`]: ["result.html", html],
+  [`${demoPath}/checkout.js`]: ["checkout.js", script],
+  [`${demoPath}/result.js`]: ["result.js", script],
+  [`${demoPath}/gateway.js`]: ["gateway.js", script],
+  [`${demoPath}/demo.css`]: ["demo.css", "text/css; charset=utf-8"],
+};
+
+const headers = {
+  "cache-control": "no-store",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+function answer(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  body: string | Uint8Array,
+): void {
+  response.writeHead(status, { ...headers, "content-type": type });
+  response.end(body);
+}

@@ -1,0 +1,119 @@
+import { graphql } from "./gateway.js";
+
+const form = document.querySelector("form");
+const button = form.querySelector("button");
+const problem = document.querySelector("#problem");
+const steps = document.querySelector("#steps");
+
+// One order for as long as the customer tries to pay it: a declined card may be followed by another.
+const externalId = `demo-${crypto.randomUUID().slice(0, 8)}`;
+let attempt = 0;
+document.querySelector("#order").textContent = externalId;
+
+const watchToken = `mutation WatchToken($id: String!) {
+  createWatchToken(input: { externalId: $id, kind: PAYMENT, ttlSeconds: 900 }) {
+    __typename
+    ... on WatchToken { token }
+    ... on Error { message }
+  }
+}`;
+
+const pay = `mutation Pay($input: CreatePaymentInput!) {
+  createPayment(input: $input) {
+    __typename
+    ... on Payment { isSuccess actionRequired action { value } }
+    ... on PaymentServiceError { code retryable }
+    ... on RateLimitError { retryAfterSeconds }
+    ... on InvalidInputError { fields { path message } }
+    ... on Error { message }
+  }
+}`;
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  button.disabled = true;
+  problem.hidden = true;
+  try {
+    await checkOut(new FormData(form));
+  } catch (error) {
+    show(`${error.message}. Please try again.`);
+  }
+  button.disabled = false;
+});
+
+async function checkOut(fields) {
+  step("createWatchToken", "the shop's backend gives the page a token for this one payment");
+  const { createWatchToken } = await graphql(watchToken, { id: externalId });
+  if (createWatchToken.__typename !== "WatchToken") return show(createWatchToken.message);
+  sessionStorage.setItem(externalId, createWatchToken.token);
+
+  attempt += 1;
+  step("createPayment", "sent once, with an Idempotency-Key");
+  const { createPayment: result } = await graphql(
+    pay,
+    { input: inputOf(fields) },
+    { "idempotency-key": `${externalId}-${attempt}` },
+  );
+  step(result.__typename, "the result of the mutation");
+  switch (result.__typename) {
+    case "Payment":
+      return result.action ? location.assign(result.action.value) : toResult();
+    case "OutcomeUnknownError":
+      // The money may have moved: the customer must not pay again, and the watch will tell.
+      return toResult();
+    case "PaymentServiceError":
+      return show(words[result.code] ?? "The payment was declined. Please use another card.");
+    case "RateLimitError":
+      return show(`Please try again in ${result.retryAfterSeconds ?? 1} s.`);
+    case "InvalidInputError":
+      return show(result.fields.map(({ path, message }) => `${path}: ${message}`).join("; "));
+    default:
+      return show(result.message);
+  }
+}
+
+function inputOf(fields) {
+  const choice = fields.get("card");
+  const input = {
+    externalId,
+    amount: "250.00",
+    currency: "UAH",
+    description: "Coffee beans, 1 kg",
+    customer: { email: "jo@example.com" },
+    resultUrl: resultUrl().href,
+  };
+  if (choice === "hosted")
+    return { ...input, mode: "HOSTED", paymentMethod: { type: "CC_NUMBER" } };
+  const cc = { number: choice, cvv: "123", expMonth: 12, expYear: new Date().getFullYear() + 5 };
+  return { ...input, mode: "DIRECT", paymentMethod: { method: { cc } } };
+}
+
+/** What a shop says; docs/errors.md has the words for every code. */
+const words = {
+  insufficient_funds: "There is not enough money on the card. Please use another card.",
+  card_expired: "The card has expired. Please use another card.",
+  anti_fraud_check: "The payment was declined. Please use another card or ask your bank.",
+};
+
+function resultUrl() {
+  const url = new URL("/demo/result", location.href);
+  url.searchParams.set("order", externalId);
+  return url;
+}
+
+function toResult() {
+  location.assign(resultUrl());
+}
+
+function show(message) {
+  problem.textContent = message;
+  problem.hidden = false;
+}
+
+function step(name, meaning) {
+  const item = document.createElement("li");
+  const code = document.createElement("code");
+  code.textContent = name;
+  item.append(code, ` ${meaning}`);
+  steps.append(item);
+}

@@ -1,0 +1,73 @@
+/** The two ways in which a frontend talks to the gateway: a request, and a watch. */
+
+/** Runs a query or a mutation. @throws Error for what is no part of a result. */
+export async function graphql(query, variables, headers = {}) {
+  const response = await fetch("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = await response.json();
+  if (errors?.length) throw new Error(errors[0].message);
+  return data;
+}
+
+const subscription = `subscription Watch($id: ID!, $after: String) {
+  paymentUpdated(externalId: $id, after: $after) {
+    cursor source final callOutcome receivedAt
+    payment { operation details { status statusCode statusDescription amount currency paymentId } }
+  }
+}`;
+
+/**
+ * Watches a payment for as long as the page is open. The browser itself takes up a cut connection;
+ * where it gives up, because something between answered with an error, a new watch goes on behind
+ * the last event.
+ */
+export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
+  let cursor;
+  let tries = 0;
+  let source;
+  let timer;
+  const open = () => {
+    const url = new URL("/graphql", location.href);
+    url.searchParams.set("query", subscription);
+    url.searchParams.set("variables", JSON.stringify({ id: externalId, after: cursor ?? null }));
+    url.searchParams.set("watch_token", token);
+    source = new EventSource(url);
+    source.addEventListener("open", () => {
+      tries = 0;
+      onState("live");
+    });
+    source.addEventListener("next", ({ data }) => {
+      const { data: result, errors } = JSON.parse(data);
+      const event = result?.paymentUpdated;
+      if (event && event.cursor !== cursor) {
+        cursor = event.cursor;
+        onEvent(event);
+      }
+      const code = errors?.[0]?.extensions?.code;
+      if (code === "UNAUTHENTICATED" || code === "FORBIDDEN") end(errors[0].message);
+    });
+    source.addEventListener("complete", () => again());
+    source.addEventListener("error", () => {
+      onState("reconnecting");
+      if (source.readyState === EventSource.CLOSED) again();
+    });
+  };
+  const again = () => {
+    source.close();
+    onState("reconnecting");
+    // Jitter, so that the customers of a shop do not all return at once.
+    const delayMs = Math.random() * Math.min(10_000, 500 * 2 ** tries++);
+    timer = setTimeout(open, delayMs);
+  };
+  const end = (message) => {
+    source.close();
+    clearTimeout(timer);
+    onState("ended");
+    onEnd?.(message);
+  };
+  open();
+  return () => end();
+}
