@@ -13,6 +13,7 @@ const steps: [name: string, command: string][] = [
   ["buf format", "buf format --diff --exit-code proto"],
   ["biome", "biome ci --colors=off --error-on-warnings ."],
   ["types", "tsc"],
+  ["types of pages", "tsc -p examples/browser"],
   ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
 ];
 

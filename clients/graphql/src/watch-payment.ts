@@ -1,0 +1,85 @@
+import { stringifyDocument } from "@urql/core";
+import { PaymentUpdatedDocument, type PaymentUpdatedSubscription } from "./documents.ts";
+
+export type PaymentEvent = PaymentUpdatedSubscription["paymentUpdated"];
+
+export interface PaymentWatcher {
+  /** Hears of every event, in order, each once. */
+  onEvent(event: PaymentEvent): void;
+  /** `live` when the stream is open, `reconnecting` while it is not. */
+  onState?(state: "live" | "reconnecting"): void;
+  /** The token expired or is not for this payment: get a new one and watch again. */
+  onRefused?(message: string): void;
+}
+
+/**
+ * Watches a payment by `EventSource` until the returned function is called. The browser takes up a
+ * cut connection by itself; where it gives up, a new watch goes on behind the last event.
+ *
+ * @param url the gateway's `/graphql`
+ * @param watchToken of `createWatchToken`, for this payment
+ */
+export function watchPayment(
+  url: string,
+  externalId: string,
+  watchToken: string,
+  watcher: PaymentWatcher,
+): () => void {
+  let cursor: string | undefined;
+  let tries = 0;
+  let source: EventSource;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const open = () => {
+    const address = new URL(url, globalThis.location?.href);
+    address.searchParams.set("query", stringifyDocument(PaymentUpdatedDocument));
+    address.searchParams.set("variables", JSON.stringify({ externalId, after: cursor ?? null }));
+    address.searchParams.set("watch_token", watchToken);
+    source = new EventSource(address);
+    source.addEventListener("open", () => {
+      tries = 0;
+      watcher.onState?.("live");
+    });
+    source.addEventListener("next", (message: MessageEvent<string>) => {
+      const { data, errors } = JSON.parse(message.data) as Answer;
+      const event = data?.paymentUpdated;
+      if (event && event.cursor !== cursor) {
+        cursor = event.cursor;
+        watcher.onEvent(event);
+      }
+      const [error] = errors ?? [];
+      if (error && refusals.has(error.extensions?.code ?? "")) {
+        stop();
+        watcher.onRefused?.(error.message);
+      }
+    });
+    // The gateway is being restarted, say: another replica goes on.
+    source.addEventListener("complete", again);
+    source.addEventListener("error", () => {
+      watcher.onState?.("reconnecting");
+      if (source.readyState === EventSource.CLOSED) again();
+    });
+  };
+  const again = () => {
+    source.close();
+    watcher.onState?.("reconnecting");
+    timer = setTimeout(open, Math.random() * Math.min(longestPauseMs, 500 * 2 ** tries++));
+  };
+  const stop = () => {
+    clearTimeout(timer);
+    source.close();
+  };
+  open();
+  return stop;
+}
+
+interface Answer {
+  readonly data?: PaymentUpdatedSubscription | null;
+  readonly errors?: readonly {
+    readonly message: string;
+    readonly extensions?: { code?: string };
+  }[];
+}
+
+const refusals = new Set(["UNAUTHENTICATED", "FORBIDDEN"]);
+const longestPauseMs = 10_000;

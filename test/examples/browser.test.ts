@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { build } from "esbuild";
+import { launchChromium, withoutChromium } from "../chromium.ts";
+import { startTestGateway } from "../start.ts";
+
+const example = new URL("../../examples/browser/", import.meta.url).pathname;
+
+const name = "the browser example pays with typed hooks and shows the result live";
+test(name, { skip: withoutChromium }, async (t) => {
+  const { outputFiles } = await build({
+    entryPoints: [`${example}main.tsx`],
+    bundle: true,
+    format: "esm",
+    jsx: "automatic",
+    write: false,
+    define: { "process.env.NODE_ENV": '"production"' },
+    logLevel: "silent",
+  });
+  const script = outputFiles[0]?.text;
+  assert.ok(script);
+  const page = await readFile(`${example}index.html`);
+  const shop = createServer((request, response) => {
+    const isScript = request.url === "/main.js";
+    response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
+    response.end(isScript ? script : page);
+  });
+  await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    shop.close();
+    shop.closeAllConnections();
+  });
+  const origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  // The page is of another origin than the gateway, as a shop's is.
+  const gateway = await startTestGateway({ CORS_ORIGINS: origin });
+  t.after(() => gateway.stop());
+  const browser = await launchChromium();
+  t.after(() => browser.close());
+
+  const tab = await browser.newPage();
+  await tab.goto(`${origin}/?gateway=${encodeURIComponent(gateway.publicUrl)}`);
+  await tab.getByRole("button", { name: "Pay with an empty card" }).click();
+  await tab.getByText("Declined: insufficient_funds").waitFor();
+  await tab.getByText("live: FAILURE").waitFor();
+  await tab.getByRole("button", { name: "Pay", exact: true }).click();
+  await tab.getByText("Thank you").waitFor();
+  await tab.getByText("live: paid").waitFor();
+});
