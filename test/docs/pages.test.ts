@@ -73,13 +73,14 @@ describe("the pages", () => {
           if (lang !== "ts" && lang !== "tsx") continue;
           const file = join(directory, `${page.replaceAll(/\W/g, "-")}-${i}.${lang}`);
           // Every block is a module of its own, also one that imports nothing.
-          await writeFile(file, `${text}\nexport {};\n`);
+          const here = text.replaceAll('from "./', `from "${join(root, dirname(page))}/`);
+          await writeFile(file, `${here}\nexport {};\n`);
           files.push(file);
         }
       }
       assert.ok(files.length > 0);
       const options =
-        "--ignoreConfig --noEmit --strict --skipLibCheck --jsx react-jsx --types node";
+        "--ignoreConfig --noEmit --strict --skipLibCheck --jsx react-jsx --types node --allowImportingTsExtensions";
       const target = "--module nodenext --target es2024 --lib es2024,dom,dom.iterable";
       const args = `${options} ${target}`.split(" ");
       const path = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
