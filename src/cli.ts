@@ -21,6 +21,16 @@ const commands: readonly Listed[] = [
     summary: "run the emulator of the payments service alone",
     load: () => import("./cli/sandbox.ts"),
   },
+  {
+    name: "sign",
+    summary: "sign a callback's body",
+    load: () => import("./cli/sign.ts"),
+  },
+  {
+    name: "verify",
+    summary: "tell whether a callback's signature is right",
+    load: () => import("./cli/verify.ts"),
+  },
 ];
 
 const help = `
