@@ -31,6 +31,11 @@ const commands: readonly Listed[] = [
     summary: "tell whether a callback's signature is right",
     load: () => import("./cli/verify.ts"),
   },
+  {
+    name: "keys",
+    summary: "make API keys and their hashes",
+    load: () => import("./cli/keys.ts"),
+  },
 ];
 
 const help = `
