@@ -36,6 +36,11 @@ const commands: readonly Listed[] = [
     summary: "make API keys and their hashes",
     load: () => import("./cli/keys.ts"),
   },
+  {
+    name: "token",
+    summary: "make a token to watch one payment or payout",
+    load: () => import("./cli/token.ts"),
+  },
 ];
 
 const help = `
