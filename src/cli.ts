@@ -22,6 +22,11 @@ const commands: readonly Listed[] = [
     load: () => import("./cli/sandbox.ts"),
   },
   {
+    name: "listen",
+    summary: "show events as they come, and pass callbacks on to a local service",
+    load: () => import("./cli/listen.ts"),
+  },
+  {
     name: "sign",
     summary: "sign a callback's body",
     load: () => import("./cli/sign.ts"),
