@@ -27,6 +27,11 @@ const commands: readonly Listed[] = [
     load: () => import("./cli/listen.ts"),
   },
   {
+    name: "trigger",
+    summary: "make an event, by the sandbox or by a signed callback",
+    load: () => import("./cli/trigger.ts"),
+  },
+  {
     name: "sign",
     summary: "sign a callback's body",
     load: () => import("./cli/sign.ts"),
