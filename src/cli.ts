@@ -51,6 +51,11 @@ const commands: readonly Listed[] = [
     summary: "make a token to watch one payment or payout",
     load: () => import("./cli/token.ts"),
   },
+  {
+    name: "dead-letters",
+    summary: "list, show and replay callbacks that were not understood",
+    load: () => import("./cli/dead-letters.ts"),
+  },
 ];
 
 const help = `
