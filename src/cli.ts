@@ -22,6 +22,11 @@ const commands: readonly Listed[] = [
     load: () => import("./cli/sandbox.ts"),
   },
   {
+    name: "check",
+    summary: "check the configuration and what it names: upstream, Redis, TLS, keys",
+    load: () => import("./cli/check.ts"),
+  },
+  {
     name: "listen",
     summary: "show events as they come, and pass callbacks on to a local service",
     load: () => import("./cli/listen.ts"),
