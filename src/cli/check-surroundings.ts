@@ -53,7 +53,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
   } catch (error) {
     return failed(
       `${hostname} is no name that resolves (${systemCode(error) ?? "?"})`,
-      "put it right",
+      "correct it: the payments service sends its callbacks there",
     );
   }
   if (remote && addresses.every(isPrivate)) {
