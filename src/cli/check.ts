@@ -92,11 +92,11 @@ async function goOut(config: Config, signal: AbortSignal, tell: Tell): Promise<v
     tell(findings("upstream").skipped("no UPSTREAM_URL: the sandbox starts with the gateway"));
   } else {
     for (const account of config.accounts.values()) {
+      const finding = await checkUpstream(account, config, signal);
       if (signal.aborted) return;
-      tell(await checkUpstream(account, config, signal));
+      tell(finding);
     }
   }
-  if (signal.aborted) return;
   if (config.redis) {
     const { checkRedis } = await import("./check-redis.ts");
     tell(...(await checkRedis(config.redis)));

@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { checkTls } from "../../src/cli/check-surroundings.ts";
 import { readConfig } from "../../src/config.ts";
@@ -12,7 +13,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { Secret } from "../../src/secret.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { run } from "./run.ts";
+import { run, start } from "./run.ts";
 
 let sandbox: Sandbox;
 let dir: string;
@@ -128,6 +129,28 @@ test("--offline reaches nothing", async () => {
   assert.match(found["upstream default"] ?? "", /^failed: .* not as the payments service does/);
   assert.match(found["JWT keys"] ?? "", /^failed: AUTH_JWKS_URL has no public keys/);
   assert.match(found.redis ?? "", /^failed: cannot be reached: ECONNREFUSED/);
+});
+
+test("Ctrl-C ends it at once, with 130", async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const upstream = createServer(() => resolve());
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const child = start(["check"], {
+    env: {
+      ...freePorts,
+      UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      ...{ UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b", AUTH_MODE: "none" },
+    },
+  });
+  const closed = once(child, "close");
+  const said = text(child.stdout!);
+  await asked;
+  child.kill("SIGINT");
+  assert.deepEqual(await closed, [130, null]);
+  assert.doesNotMatch(await said, /✗/);
+  upstream.close();
+  upstream.closeAllConnections();
 });
 
 test("the list is for people: marks, and what to do", async () => {
