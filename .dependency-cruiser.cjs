@@ -46,6 +46,28 @@ module.exports = {
         },
       })),
     {
+      name: "cli-arrows",
+      comment: "commands use what the rooms have; only main starts a gateway",
+      severity: "error",
+      from: { path: "^src/cli/" },
+      to: {
+        path: "^src/",
+        pathNot: [
+          "^src/(cli|auth|redis|sandbox|upstream)/",
+          "^src/(config|config-values|log|main)\\.ts$",
+          "^src/graphql/(schema|trusted-documents)\\.ts$",
+          "^src/ratelimit/local-bucket\\.ts$",
+          ...anyRoom,
+        ],
+      },
+    },
+    {
+      name: "nobody-imports-commands",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/cli(/|\\.ts$)" },
+      to: { path: "^src/cli(/|\\.ts$)" },
+    },
+    {
       name: "generated-code-stands-alone",
       severity: "error",
       from: { path: "^src/gen/" },

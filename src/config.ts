@@ -296,8 +296,11 @@ function reader(env: Environment): Reader {
   return Object.assign(read, { optional, some });
 }
 
-/** An empty variable counts as not set. A secret or an address may stand in a file instead. */
-function textOf(env: Environment, variable: string): string | undefined {
+/**
+ * The text of one variable. An empty variable counts as not set. A secret or an address may stand in
+ * a file instead.
+ */
+export function textOf(env: Environment, variable: string): string | undefined {
   const text = env[variable] === "" ? undefined : env[variable];
   if (!/_(PASSWORD|SECRET|URL)$/.test(variable)) return text;
   const file = env[`${variable}_FILE`];

@@ -62,12 +62,3 @@ test("the sandbox runs alone", async () => {
   sandbox.child.kill("SIGTERM");
   assert.deepEqual(await sandbox.exit, [0, null]);
 });
-
-test("the command line explains itself", async () => {
-  const help = spawnCli(["--help"], {});
-  assert.deepEqual(await help.exit, [0, null]);
-  assert.match(help.lines.join("\n"), /usage: payments-gateway <command>/);
-  const wrong = spawnCli(["dance"], {});
-  assert.deepEqual(await wrong.exit, [64, null]);
-  assert.match(wrong.errors.join("\n"), /unknown command: dance/);
-});

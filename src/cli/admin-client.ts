@@ -1,0 +1,76 @@
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "./command-error.ts";
+import { addCredentialOptions, credentialOf, urlOption } from "./gateway-options.ts";
+import { fetchFault, unreachable } from "./reach.ts";
+import type { Environment } from "./secrets.ts";
+
+/** Where a gateway's admin listener is, and who is asking. */
+export interface AdminOptions {
+  readonly adminUrl: string;
+  readonly key?: string;
+  readonly keyFile?: string;
+}
+
+/** Adds the options of `AdminOptions` to a command. */
+export function addAdminOptions(command: Command): Command {
+  return addCredentialOptions(
+    command.addOption(
+      urlOption(
+        "--admin-url <url>",
+        "the gateway's admin listener",
+        "PAYMENTS_GATEWAY_ADMIN_URL",
+        "http://127.0.0.1:4002",
+      ),
+    ),
+  );
+}
+
+export interface AdminAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export type AskAdmin = (method: "GET" | "POST", path: string) => Promise<AdminAnswer>;
+
+/**
+ * Asks the admin listener. The answer's status is the caller's to read, but for those that concern the
+ * listener as such.
+ * @throws CommandError
+ */
+export function createAskAdmin(
+  options: AdminOptions,
+  env: Environment,
+  signal: AbortSignal,
+): AskAdmin {
+  const { adminUrl } = options;
+  const credential = credentialOf(options, env);
+  return async (method, path) => {
+    const response = await fetch(adminUrl + path, {
+      method,
+      headers: {
+        accept: "application/json",
+        ...(method === "POST" && { "content-type": "application/json" }),
+        ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+      },
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
+    }).catch((error: unknown) => {
+      if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+      const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
+      throw new CommandError(message, exitCodes.unavailable);
+    });
+    const { status } = response;
+    const body: unknown = await response.json().catch(() => undefined);
+    if (status === 401 || status === 403) {
+      throw new CommandError(
+        `the admin listener refuses (${status}): it wants a key with the scope admin in PAYMENTS_GATEWAY_KEY or --key-file`,
+      );
+    }
+    if (status === 503)
+      throw new CommandError("the event store is out of reach", exitCodes.unavailable);
+    if (body === undefined) {
+      throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
+    }
+    return { status, body };
+  };
+}

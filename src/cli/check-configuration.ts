@@ -1,0 +1,38 @@
+import { AuthFileError, createAuthentication } from "../auth/create-authentication.ts";
+import { type Config, ConfigError, readConfig } from "../config.ts";
+import type { Environment } from "./secrets.ts";
+
+/**
+ * Reads the configuration as `serve` does, and the files that it names.
+ * @throws ConfigError for the first thing that is wrong
+ */
+export async function readWholeConfig(env: Environment): Promise<Config> {
+  const config = readConfig(env);
+  try {
+    createAuthentication({
+      ...config.auth,
+      accounts: new Set(config.accounts.keys()),
+      watchTokens: undefined,
+      observer: { onReload() {}, onProblem() {} },
+    }).close();
+  } catch (error) {
+    if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+  if (config.trustedDocuments) await checkDocuments(config.trustedDocuments);
+  return config;
+}
+
+/** The schema is large: loaded for those who have documents. */
+async function checkDocuments(documents: NonNullable<Config["trustedDocuments"]>): Promise<void> {
+  const [{ schema }, { createDocumentOf, WrongDocumentError }] = await Promise.all([
+    import("../graphql/schema.ts"),
+    import("../graphql/trusted-documents.ts"),
+  ]);
+  try {
+    createDocumentOf(schema, documents);
+  } catch (error) {
+    if (!(error instanceof WrongDocumentError)) throw error;
+    throw new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
+  }
+}

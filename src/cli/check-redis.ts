@@ -1,0 +1,133 @@
+import { randomUUID } from "node:crypto";
+import { Cluster, type Redis } from "ioredis";
+import type { Config } from "../config.ts";
+import { connectRedis, type RedisClient } from "../redis/connect.ts";
+import { RedisTimeout, within } from "../redis/deadline.ts";
+import { describeDurability } from "../redis/durability.ts";
+import { accountKeys } from "../redis/keys.ts";
+import { readyWithin } from "../redis/ready.ts";
+import { type Finding, findings } from "./finding.ts";
+import { printable } from "./terminal.ts";
+
+const connectMs = 3_000;
+const answerMs = 2_000;
+
+/**
+ * Looks at Redis as the gateway will use it: connects, reads version, persistence, eviction and
+ * replicas, and runs a script on keys of its own, which are removed again.
+ */
+export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<Finding[]> {
+  const { ok, failed } = findings("redis");
+  let trouble = `no answer within ${connectMs / 1_000} s`;
+  // Of a cluster or a Sentinel set the first error comes when all of its nodes have failed.
+  const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
+  const connection = connectRedis(redis.url, (error) => {
+    trouble = reasonOf(error);
+    onFailing();
+  });
+  const { client } = connection;
+  try {
+    await Promise.race([readyWithin(connectMs, client), failing]);
+    if (client.status !== "ready") {
+      return [
+        failed(
+          `cannot be reached: ${trouble}`,
+          "put REDIS_URL right, or start Redis: the gateway serves without it, and answers callbacks 503",
+        ),
+      ];
+    }
+    const servers = client instanceof Cluster ? client.nodes("master") : [client];
+    const infos = await Promise.all(servers.map(infoOf));
+    const versions = [...new Set(infos.map((info) => info.setting("redis_version") ?? "?"))];
+    const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
+    return [
+      ok(`connected, version ${versions.join(", ")}${nodes}`),
+      ...(await durability(client)),
+      ...replicas(infos, redis.minReplicas),
+      await scripts(client, redis.prefix),
+    ];
+  } catch (error) {
+    return [failed(`does not answer as it should: ${reasonOf(error)}`)];
+  } finally {
+    await connection.close();
+  }
+}
+
+interface Info {
+  setting(name: string): string | undefined;
+}
+
+async function infoOf(server: Redis): Promise<Info> {
+  const text = await within(answerMs, server.info());
+  return { setting: (name) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1] };
+}
+
+async function durability(client: RedisClient): Promise<Finding[]> {
+  const { ok, warning } = findings("redis durability");
+  const lost = await describeDurability(client);
+  if (lost === undefined) return [ok("an append-only file, and nothing is evicted")];
+  return [
+    warning(
+      lost,
+      "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction",
+    ),
+  ];
+}
+
+function replicas(infos: readonly Info[], least: number): Finding[] {
+  const { ok, failed } = findings("redis replicas");
+  const roles = infos.map((info) => info.setting("role"));
+  if (roles.some((role) => role !== "master")) {
+    return [failed("it is a replica, which takes no writes", "name the master, or a Sentinel set")];
+  }
+  const counts = infos.map((info) => Number(info.setting("connected_slaves") ?? 0));
+  const fewest = Math.min(...counts);
+  if (fewest >= least) return [ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${least}`)];
+  return [
+    failed(
+      `${fewest} connected, and REDIS_MIN_REPLICAS is ${least}: callbacks would be answered 503`,
+      "connect replicas, or lower REDIS_MIN_REPLICAS",
+    ),
+  ];
+}
+
+/** The commands of the gateway's own scripts, on keys that they could have. */
+const script = `
+redis.call('SET', KEYS[1], '1', 'PX', 10000)
+redis.call('HSET', KEYS[2], 'a', '1')
+redis.call('ZADD', KEYS[3], 1, 'a')
+redis.call('XADD', KEYS[4], '*', 'a', '1')
+redis.call('PUBLISH', KEYS[5], '1')
+redis.call('TIME')
+return redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])`;
+
+async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
+  const { ok, failed } = findings("redis scripts");
+  const keys = accountKeys(prefix, "default");
+  const id = `check-${randomUUID()}`;
+  const names = [
+    keys.seenBody(id),
+    keys.state("check", id),
+    keys.topic("check", id),
+    keys.intent(id),
+    keys.wakeUp,
+  ];
+  try {
+    await within(answerMs, client.eval(script, names.length, ...names));
+    return ok(`run on keys that begin with ${prefix}:`);
+  } catch (error) {
+    return failed(
+      `cannot be run: ${reasonOf(error)}`,
+      `allow the user all commands, keys and channels that begin with ${prefix}:`,
+    );
+  }
+}
+
+/** An error of Redis without the command, which holds keys and values. */
+function reasonOf(error: unknown): string {
+  if (error instanceof RedisTimeout) return error.message;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code !== undefined) return String(code);
+  // Redis's own words: a code in capitals, then a sentence.
+  return printable(message).slice(0, 200);
+}

@@ -1,0 +1,167 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { once } from "node:events";
+import { readFileSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { parseKeys } from "../auth/api-keys.ts";
+import { type Address, type Config, isLoopback } from "../config.ts";
+import { type Finding, findings } from "./finding.ts";
+import { fetchFault, systemCode } from "./reach.ts";
+
+/** Whether the listeners' addresses can be listened on. */
+export async function checkListeners(config: Config): Promise<Finding[]> {
+  const addresses: readonly (readonly [string, Address | undefined])[] = [
+    ["PUBLIC_ADDR", config.publicAddress],
+    ["RPC_ADDR", config.rpcAddress],
+    ["ADMIN_ADDR", config.adminAddress],
+    ["SANDBOX_ADDR", config.sandboxAddress],
+  ];
+  const all = addresses.map(async ([variable, address]) =>
+    address === undefined ? [] : [await listenable(variable, address)],
+  );
+  return (await Promise.all(all)).flat();
+}
+
+async function listenable(variable: string, { host, port }: Address): Promise<Finding> {
+  const { ok, warning, failed } = findings(variable);
+  const server = createServer();
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+    return ok(`${host}:${port} is free`);
+  } catch (error) {
+    const code = systemCode(error) ?? "?";
+    if (code !== "EADDRINUSE") return failed(`${host}:${port} cannot be listened on (${code})`);
+    return warning(`${host}:${port} is in use`, "fine if that is a gateway of yours that runs");
+  } finally {
+    server.close();
+  }
+}
+
+/** Whether the payments service can reach the callback addresses. */
+export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<Finding> {
+  const { ok, warning, failed, skipped } = findings("PUBLIC_URL");
+  if (publicUrl === undefined) return skipped("not set: the upstream is on this machine");
+  const { protocol, hostname, origin, pathname } = new URL(publicUrl);
+  const remote = [...accounts.values()].some(
+    ({ url }) => url !== "" && !isLoopback(new URL(url).hostname),
+  );
+  const bare = hostname.replace(/^\[|\]$/g, "");
+  let addresses: string[];
+  try {
+    addresses = (await lookup(bare, { all: true })).map(({ address }) => address);
+  } catch (error) {
+    return failed(
+      `${hostname} is no name that resolves (${systemCode(error) ?? "?"})`,
+      "correct it: the payments service sends its callbacks there",
+    );
+  }
+  if (remote && addresses.every(isPrivate)) {
+    return warning(
+      `${hostname} is an address of this machine or of a private network`,
+      "the payments service sends its callbacks there: give the address that it can reach",
+    );
+  }
+  if (remote && protocol === "http:") {
+    return warning(
+      "callbacks would come unencrypted",
+      "give an https URL: callbacks hold personal data",
+    );
+  }
+  const [account = "default"] = accounts.keys();
+  const callbackUrl = `${origin}${pathname.replace(/\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
+  try {
+    const signal = AbortSignal.timeout(5_000);
+    const { status } = await fetch(callbackUrl, { redirect: "manual", signal });
+    if (status === 405) return ok(`${callbackUrl} leads to a gateway`);
+    return warning(
+      `${callbackUrl} answers ${status}: nothing there takes callbacks now`,
+      "fine before the gateway runs; else put the proxy before it right",
+    );
+  } catch (error) {
+    return warning(
+      `${callbackUrl} does not answer from here (${fetchFault(error)})`,
+      "fine before the gateway runs, or where this machine has no way out",
+    );
+  }
+}
+
+function isPrivate(address: string): boolean {
+  return (
+    isLoopback(address) ||
+    /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|0\.)/.test(address) ||
+    /^(::$|f[cd]|fe[89ab])/i.test(address)
+  );
+}
+
+const soonDays = 30;
+
+/** Whether certificate and key belong together, and for how long the certificate is good. */
+export function checkTls({ tls }: Config, now = new Date()): Finding {
+  const { ok, warning, failed, skipped } = findings("TLS");
+  if (!tls) return skipped("not set: the rpc listener is cleartext");
+  try {
+    const certificate = new X509Certificate(tls.cert);
+    if (!certificate.checkPrivateKey(createPrivateKey(tls.key))) {
+      return failed("TLS_KEY_FILE is not the key of TLS_CERT_FILE", "give the pair");
+    }
+    const until = certificate.validToDate;
+    const days = Math.floor((until.getTime() - now.getTime()) / 86_400_000);
+    const day = until.toISOString().slice(0, 10);
+    if (days < 0) return failed(`the certificate expired on ${day}`, "renew it");
+    if (certificate.validFromDate > now) return failed("the certificate is not valid yet");
+    if (days < soonDays) return warning(`the certificate expires on ${day}`, "renew it");
+    return ok(`the certificate is good until ${day}`);
+  } catch {
+    return failed("TLS_CERT_FILE or TLS_KEY_FILE is not PEM that can be read", "give PEM files");
+  }
+}
+
+/** Whom the file of API keys lets in. Read before: it is a file of keys. */
+export function checkApiKeys({ auth, accounts }: Config): Finding {
+  const { ok, warning, skipped } = findings("API keys");
+  const { apiKeysFile } = auth;
+  if (apiKeysFile === undefined) return skipped("AUTH_MODE has no keys");
+  const keys = [...parseKeys(readFileSync(apiKeysFile, "utf8")).values()];
+  if (keys.length === 0) return warning("the file has none", "payments-gateway keys new --file …");
+  if ((statSync(apiKeysFile).mode & 0o022) !== 0) {
+    return warning("others than its owner may write the file", `chmod go-w ${apiKeysFile}`);
+  }
+  for (const { credential } of keys) {
+    const unknown = [...(credential.merchants ?? [])].find((name) => !accounts.has(name));
+    if (unknown === undefined) continue;
+    return warning(`${credential.name} is limited to the account ${unknown}, which there is not`);
+  }
+  return ok(`${keys.length} in the file`);
+}
+
+/** Whether the issuer's keys can be had. A file of them was read before. */
+export async function checkKeySet({ auth }: Config): Promise<Finding> {
+  const { ok, failed, skipped } = findings("JWT keys");
+  const place = auth.jwt?.keySet;
+  if (!place) return skipped("AUTH_MODE has no jwt");
+  if ("file" in place) return ok("a key set in a file");
+  const advice = "put AUTH_JWKS_URL right: without it no JWT can be verified";
+  try {
+    const response = await fetch(place.url, { signal: AbortSignal.timeout(5_000) });
+    if (response.status !== 200) return failed(`AUTH_JWKS_URL answers ${response.status}`, advice);
+    const { keys } = (await response.json()) as { keys?: { kty?: string }[] };
+    const public_ = keys?.filter(({ kty }) => kty === "RSA" || kty === "EC" || kty === "OKP") ?? [];
+    if (public_.length > 0) return ok(`${public_.length} at AUTH_JWKS_URL`);
+    return failed("AUTH_JWKS_URL has no public keys", advice);
+  } catch (error) {
+    const why = error instanceof SyntaxError ? "not JSON" : fetchFault(error);
+    return failed(`AUTH_JWKS_URL cannot be read (${why})`, advice);
+  }
+}
+
+/** Whether watch tokens can be made. */
+export function checkWatchTokens({ watchTokenSecret, sandboxAddress }: Config): Finding {
+  const { ok, warning } = findings("watch tokens");
+  if (watchTokenSecret) return ok("WATCH_TOKEN_SECRET is set");
+  if (sandboxAddress) return ok("with a secret of the process, as there is a sandbox");
+  return warning(
+    "WATCH_TOKEN_SECRET is not set: browsers cannot watch payments",
+    "set it to the same secret for all replicas, such as from openssl rand -base64 32",
+  );
+}

@@ -1,0 +1,101 @@
+import { create } from "@bufbuild/protobuf";
+import type { Config } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import { createLocalBucket } from "../ratelimit/local-bucket.ts";
+import { createUpstream } from "../upstream/create-upstream.ts";
+import type { MerchantAccount } from "../upstream/upstream.ts";
+import { type Finding, findings } from "./finding.ts";
+import { systemCode } from "./reach.ts";
+import { printable } from "./terminal.ts";
+
+const longestMs = 10_000;
+
+/**
+ * Asks the payments service, as one merchant account, for a payout that does not exist: a read, which
+ * moves nothing and shows whether the credentials are taken. Costs one request of the account's
+ * budget; without an answer up to three are made.
+ */
+export async function checkUpstream(
+  account: MerchantAccount,
+  { rateLimit, upstreamTimeoutMs }: Config,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const { ok, warning, failed } = findings(`upstream ${account.name}`);
+  const bucket = createLocalBucket(rateLimit);
+  let accepted: boolean | undefined;
+  const upstream = createUpstream({
+    account,
+    bucket,
+    timeoutMs: Math.min(upstreamTimeoutMs, longestMs),
+    observer: {
+      onCall() {},
+      onFieldFault() {},
+      onCredentials(were) {
+        accepted = were;
+      },
+    },
+  });
+  const url = withoutUserinfo(account.url);
+  const limit = () => `${bucket.status().limit} requests a second`;
+  try {
+    const request = create(GetPayoutRequestSchema, { externalId: "payments-gateway-check" });
+    const payout = await upstream.getPayout(request, {
+      signal,
+      deadlineMs: Date.now() + longestMs,
+    });
+    if (payout.externalId === undefined && payout.transactionId === undefined) {
+      return failed(
+        `${url} answers, but not as the payments service does`,
+        "is UPSTREAM_URL its base address?",
+      );
+    }
+    return ok(`${url} takes the credentials of ${account.login}; ${limit()}`);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    if (accepted === false) {
+      return failed(
+        `${url} refuses the credentials of ${account.login}`,
+        account.name === "default"
+          ? "put UPSTREAM_LOGIN and UPSTREAM_PASSWORD right (or the account in MERCHANTS_FILE)"
+          : "put login and password of the account in MERCHANTS_FILE right",
+      );
+    }
+    const code = error.details.upstream?.code;
+    if (error.code === "NOT_FOUND" && code) {
+      return ok(`${url} takes the credentials of ${account.login}; ${limit()}`);
+    }
+    if (error.code === "RESOURCE_EXHAUSTED") {
+      return warning(
+        `${url} answers, and the account's request budget is used up`,
+        "try again later to see whether it takes the credentials",
+      );
+    }
+    if (error.code === "PERMISSION_DENIED" && code) {
+      return warning(
+        `${url} knows ${account.login}, and does not allow to look payouts up: ${printable(code)}`,
+        "of no account without payouts; else ask the service to allow it",
+      );
+    }
+    const why = systemCode(error.cause);
+    if (why !== undefined) {
+      return failed(
+        `${url} cannot be reached: ${why}`,
+        "put UPSTREAM_URL right, or the way there: name, firewall, certificate (NODE_EXTRA_CA_CERTS)",
+      );
+    }
+    return failed(
+      `${url}: ${printable(error.message)}`,
+      "is UPSTREAM_URL the base address of the payments service?",
+    );
+  } finally {
+    await upstream.close();
+    await bucket.close();
+  }
+}
+
+/** An address may hold a name and a password. */
+function withoutUserinfo(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname.replace(/\/$/, "")}`;
+}

@@ -1,0 +1,128 @@
+import type { Command } from "commander";
+import { type Config, ConfigError } from "../config.ts";
+import { readWholeConfig } from "./check-configuration.ts";
+import {
+  checkApiKeys,
+  checkKeySet,
+  checkListeners,
+  checkPublicUrl,
+  checkTls,
+  checkWatchTokens,
+} from "./check-surroundings.ts";
+import { CommandError, exitCodes, QuietEnd } from "./command-error.ts";
+import { type Finding, findings } from "./finding.ts";
+import { interruption } from "./interrupt.ts";
+import type { Environment } from "./secrets.ts";
+import { paint, print, printJson } from "./terminal.ts";
+
+const help = `
+Reads the same variables as \`serve\`, by the same code, and the files that they name. Then it goes
+out: each merchant account looks up a payout that does not exist (a read that moves nothing, shows
+whether the credentials are taken, and costs one request of the account's budget, up to three if no
+answer comes); Redis is asked for its version, persistence, eviction and replicas, and runs a script
+on keys that are removed again; PUBLIC_URL is resolved and called; TLS files, API keys and the key set
+of JWTs are looked at. --offline only validates, and reaches nothing.
+
+  ✓ fine   ! the gateway would serve, and something is not as it should be   ✗ wrong   - not set
+
+Exit codes: 0 nothing is wrong, 1 something is, 78 the configuration itself is wrong.
+
+Examples:
+  $ payments-gateway check
+  $ payments-gateway check --offline && payments-gateway serve
+  $ payments-gateway check --json | jq -r '.checks[] | select(.verdict == "failed").advice'`;
+
+interface Options {
+  readonly offline?: boolean;
+  readonly json?: boolean;
+}
+
+export function configure(command: Command, env: Environment): void {
+  command
+    .description("Checks the configuration, and reaches what it names.")
+    .option("--offline", "only validate: reach nothing")
+    .option("--json", "print {ok, checks: [{check, verdict, message, advice}]}")
+    .addHelpText("after", help)
+    .action((options: Options) => check(options, env));
+}
+
+async function check({ offline = false, json = false }: Options, env: Environment): Promise<void> {
+  const signal = interruption();
+  const found: Finding[] = [];
+  const tell = (...more: Finding[]) => {
+    found.push(...more);
+    if (!json) for (const finding of more) print(lineOf(finding));
+  };
+  const config = await configOf(env, tell);
+  if (config) {
+    tell(...inFiles(config));
+    if (!offline) await goOut(config, signal, tell);
+  }
+  if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+  const failed = found.some(({ verdict }) => verdict === "failed");
+  if (json) printJson({ ok: !failed, checks: found });
+  if (failed) throw new QuietEnd(config ? exitCodes.failed : exitCodes.config);
+}
+
+type Tell = (...more: Finding[]) => void;
+
+async function configOf(env: Environment, tell: Tell): Promise<Config | undefined> {
+  const { ok, failed } = findings("configuration");
+  try {
+    const config = await readWholeConfig(env);
+    const accounts = [...config.accounts.keys()].join(", ");
+    const state = config.redis ? "Redis" : "memory";
+    tell(ok(`${config.sandboxAddress ? "sandbox, " : ""}accounts: ${accounts}; state in ${state}`));
+    return config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    tell(failed(error.message));
+    return undefined;
+  }
+}
+
+function inFiles(config: Config): Finding[] {
+  return [checkTls(config), checkApiKeys(config), checkWatchTokens(config)];
+}
+
+/** In this order, so that what is told first is what all depends on. */
+async function goOut(config: Config, signal: AbortSignal, tell: Tell): Promise<void> {
+  const { checkUpstream } = await import("./check-upstream.ts");
+  if (config.sandboxAddress) {
+    tell(findings("upstream").skipped("no UPSTREAM_URL: the sandbox starts with the gateway"));
+  } else {
+    for (const account of config.accounts.values()) {
+      const finding = await checkUpstream(account, config, signal);
+      if (signal.aborted) return;
+      tell(finding);
+    }
+  }
+  if (config.redis) {
+    const { checkRedis } = await import("./check-redis.ts");
+    tell(...(await checkRedis(config.redis)));
+  } else {
+    const { skipped, warning } = findings("redis");
+    tell(
+      config.sandboxAddress
+        ? skipped("no REDIS_URL: state is kept in memory")
+        : warning(
+            "no REDIS_URL: state is kept in memory, and events end with the process",
+            "set REDIS_URL where callbacks must not get lost",
+          ),
+    );
+  }
+  if (signal.aborted) return;
+  tell(await checkPublicUrl(config), await checkKeySet(config), ...(await checkListeners(config)));
+}
+
+const marks = {
+  ok: () => paint("green", "✓"),
+  warning: () => paint("yellow", "!"),
+  failed: () => paint("red", "✗"),
+  skipped: () => paint("dim", "-"),
+} as const;
+
+function lineOf({ check, verdict, message, advice }: Finding): string {
+  const line = `${marks[verdict]()} ${check.padEnd(16)}  ${message}`;
+  return advice === undefined ? line : `${line}\n${" ".repeat(20)}→ ${advice}`;
+}

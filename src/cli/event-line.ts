@@ -1,0 +1,87 @@
+import { type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import {
+  CallOutcome,
+  CallOutcomeSchema,
+  type Event,
+  EventKind,
+  EventSchema,
+  EventSourceSchema,
+} from "../gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperation,
+  PaymentOperationSchema,
+  PaymentStatus,
+  PaymentStatusSchema,
+} from "../gen/payments/v1/payment_pb.ts";
+import { withoutSecrets } from "../secret-fields.ts";
+import { paint, printable } from "./terminal.ts";
+
+/**
+ * What the event says that its payment, payout or call came to, in lower case: a status, or what
+ * became of a call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`).
+ */
+export function statusOf({ resource, callOutcome }: Event): string {
+  if (callOutcome !== CallOutcome.UNSPECIFIED) return nameOf(CallOutcomeSchema, callOutcome);
+  if (resource.case === "payout") return resource.value.status?.toLowerCase() ?? "";
+  if (resource.case !== "payment") return "";
+  const status = resource.value.details?.status ?? PaymentStatus.UNSPECIFIED;
+  return status === PaymentStatus.UNSPECIFIED ? "" : nameOf(PaymentStatusSchema, status);
+}
+
+/** An event as one line for people. */
+export function eventLine(event: Event): string {
+  const { operation, statusCode, amount, currency } = told(event);
+  const status = statusOf(event);
+  const time = event.receivedAt ? timestampDate(event.receivedAt).toISOString() : "";
+  return [
+    paint("dim", time),
+    pad(kindOf(event), 7),
+    paint("bold", pad(printable(event.externalId), 24)),
+    pad(operation, 9),
+    paint(colourOf(event), pad(printable(status || "-"), 8)),
+    pad(printable([amount, currency].filter(Boolean).join(" ")), 14),
+    paint("dim", nameOf(EventSourceSchema, event.source)),
+    ...(statusCode && statusCode !== status ? [printable(statusCode)] : []),
+  ].join("  ");
+}
+
+/** An event as JSON in the contract's field names, without tokens that can be paid with. */
+export function eventJson(event: Event): JsonObject {
+  const shown = withoutSecrets(EventSchema, event);
+  return toJson(EventSchema, shown, { useProtoFieldName: true }) as JsonObject;
+}
+
+export function kindOf({ kind }: Event): "payment" | "payout" {
+  return kind === EventKind.PAYOUT ? "payout" : "payment";
+}
+
+function told({ resource }: Event) {
+  if (resource.case === "payout") {
+    const { originalAmount: amount, currency, statusCode } = resource.value;
+    return { operation: "payout", amount, currency, statusCode };
+  }
+  if (resource.case !== "payment") return { operation: "call" };
+  const { operation, details } = resource.value;
+  return {
+    operation: nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT),
+    amount: details?.amount,
+    currency: details?.currency,
+    statusCode: details?.statusCode,
+  };
+}
+
+function colourOf(event: Event) {
+  if (event.callOutcome !== CallOutcome.UNSPECIFIED) return "magenta";
+  if (!event.final) return "yellow";
+  return statusOf(event) === "success" ? "green" : "red";
+}
+
+/** A value's name less the enum's prefix, in lower case. */
+function nameOf(schema: DescEnum, number: number): string {
+  return schema.value[number]?.localName.toLowerCase() ?? String(number);
+}
+
+function pad(text: string, width: number): string {
+  return text.padEnd(width);
+}

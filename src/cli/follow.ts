@@ -1,0 +1,104 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+
+export interface FollowOptions {
+  /** Opens a stream behind a cursor, `earliest`, or from now on. */
+  readonly open: (
+    after: string | undefined,
+  ) => AsyncIterable<{ readonly event?: Event | undefined }>;
+  /** Where to begin. Default: from now on. */
+  readonly after?: string | undefined;
+  /** When the following began, by the gateway's clock, in milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  /** Ends the following, without an error. */
+  readonly signal: AbortSignal;
+  /** The stream broke: it is opened again after the pause. */
+  readonly onPause: (error: ConnectError, pauseMs: number) => void;
+  /** The gateway no longer knows the last cursor: events may be missing from here on. */
+  readonly onGap: () => void;
+  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
+  readonly random?: () => number;
+}
+
+/**
+ * The events of an account over any number of streams: each stream goes on behind the last event that
+ * was taken, so that nothing is missing and nothing comes twice. Pauses between attempts double, up to
+ * 10 s, with full jitter.
+ * @throws ConnectError when no further attempt can help
+ */
+export async function* followEvents(options: FollowOptions): AsyncGenerator<Event, void> {
+  const { open, signal, random = Math.random } = options;
+  let cursor = options.after;
+  /** What was received before this is passed over. */
+  let heardMs = Number.NEGATIVE_INFINITY;
+  let failures = 0;
+  while (!signal.aborted) {
+    const openedAt = performance.now();
+    let failure: ConnectError;
+    try {
+      for await (const { event } of open(cursor)) {
+        if (!event) continue;
+        failures = 0;
+        if (receivedAtMs(event) >= heardMs) {
+          heardMs = Number.NEGATIVE_INFINITY;
+          yield event;
+        }
+        cursor = event.cursor;
+      }
+      failure = new ConnectError("the stream ended", Code.Unavailable);
+    } catch (error) {
+      failure = ConnectError.from(error);
+    }
+    if (signal.aborted) return;
+    if (hopeless.has(failure.code)) throw failure;
+    if (failure.code === Code.OutOfRange) {
+      // The caller's own cursor: only the caller knows what to do without it.
+      if (cursor === options.after) throw failure;
+      options.onGap();
+      cursor = "earliest";
+    }
+    cursor ??= resumeCursorOf(failure);
+    if (cursor === undefined) {
+      // Nothing came yet, so there is no cursor to go on from: all that is kept, less what came
+      // before the following began.
+      cursor = "earliest";
+      heardMs = options.startedAtMs;
+    }
+    if (performance.now() - openedAt > longLivedMs) failures = 0;
+    const longestMs = Math.min(firstPauseMs * 2 ** failures, longestPauseMs);
+    const pauseMs = Math.max(random() * longestMs, retryAfterMs(failure));
+    failures += 1;
+    options.onPause(failure, pauseMs);
+    await delay(pauseMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+const firstPauseMs = 250;
+const longestPauseMs = 10_000;
+/** A stream that lasted so long says that the gateway is well. */
+const longLivedMs = 30_000;
+
+/** What another attempt would meet again. */
+const hopeless: ReadonlySet<Code> = new Set([
+  Code.InvalidArgument,
+  Code.Unauthenticated,
+  Code.PermissionDenied,
+  Code.Unimplemented,
+  Code.NotFound,
+]);
+
+function receivedAtMs({ receivedAt }: Event): number {
+  return receivedAt ? timestampMs(receivedAt) : Number.POSITIVE_INFINITY;
+}
+
+function resumeCursorOf(error: ConnectError): string | undefined {
+  return error.findDetails(ErrorInfoSchema)[0]?.metadata.resume_cursor || undefined;
+}
+
+function retryAfterMs(error: ConnectError): number {
+  const retryDelay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return retryDelay ? Math.min(durationMs(retryDelay), longestPauseMs) : 0;
+}

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import type { Secret } from "../secret.ts";
+import { sign } from "../upstream/signature.ts";
+import { encode } from "../upstream/wire.ts";
+import { fetchFault } from "./reach.ts";
+
+export interface ForwardOptions {
+  /** `{kind}` in it becomes `payments` or `payouts`. */
+  readonly url: string;
+  readonly password: Secret;
+  /** How often a callback is tried at most. */
+  readonly attempts: number;
+  readonly signal: AbortSignal;
+  /** For one attempt. Default: 10,000 ms. */
+  readonly timeoutMs?: number;
+  /** Doubled after each attempt, with full jitter. Default: 500 ms. */
+  readonly firstPauseMs?: number;
+}
+
+/** What the local service said in the end. */
+export interface Forwarded {
+  readonly url: string;
+  /** HTTP status, or the system's code for what failed. */
+  readonly answer: number | string;
+  readonly accepted: boolean;
+  readonly attempts: number;
+  readonly durationMs: number;
+}
+
+/** Whether the event came as a callback, and has a body that can be made again. */
+export function isCallback({ source, resource }: Event): boolean {
+  return source === EventSource.CALLBACK && resource.case !== undefined;
+}
+
+/**
+ * Sends the callback behind an event to a local service, as the payments service would (spec,
+ * Authentication part 4 and Events): the same fields in a body written anew, signed. 200 alone is an
+ * acceptance; anything else, a redirect included, is tried again. Undefined for an event that is no
+ * callback. Rejects only when the signal aborts.
+ */
+export async function forward(
+  event: Event,
+  options: ForwardOptions,
+): Promise<Forwarded | undefined> {
+  const body = isCallback(event) ? bodyOf(event) : undefined;
+  if (body === undefined) return undefined;
+  const kind = event.resource.case === "payout" ? "payouts" : "payments";
+  const url = options.url.replaceAll("{kind}", kind);
+  const { signal, firstPauseMs = 500 } = options;
+  const startedAt = performance.now();
+  for (let attempts = 1; ; attempts++) {
+    const answer = await post(url, body, options);
+    const accepted = answer === 200;
+    if (accepted || attempts >= options.attempts) {
+      const durationMs = Math.round(performance.now() - startedAt);
+      return { url, answer, accepted, attempts, durationMs };
+    }
+    await delay(Math.random() * firstPauseMs * 2 ** attempts, undefined, { signal });
+  }
+}
+
+function bodyOf({ resource }: Event): Buffer | undefined {
+  if (resource.case === "payment") return Buffer.from(encode(PaymentSchema, resource.value));
+  if (resource.case === "payout") return Buffer.from(encode(PayoutSchema, resource.value));
+  return undefined;
+}
+
+async function post(
+  url: string,
+  body: Buffer,
+  { password, signal, timeoutMs = 10_000 }: ForwardOptions,
+): Promise<number | string> {
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-service-signature": sign(body, password),
+      },
+      body: new Uint8Array(body),
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch (error) {
+    signal.throwIfAborted();
+    return fetchFault(error);
+  }
+}

@@ -1,0 +1,71 @@
+import { type Command, Option } from "commander";
+import { wrongUsage } from "./command-error.ts";
+import { type Environment, secretOfFile } from "./secrets.ts";
+
+/** Where a running gateway is and who is asking. */
+export interface GatewayOptions {
+  readonly url: string;
+  readonly key?: string;
+  readonly keyFile?: string;
+  readonly account?: string;
+}
+
+export const credentialsHelp = `Who is asking: an API key or a JWT in PAYMENTS_GATEWAY_KEY (or the file that
+PAYMENTS_GATEWAY_KEY_FILE names), or --key-file; --key shows in the list of processes and in the
+shell's history. For a TLS certificate of your own CA set NODE_EXTRA_CA_CERTS.`;
+
+/** Adds the options of `GatewayOptions` to a command. */
+export function addGatewayOptions(command: Command): Command {
+  return addCredentialOptions(
+    command.addOption(
+      urlOption(
+        "--url <url>",
+        "the gateway's rpc listener",
+        "PAYMENTS_GATEWAY_URL",
+        "http://127.0.0.1:4001",
+      ),
+    ),
+  ).option("--account <name>", "merchant account (default: the usual one)");
+}
+
+export function addCredentialOptions(command: Command): Command {
+  return command
+    .option("--key-file <file>", "file that holds an API key or a JWT")
+    .option("--key <key>", "API key or JWT; better in PAYMENTS_GATEWAY_KEY");
+}
+
+/** An option for an address, which an environment variable may give too; an empty one does not. */
+export function urlOption(
+  flags: string,
+  description: string,
+  variable: string,
+  fallback: string,
+): Option {
+  return new Option(flags, description)
+    .env(variable)
+    .default(fallback)
+    .argParser((text: string) => httpUrl(text || fallback));
+}
+
+/** @throws CommandError for what is no address */
+export function httpUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol)) return text.replace(/\/+$/, "");
+  throw wrongUsage(`${JSON.stringify(text)} is not an http or https URL`);
+}
+
+/** The credential to send; undefined when none is given. */
+export function credentialOf(
+  { key, keyFile }: Pick<GatewayOptions, "key" | "keyFile">,
+  env: Environment,
+): string | undefined {
+  if (key !== undefined && keyFile !== undefined) throw wrongUsage("give --key or --key-file");
+  const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOf(env));
+  const credential = file === undefined ? key || env.PAYMENTS_GATEWAY_KEY : secretOfFile(file);
+  if (!credential || /^[\x21-\x7e]+$/.test(credential)) return credential || undefined;
+  throw wrongUsage("the key holds characters that no key has");
+}
+
+function fileOf(env: Environment): string | undefined {
+  return env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
+}

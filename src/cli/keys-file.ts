@@ -1,0 +1,114 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { parseKeys } from "../auth/api-keys.ts";
+import { CommandError, wrongUsage } from "./command-error.ts";
+
+/** An entry of API_KEYS_FILE. */
+export interface KeyEntry {
+  readonly name: string;
+  readonly sha256: string;
+  readonly scopes: readonly string[];
+  readonly merchants?: readonly string[];
+}
+
+/**
+ * Adds an entry to a file of API keys, which is made (mode 0600) if there is none. A reader sees the
+ * old file or the new one, whole; mode and owner stay. The new text stands in a file beside it first,
+ * which also keeps two of these from losing each other's key. Without an await: a signal comes before
+ * or after it.
+ * @throws CommandError when the file is not a file of keys or cannot be written, or has that name
+ */
+export function addToKeysFile(path: string, entry: KeyEntry): void {
+  const file = realPath(path);
+  const next = `${file}.new`;
+  const descriptor = openNext(next);
+  try {
+    const before = textOf(file);
+    const text = `${JSON.stringify([...(before?.entries ?? []), entry], undefined, 2)}\n`;
+    checked(path, text);
+    writeFileSync(descriptor, text);
+    if (before) {
+      const { mode, uid, gid } = statSync(file);
+      chmodSync(next, mode & 0o7777);
+      if (uid !== process.getuid?.() || gid !== process.getgid?.()) chownSync(next, uid, gid);
+    }
+    fsyncSync(descriptor);
+    renameSync(next, file);
+    syncDirectory(dirname(file));
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error instanceof CommandError ? error : notWritten(path, error);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A link is followed: what is replaced is the file that it names. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function openNext(next: string): number {
+  try {
+    return openSync(next, "wx", 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw notWritten(next, error);
+    throw new CommandError(
+      `${next} is there: another one is writing the file now. Remove it if none is`,
+    );
+  }
+}
+
+function textOf(file: string): { readonly entries: readonly unknown[] } | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  checked(file, text);
+  return { entries: JSON.parse(text) as unknown[] };
+}
+
+/** The gateway would refuse what does not pass. */
+function checked(path: string, text: string): void {
+  try {
+    parseKeys(text);
+  } catch (error) {
+    throw wrongUsage(`${path}: ${(error as Error).message}`);
+  }
+}
+
+/** The rename itself has to outlive a crash. Where directories cannot be opened it is left. */
+function syncDirectory(path: string): void {
+  try {
+    const descriptor = openSync(path, "r");
+    fsyncSync(descriptor);
+    closeSync(descriptor);
+  } catch {
+    // Windows.
+  }
+}
+
+function notWritten(path: string, error: unknown): CommandError {
+  return new CommandError(
+    `${path} cannot be written (${(error as NodeJS.ErrnoException).code ?? "?"})`,
+  );
+}

@@ -1,0 +1,101 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Command } from "commander";
+import { parseKeys } from "../auth/api-keys.ts";
+import { scopes as knownScopes } from "../auth/caller.ts";
+import { bytesOf } from "./body.ts";
+import { wrongUsage } from "./command-error.ts";
+import { addToKeysFile, type KeyEntry } from "./keys-file.ts";
+import { note, paint, print, printJson } from "./terminal.ts";
+
+const newHelp = `
+The key is 256 random bits behind \`pgw_\`, shown this once and stored nowhere: the file holds its hash.
+A running gateway reads a changed API_KEYS_FILE within a second. A new file is made with mode 0600;
+one that is there keeps its mode and its owner, and is replaced as a whole.
+
+Scopes: ${wrapped(knownScopes, 90)}.
+
+Examples:
+  $ payments-gateway keys new --name shop-backend --scopes payments:write,payments:read \\
+      --file keys.json
+  $ payments-gateway keys new --name reports --scopes events:read --merchants shop --json`;
+
+const hashHelp = `
+The key is read from standard input, so that it is in no list of processes. A line break at its end
+does not count.
+
+Example:
+  $ payments-gateway keys hash < key.txt`;
+
+interface NewOptions {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly merchants?: readonly string[];
+  readonly file?: string;
+  readonly json?: boolean;
+}
+
+export function configure(command: Command): void {
+  command.description("Makes API keys for AUTH_MODE=keys, and their hashes for API_KEYS_FILE.");
+  command
+    .command("new")
+    .description("Makes an API key and prints it, with its entry for API_KEYS_FILE.")
+    .requiredOption("--name <name>", "who will use it; fit for logs")
+    .requiredOption("--scopes <scopes>", "what it may do, joined by commas", listOf)
+    .option("--merchants <accounts>", "accounts it is limited to, joined by commas", listOf)
+    .option("--file <file>", "API_KEYS_FILE to add the entry to")
+    .option("--json", "print {key, entry}")
+    .addHelpText("after", newHelp)
+    .action(newKey);
+  command
+    .command("hash")
+    .description("Prints the hash of a key, as API_KEYS_FILE holds it.")
+    .addHelpText("after", hashHelp)
+    .action(async () => print(hashOf((await bytesOf("-")).toString().replace(/\r?\n$/, ""))));
+}
+
+function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
+  const key = `pgw_${randomBytes(32).toString("base64url")}`;
+  const entry: KeyEntry = { name, sha256: hashOf(key), scopes, ...(merchants && { merchants }) };
+  try {
+    parseKeys(JSON.stringify([entry]));
+  } catch (error) {
+    throw wrongUsage((error as Error).message.replace(/^entry 0(\.(\w+)| \(.*?\))?: /, "$2 "));
+  }
+  if (file !== undefined) addToKeysFile(file, entry);
+  if (json) printJson({ key, entry });
+  else printKey(key, entry, file);
+}
+
+function printKey(key: string, entry: KeyEntry, file: string | undefined): void {
+  note(paint("bold", "The key, shown this once:", process.stderr));
+  print(key);
+  if (file === undefined) {
+    note(paint("bold", "Its entry for API_KEYS_FILE:", process.stderr));
+    print(JSON.stringify(entry));
+  } else {
+    note(`Its entry is in ${file}.`);
+  }
+}
+
+/** As `src/auth/api-keys.ts` finds it. */
+function hashOf(key: string): string {
+  if (key === "") throw wrongUsage("the key on standard input is empty");
+  return createHash("sha256").update(key).digest("hex");
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function wrapped(words: readonly string[], width: number): string {
+  let column = 0;
+  return words.reduce((text, word, index) => {
+    column += word.length + 2;
+    const breaks = index > 0 && column > width;
+    if (breaks) column = word.length + 2;
+    return index === 0 ? word : `${text},${breaks ? "\n  " : " "}${word}`;
+  }, "");
+}

@@ -1,0 +1,164 @@
+import { createClient } from "@connectrpc/connect";
+import { type Command, Option } from "commander";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { CommandError, wrongUsage } from "./command-error.ts";
+import { eventJson, eventLine, statusOf } from "./event-line.ts";
+import { followEvents } from "./follow.ts";
+import { type Forwarded, forward } from "./forward.ts";
+import { callError, codeName, openGateway } from "./gateway-client.ts";
+import {
+  addGatewayOptions,
+  credentialsHelp,
+  type GatewayOptions,
+  httpUrl,
+} from "./gateway-options.ts";
+import { interruption } from "./interrupt.ts";
+import { type Environment, passwordOrSandbox } from "./secrets.ts";
+import { note, paint, print, printable, printJson } from "./terminal.ts";
+
+const help = `
+Every event of the merchant account, one a line: what callbacks told, what answers to calls told
+(response), and what the gateway looked up (reconciliation). When the connection breaks it is
+opened again, and goes on behind the last event. Needs the scope events:read. Card tokens are left
+out, in --json too.
+
+--forward-to sends on what came as a callback: a POST with X-SERVICE-SIGNATURE, as the payments
+service sends it; 200 accepts it. The gateway does not keep a callback's bytes, so the body is
+written anew from the event: the same values, but other white space and order, and without
+members that the gateway's contract does not know. It is signed with the password of
+--password-file, else of UPSTREAM_PASSWORD, else the sandbox's.
+
+${credentialsHelp}
+
+Exit codes: 0 ended by Ctrl-C or --limit, 1 refused, or callbacks that were not accepted,
+69 no gateway there.
+
+Examples:
+  $ payments-gateway listen
+  $ payments-gateway listen --kind payment --status failure
+  $ payments-gateway listen --after earliest --external-id order-1 --json | jq .event
+  $ payments-gateway listen --forward-to http://127.0.0.1:3000/webhooks/{kind}`;
+
+interface Options extends GatewayOptions {
+  readonly after?: string;
+  readonly kind?: readonly ("payment" | "payout")[];
+  readonly externalId?: readonly string[];
+  readonly status?: readonly string[];
+  readonly limit?: number;
+  readonly forwardTo?: string;
+  readonly forwardAttempts: number;
+  readonly passwordFile?: string;
+  readonly json?: boolean;
+}
+
+export function configure(command: Command, env: Environment): void {
+  addGatewayOptions(
+    command
+      .description("Shows the events of a running gateway as they come.")
+      .addOption(new Option("--kind <kind...>", "only of this kind").choices(["payment", "payout"]))
+      .option("--external-id <id...>", "only of these payments or payouts")
+      .option("--status <status...>", "only these: success, failure, pending, init, unknown, …")
+      .option("--after <cursor>", "begin behind this event; `earliest`: with the oldest kept")
+      .option("--limit <n>", "end after so many events", wholeNumber)
+      .option(
+        "--forward-to <url>",
+        "send callbacks on; {kind} becomes payments or payouts",
+        httpUrl,
+      )
+      .option("--forward-attempts <n>", "how often one is tried", wholeNumber, 5)
+      .option("--password-file <file>", "file with the password to sign with")
+      .option("--json", "one JSON object a line: {event, forward}"),
+  )
+    .addHelpText("after", help)
+    .action((options: Options) => listen(options, env));
+}
+
+async function listen(options: Options, env: Environment): Promise<void> {
+  const { forwardTo, limit = Number.POSITIVE_INFINITY } = options;
+  const signal = interruption();
+  const forwarding = forwardTo && {
+    url: forwardTo,
+    password: passwordOrSandbox(options.passwordFile, env),
+    attempts: options.forwardAttempts,
+    signal,
+  };
+  const gateway = openGateway(options, env);
+  const { streamEvents } = createClient(EventService, gateway.transport);
+  const kinds = (options.kind ?? []).map((kind) => kindNumbers[kind]);
+  let shown = 0;
+  let last: string | undefined;
+  let refused = 0;
+  try {
+    const startedAtMs = await clockOf(gateway.transport, signal);
+    if (!options.json) note(paint("dim", `listening to ${options.url}`, process.stderr));
+    const events = followEvents({
+      open: (afterCursor) =>
+        streamEvents({ kinds, ...(afterCursor !== undefined && { afterCursor }) }, { signal }),
+      after: options.after,
+      startedAtMs,
+      signal,
+      onPause({ code, rawMessage }, pauseMs) {
+        const why = `${codeName(code)}: ${printable(rawMessage)}`;
+        note(`the stream broke (${why}), again in ${(pauseMs / 1_000).toFixed(1)} s`);
+      },
+      onGap: () =>
+        note("the gateway no longer knows the last event: some may be missing before the next"),
+    });
+    for await (const event of events) {
+      if (!isWanted(event, options)) continue;
+      if (!options.json) print(eventLine(event));
+      const forwarded = forwarding ? await forward(event, forwarding) : undefined;
+      if (options.json)
+        printJson({ event: eventJson(event), ...(forwarded && { forward: forwarded }) });
+      else if (forwarded) print(forwardLine(forwarded));
+      if (forwarded && !forwarded.accepted) refused += 1;
+      last = event.cursor;
+      shown += 1;
+      if (shown >= limit) break;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw callError(error, options.url);
+  } finally {
+    gateway.close();
+  }
+  if (last !== undefined && !options.json) {
+    note(paint("dim", `go on behind the last one: --after ${last}`, process.stderr));
+  }
+  if (refused > 0) throw new CommandError(`${refused} of the callbacks were not accepted`);
+}
+
+const kindNumbers = { payment: EventKind.PAYMENT, payout: EventKind.PAYOUT } as const;
+
+/**
+ * Whether a gateway is there, and what time it is there, in whole seconds: an open stream without an
+ * event tells neither.
+ */
+async function clockOf(
+  transport: Parameters<typeof createClient>[1],
+  signal: AbortSignal,
+): Promise<number> {
+  let date: string | null = null;
+  const onHeader = (headers: Headers) => {
+    date = headers.get("date");
+  };
+  await createClient(Health, transport).check({}, { signal, timeoutMs: 10_000, onHeader });
+  return (date && Date.parse(date)) || Date.now();
+}
+
+function isWanted(event: Event, { externalId, status }: Options): boolean {
+  if (externalId && !externalId.includes(event.externalId)) return false;
+  return !status || status.some((wanted) => wanted.toLowerCase() === statusOf(event));
+}
+
+function forwardLine({ url, answer, accepted, attempts, durationMs }: Forwarded): string {
+  const verdict = accepted ? paint("green", String(answer)) : paint("red", String(answer));
+  const tries = attempts > 1 ? `, ${attempts} attempts` : "";
+  return `  → ${url}: ${verdict} (${durationMs} ms${tries})`;
+}
+
+function wholeNumber(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw wrongUsage(`${JSON.stringify(text)} is not a whole number above 0`);
+}

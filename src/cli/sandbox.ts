@@ -1,0 +1,33 @@
+import type { Command } from "commander";
+import { readSandboxConfig } from "../config.ts";
+import { createLogger } from "../log.ts";
+import { announce, exitWith, stopOnSignal } from "../main.ts";
+import { startSandbox } from "../sandbox/server.ts";
+import type { Environment } from "./secrets.ts";
+
+const help = `
+It listens on SANDBOX_ADDR (127.0.0.1:4010) and takes UPSTREAM_LOGIN and UPSTREAM_PASSWORD (sandbox,
+sandbox-password). \`payments-gateway serve\` has one inside when it has no UPSTREAM_URL.
+
+Examples:
+  $ payments-gateway sandbox
+  $ SANDBOX_ADDR=127.0.0.1:9000 payments-gateway sandbox`;
+
+export function configure(command: Command, env: Environment): void {
+  command
+    .description("Runs the emulator of the payments service alone. It guards nothing real.")
+    .addHelpText("after", help)
+    .action(() => sandbox(env));
+}
+
+async function sandbox(env: Environment): Promise<void> {
+  try {
+    const { address, login, password, logLevel } = readSandboxConfig(env);
+    const log = createLogger(logLevel);
+    const running = await startSandbox({ ...address, login, password });
+    stopOnSignal(log, { stop: () => running.close() });
+    announce(log, `ready sandbox=${running.url}`);
+  } catch (error) {
+    exitWith(error);
+  }
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { readSandboxConfig, textOf } from "../config.ts";
+import { Secret } from "../secret.ts";
+import { wrongUsage } from "./command-error.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const passwordHelp = `The password is that of the merchant account at the payments service: from
+--password-file (one line break at its end does not count), else UPSTREAM_PASSWORD or
+UPSTREAM_PASSWORD_FILE.`;
+
+/**
+ * The merchant's API password.
+ * @throws CommandError when none is given, ConfigError when it is given twice
+ */
+export function passwordOf(file: string | undefined, env: Environment): Secret {
+  const password = file === undefined ? textOf(env, "UPSTREAM_PASSWORD") : secretOfFile(file);
+  if (password !== undefined) return new Secret(password);
+  throw wrongUsage("no password: give --password-file, or set UPSTREAM_PASSWORD");
+}
+
+/** The same, with the sandbox's own where none is given. */
+export function passwordOrSandbox(file: string | undefined, env: Environment): Secret {
+  if (file !== undefined) return new Secret(secretOfFile(file));
+  return readSandboxConfig(env).password;
+}
+
+/** A secret in a file: the line break that editors put at its end is no part of it. */
+export function secretOfFile(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+  const secret = text.replace(/\r?\n$/, "");
+  if (secret === "") throw wrongUsage(`${file} is empty`);
+  return secret;
+}
+
+export function unreadable(file: string, error: unknown): Error {
+  return wrongUsage(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+}

@@ -1,0 +1,118 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { type Command, Option } from "commander";
+import { createWatchTokens } from "../auth/watch-token.ts";
+import { ConfigError, textOf } from "../config.ts";
+import { duration, watchSecret } from "../config-values.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { Secret } from "../secret.ts";
+import { wrongUsage } from "./command-error.ts";
+import { callError, openGateway } from "./gateway-client.ts";
+import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
+import type { Environment } from "./secrets.ts";
+import { note, paint, print, printJson } from "./terminal.ts";
+
+const help = `
+The token allows to watch this one payment or payout, and nothing else: for a browser's EventSource,
+which gives it as ?watch_token=. A running gateway makes it, for who has the scope watch:create.
+--offline makes it here, with WATCH_TOKEN_SECRET (or the file that WATCH_TOKEN_SECRET_FILE names) and
+without a gateway; it is good wherever that secret is.
+
+${credentialsHelp}
+
+Exit codes: 0 made, 1 refused, 64 wrong usage, 69 no gateway there, 78 WATCH_TOKEN_SECRET is wrong.
+
+Examples:
+  $ payments-gateway token --external-id order-1
+  $ payments-gateway token --external-id payout-7 --kind payout --ttl 1h --json
+  $ WATCH_TOKEN_SECRET_FILE=secret.txt payments-gateway token --external-id order-1 --offline`;
+
+interface Options extends GatewayOptions {
+  readonly externalId: string;
+  readonly kind: "payment" | "payout";
+  readonly ttl: number;
+  readonly offline?: boolean;
+  readonly json?: boolean;
+}
+
+export function configure(command: Command, env: Environment): void {
+  addGatewayOptions(
+    command
+      .description("Makes a token to watch one payment or payout.")
+      .requiredOption("--external-id <id>", "of the payment or payout; it need not exist yet")
+      .addOption(
+        new Option("--kind <kind>", "what it is").choices(["payment", "payout"]).default("payment"),
+      )
+      .addOption(
+        new Option("--ttl <duration>", "how long it is good for, 1s to 24h")
+          .argParser(ttl)
+          .default(900, "15m"),
+      )
+      .option("--offline", "make it here, with WATCH_TOKEN_SECRET")
+      .option("--json", "print {token, expires_at}"),
+  )
+    .addHelpText("after", help)
+    .action((options: Options) => token(options, env));
+}
+
+async function token(options: Options, env: Environment): Promise<void> {
+  if (options.externalId === "") throw wrongUsage("--external-id is empty");
+  const { token, expiresAt } = options.offline
+    ? await offline(options, env)
+    : await online(options, env);
+  if (options.json) return printJson({ token, expires_at: expiresAt.toISOString() });
+  print(token);
+  note(paint("dim", `good until ${expiresAt.toISOString()}`, process.stderr));
+}
+
+interface Made {
+  readonly token: string;
+  readonly expiresAt: Date;
+}
+
+async function online(options: Options, env: Environment): Promise<Made> {
+  const gateway = openGateway(options, env);
+  const { externalId, kind, ttl: ttlSeconds } = options;
+  try {
+    const { token, expiresAt } = await createClient(
+      EventService,
+      gateway.transport,
+    ).createWatchToken({ externalId, kind: kinds[kind], ttlSeconds }, { timeoutMs: 10_000 });
+    return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
+  } catch (error) {
+    throw callError(error, options.url);
+  } finally {
+    gateway.close();
+  }
+}
+
+async function offline(options: Options, env: Environment): Promise<Made> {
+  const variable = "WATCH_TOKEN_SECRET";
+  const secret = watchSecret.safeParse(textOf(env, variable));
+  if (!secret.success) {
+    throw new ConfigError(
+      variable,
+      "is missing or too short, accepted is a secret of at least 32 bytes",
+    );
+  }
+  const { externalId, kind, account = "default" } = options;
+  const expiresAtMs = (Math.floor(Date.now() / 1_000) + options.ttl) * 1_000;
+  const token = await createWatchTokens(new Secret(secret.data)).issue({
+    account,
+    kind: kinds[kind],
+    externalId,
+    expiresAtMs,
+  });
+  return { token, expiresAt: new Date(expiresAtMs) };
+}
+
+const kinds = { payment: EventKind.PAYMENT, payout: EventKind.PAYOUT } as const;
+
+/** In seconds. */
+function ttl(text: string): number {
+  const parsed = duration.safeParse(text);
+  const seconds = Math.floor((parsed.data ?? 0) / 1_000);
+  if (seconds >= 1 && seconds <= 86_400) return seconds;
+  throw wrongUsage(`--ttl ${JSON.stringify(text)}: accepted is 1s to 24h, such as 15m`);
+}

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, describe, test } from "node:test";
+import { checkTls } from "../../src/cli/check-surroundings.ts";
+import { readConfig } from "../../src/config.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { Secret } from "../../src/secret.ts";
+import { freePorts } from "../gateway/spawn.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { run, start } from "./run.ts";
+
+let sandbox: Sandbox;
+let dir: string;
+before(async () => {
+  sandbox = await startSandbox({
+    ...{ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("s3cret") },
+  });
+  dir = await mkdtemp(join(tmpdir(), "check-"));
+});
+after(async () => {
+  await sandbox.close();
+  await rm(dir, { recursive: true });
+});
+
+interface Report {
+  ok: boolean;
+  checks: { check: string; verdict: string; message: string; advice?: string }[];
+}
+
+/** What a deployment with the sandbox as its upstream sets, and what the test changes of it. */
+async function check(env: Record<string, string> = {}, ...args: string[]) {
+  const upstream = {
+    UPSTREAM_URL: sandbox.url,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "s3cret",
+  };
+  const { code, out, err } = await run(["check", "--json", ...args], {
+    env: { ...freePorts, ...upstream, AUTH_MODE: "none", ...env },
+  });
+  const { ok, checks } = JSON.parse(out) as Report;
+  const found = Object.fromEntries(
+    checks.map(({ check, verdict, message }) => [check, `${verdict}: ${message}`]),
+  );
+  return { code, ok, found, all: out + err };
+}
+
+test("what is right is said to be, and nothing is made at the upstream", async () => {
+  const { code, ok, found } = await check({ PUBLIC_URL: "http://127.0.0.1:9" });
+  assert.equal(code, 0);
+  assert.equal(ok, true);
+  assert.match(
+    found["upstream default"] ?? "",
+    /^ok: .* takes the credentials of shop; 50 requests/,
+  );
+  assert.match(found.configuration ?? "", /^ok: accounts: default; state in memory/);
+  assert.match(found.redis ?? "", /^warning: no REDIS_URL/);
+  assert.match(found.PUBLIC_URL ?? "", /^warning: .*does not answer from here/);
+  const { payments, payouts } = sandbox.ledger();
+  assert.deepEqual([payments.length, payouts.length], [0, 0]);
+});
+
+test("wrong credentials, or another server, are wrong", async () => {
+  const { code, found, all } = await check({ UPSTREAM_PASSWORD: "canary-password" });
+  assert.equal(code, 1);
+  assert.match(found["upstream default"] ?? "", /^failed: .* refuses the credentials of shop/);
+  assert.ok(!all.includes("canary-password"));
+  const away = await check({ UPSTREAM_URL: "http://127.0.0.1:9" });
+  assert.match(away.found["upstream default"] ?? "", /^failed: .* cannot be reached: ECONNREFUSED/);
+  const page = createServer((_, response) => response.end("<html>"));
+  page.listen(0, "127.0.0.1");
+  await once(page, "listening");
+  const other = await check({
+    UPSTREAM_URL: `http://user:canary@127.0.0.1:${(page.address() as AddressInfo).port}`,
+  });
+  page.close();
+  assert.equal(other.code, 1);
+  assert.match(other.found["upstream default"] ?? "", /^failed: /);
+  assert.ok(!other.all.includes("canary"));
+});
+
+test("a configuration that serve would refuse is 78, in the same words", async () => {
+  const refused = async (env: Record<string, string>) => {
+    const { code, found } = await check(env);
+    assert.equal(code, 78);
+    return found.configuration ?? "";
+  };
+  assert.match(
+    await refused({ UPSTREAM_TIMEOUT: "soon" }),
+    /^failed: UPSTREAM_TIMEOUT: got "soon"/,
+  );
+  const keys = join(dir, "wrong.json");
+  await writeFile(keys, '[{"name": "x", "sha256": "0", "scopes": []}]');
+  const env = { AUTH_MODE: "keys", API_KEYS_FILE: keys };
+  assert.match(await refused(env), /^failed: API_KEYS_FILE: .*64 hex digits/);
+  const documents = join(dir, "documents.json");
+  await writeFile(documents, '{"one": "{ nowhere }"}');
+  const serve = { ...freePorts, PERSISTED_DOCUMENTS_FILE: documents };
+  const served = await run(["serve"], { env: serve });
+  const checked = await run(["check"], { env: serve });
+  assert.equal(served.code, 78);
+  assert.ok(checked.out.trim().endsWith(served.err.trim()));
+});
+
+test("--offline reaches nothing", async () => {
+  let asked = 0;
+  const upstream = createServer((_, response) => {
+    asked += 1;
+    response.end("{}");
+  });
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const env = {
+    ...{ UPSTREAM_URL: url, PUBLIC_URL: url, AUTH_MODE: "jwt", AUTH_JWKS_URL: `${url}/keys` },
+    ...{ AUTH_ISSUER: "i", AUTH_AUDIENCE: "a", REDIS_URL: "redis://127.0.0.1:9" },
+  };
+  assert.equal((await check(env, "--offline")).code, 0);
+  assert.equal(asked, 0);
+  const { code, found } = await check(env);
+  upstream.close();
+  assert.equal(code, 1);
+  assert.ok(asked >= 3);
+  assert.match(found["upstream default"] ?? "", /^failed: .* not as the payments service does/);
+  assert.match(found["JWT keys"] ?? "", /^failed: AUTH_JWKS_URL has no public keys/);
+  assert.match(found.redis ?? "", /^failed: cannot be reached: ECONNREFUSED/);
+});
+
+test("Ctrl-C ends it at once, with 130", async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const upstream = createServer(() => resolve());
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const child = start(["check"], {
+    env: {
+      ...freePorts,
+      UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      ...{ UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b", AUTH_MODE: "none" },
+    },
+  });
+  const closed = once(child, "close");
+  const said = text(child.stdout!);
+  await asked;
+  child.kill("SIGINT");
+  assert.deepEqual(await closed, [130, null]);
+  assert.doesNotMatch(await said, /✗/);
+  upstream.close();
+  upstream.closeAllConnections();
+});
+
+test("the list is for people: marks, and what to do", async () => {
+  const env = { ...freePorts, UPSTREAM_TIMEOUT: "soon" };
+  const { out } = await run(["check"], { env });
+  assert.match(out, /^✗ configuration {5}UPSTREAM_TIMEOUT: /);
+  assert.match((await run(["check"], { env: freePorts })).out, /^- redis {13}no REDIS_URL/m);
+});
+
+test("a certificate that is not the key's, or expires, is told of", async () => {
+  const file = (name: string) =>
+    new URL(`../fixtures/tls/localhost.${name}`, import.meta.url).pathname;
+  const env = { ...freePorts, TLS_CERT_FILE: file("crt"), TLS_KEY_FILE: file("key") };
+  const config = readConfig(env);
+  const { validTo } = new (await import("node:crypto")).X509Certificate(
+    await readFile(file("crt")),
+  );
+  const at = (days: number) => new Date(Date.parse(validTo) + days * 86_400_000);
+  assert.equal(checkTls(config, at(-40)).verdict, "ok");
+  assert.equal(checkTls(config, at(-10)).verdict, "warning");
+  assert.match(checkTls(config, at(1)).message, /expired on/);
+  const { generateKeyPairSync } = await import("node:crypto");
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const other = { ...config, tls: { cert: config.tls!.cert, key } };
+  assert.match(checkTls(other, at(-40)).message, /TLS_KEY_FILE is not the key/);
+  const rubbish = { ...config, tls: { cert: "-", key: "-" } };
+  assert.equal(checkTls(rubbish).verdict, "failed");
+});
+
+describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
+  test("says what it promises, what it lacks, and what it forbids", async () => {
+    const server = await startRedis();
+    try {
+      const redis = (url: string, env: Record<string, string> = {}) =>
+        check({ REDIS_URL: url, ...env });
+      const first = await redis(server.url);
+      assert.equal(first.code, 0);
+      assert.match(first.found.redis ?? "", /^ok: connected, version \d+\.\d+/);
+      assert.match(first.found["redis durability"] ?? "", /^warning: .*nothing on disk/);
+      assert.match(first.found["redis scripts"] ?? "", /^ok/);
+      assert.deepEqual(await server.command("KEYS", "*"), [], "nothing is left behind");
+
+      await server.command("CONFIG", "SET", "appendonly", "yes");
+      const lacking = await redis(server.url, { REDIS_MIN_REPLICAS: "1" });
+      assert.equal(lacking.code, 1);
+      assert.match(lacking.found["redis durability"] ?? "", /^ok/);
+      assert.match(lacking.found["redis replicas"] ?? "", /^failed: 0 connected, and REDIS_MIN_R/);
+
+      const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-xadd"];
+      await server.command("ACL", "SETUSER", "guest", ...rules);
+      const guest = server.url.replace("redis://", "redis://guest:canary-secret@");
+      const forbidden = await redis(guest);
+      assert.equal(forbidden.code, 1);
+      assert.match(
+        forbidden.found["redis scripts"] ?? "",
+        /^failed: cannot be run: .*(NOPERM|can't run this command)/,
+      );
+      const wrong = await redis(guest.replace("canary-secret", "canary-wrong"));
+      assert.equal(wrong.code, 1);
+      assert.match(wrong.found.redis ?? "", /^failed: .*WRONGPASS/);
+      for (const { all } of [forbidden, wrong]) assert.ok(!all.includes("canary"));
+    } finally {
+      await server.close();
+    }
+  });
+});

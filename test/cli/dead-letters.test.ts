@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import type { Gateway } from "../../src/gateway.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { startTestGateway } from "../start.ts";
+import { placesOf, run } from "./run.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+const letters = (...args: string[]) => run(["dead-letters", ...args], { env: placesOf(gateway) });
+
+async function bury(body: string): Promise<void> {
+  const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
+    body,
+  });
+  assert.equal(status, 200);
+}
+
+test("lists, shows without card data, and gives the raw bytes when asked", async () => {
+  const none = await letters("list");
+  assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
+  const body = '{"cc": {"number": "4111111111111111", "cvv":"941"} }';
+  await bury(body);
+  await bury('{"second": true}');
+
+  const listed = await letters("list", "--json");
+  const [newest, oldest] = listed.out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.equal(newest.account, "default");
+  const id = oldest.id as string;
+  assert.ok((await letters("list")).out.includes(id.slice(0, 12)));
+  assert.equal((await letters("list", "--account", "other", "--json")).out, "");
+
+  const shown = await letters("show", id.slice(0, 10));
+  assert.equal(shown.code, 0);
+  assert.match(shown.out, /"number": "\[redacted\]",\n {4}"cvv": "\[redacted\]"/);
+  const raw = await letters("show", id, "--raw");
+  assert.equal(raw.out, body);
+  assert.match(raw.err, /may hold card data/);
+  assert.equal((await letters("show", "zzz")).code, 1);
+  const both = await letters("show", "");
+  assert.equal(both.code, 1);
+});
+
+test("replays one or all, and says how many are still not understood", async () => {
+  const { out, code } = await letters("replay", "--all");
+  assert.equal(code, 1);
+  assert.equal(out, "2 still not understood\n");
+  const [line = ""] = (await letters("list", "--json")).out.split("\n");
+  const one = await letters("replay", JSON.parse(line).id, "--json");
+  assert.equal(one.code, 1);
+  assert.equal(JSON.parse(one.out).outcome, "not_understood");
+});
+
+/** An admin listener with other answers. */
+async function withAdmin(
+  answer: (request: { url: string; key: string | undefined }) => [number, string],
+  use: (url: string) => Promise<void>,
+): Promise<void> {
+  const admin = createServer((request, response) => {
+    request.resume();
+    const key = request.headers.authorization;
+    const [status, body] = answer({ url: `${request.method} ${request.url}`, key });
+    response.writeHead(status, { "content-type": "application/json" }).end(body);
+  });
+  admin.listen(0, "127.0.0.1");
+  await once(admin, "listening");
+  try {
+    await use(`http://127.0.0.1:${(admin.address() as AddressInfo).port}`);
+  } finally {
+    admin.close();
+    admin.closeAllConnections();
+  }
+}
+
+const letter = (account: string, id: string, receivedAt: string) => ({
+  ...{ account, id, resource: "payments", reason: "why", receivedAt },
+});
+
+test("replays the oldest first; understood ones are told apart from known ones", async () => {
+  const asked: string[] = [];
+  await withAdmin(
+    ({ url }) => {
+      if (url === "GET /dead-letters") {
+        const all = [letter("a", "new", "2026-01-02"), letter("b", "old", "2026-01-01")];
+        return [200, JSON.stringify({ dead_letters: all })];
+      }
+      asked.push(url);
+      return [200, `{"outcome":"${url.includes("/old/") ? "stored" : "duplicate"}"}`];
+    },
+    async (url) => {
+      const { code, out } = await run(["dead-letters", "replay", "--all", "--admin-url", url]);
+      assert.equal(code, 0);
+      assert.equal(out, "1 understood now, 1 known already\n");
+      assert.deepEqual(asked, [
+        "POST /dead-letters/b/old/replay",
+        "POST /dead-letters/a/new/replay",
+      ]);
+    },
+  );
+});
+
+test("shows its key to the admin listener, and says when that is not enough", async () => {
+  await withAdmin(
+    ({ key }) => (key === "Bearer k-admin" ? [200, '{"dead_letters":[]}'] : [403, "{}"]),
+    async (url) => {
+      const list = (env: Record<string, string>) =>
+        run(["dead-letters", "list"], { env: { PAYMENTS_GATEWAY_ADMIN_URL: url, ...env } });
+      assert.equal((await list({ PAYMENTS_GATEWAY_KEY: "k-admin" })).code, 0);
+      for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
+        const { code, err } = await list(env as Record<string, string>);
+        assert.equal(code, 1);
+        assert.match(err, /refuses \(403\): it wants a key with the scope admin/);
+        assert.ok(!err.includes("k-other"));
+      }
+    },
+  );
+});
+
+test("an ambiguous id is not guessed, and a listener that is away is 69", async () => {
+  await withAdmin(
+    ({ url }) => {
+      if (url !== "GET /dead-letters") return [503, "{}"];
+      const all = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
+      return [200, JSON.stringify({ dead_letters: all })];
+    },
+    async (url) => {
+      const at = ["--admin-url", url];
+      const both = await run(["dead-letters", "replay", "sa", ...at]);
+      assert.equal(both.code, 64);
+      assert.match(both.err, /2 dead letters begin with "sa": give --account/);
+      const away = await run(["dead-letters", "replay", "sa", "--account", "b", ...at]);
+      assert.equal(away.code, 69);
+      assert.match(away.err, /the event store is out of reach/);
+    },
+  );
+  const nobody = await run(["dead-letters", "list", "--admin-url", "http://127.0.0.1:9"]);
+  assert.equal(nobody.code, 69);
+  assert.match(nobody.err, /cannot reach the gateway at .*Else give --admin-url/);
+});

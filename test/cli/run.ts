@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { patienceMs } from "../start.ts";
+
+/** What is compiled once need not be for each run. */
+const compiled = mkdtempSync(join(tmpdir(), "compiled-"));
+process.on("exit", () => rmSync(compiled, { recursive: true, force: true }));
+
+const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
+
+export interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface RunOptions {
+  readonly env?: Record<string, string>;
+  readonly input?: string | Uint8Array;
+}
+
+/** Runs `payments-gateway` with these arguments and nothing but this environment, to its end. */
+export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const child = start(args, options);
+  child.stdin?.end(options.input ?? "");
+  const [out, err, [code]] = await Promise.all([
+    text(child.stdout!),
+    text(child.stderr!),
+    once(child, "close"),
+  ]);
+  return { code, out, err };
+}
+
+/** The same, left running; it is killed when its time is up. */
+export function start(args: readonly string[], { env = {} }: RunOptions = {}): ChildProcess {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+    timeout: patienceMs * 2,
+    killSignal: "SIGKILL",
+  });
+  child.stdin?.on("error", () => {});
+  return child;
+}
+
+/** Where a gateway of the tests is, for the commands. */
+export function placesOf(gateway: {
+  readonly publicUrl: string;
+  readonly rpcUrl: string;
+  readonly adminUrl: string;
+  readonly sandboxUrl?: string;
+}): Record<string, string> {
+  return {
+    PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
+    PAYMENTS_GATEWAY_ADMIN_URL: gateway.adminUrl,
+    PAYMENTS_GATEWAY_SANDBOX_URL: gateway.sandboxUrl ?? "",
+  };
+}
+
+/** Runs `work` on all of them, two at a time. */
+export async function inPairs<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = [...items];
+  const worker = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all([worker(), worker()]);
+}

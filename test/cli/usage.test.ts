@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { inPairs, run, start } from "./run.ts";
+
+const commands = [
+  ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
+  ...["keys new", "keys hash", "dead-letters list", "dead-letters show", "dead-letters replay"],
+];
+
+test("the command line names its commands and exit codes", async () => {
+  for (const args of [["help"], ["--help"]]) {
+    const { code, out } = await run(args);
+    assert.equal(code, 0);
+    for (const command of commands)
+      assert.match(out, new RegExp(`^ {2}${command.split(" ")[0]} `, "m"));
+    assert.match(out, /Exit codes:/);
+  }
+  const { version } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  ) as { version: string };
+  assert.equal((await run(["--version"])).out, `${version}\n`);
+});
+
+test("each command explains itself, with examples", () =>
+  inPairs(commands, async (command) => {
+    const { code, out, err } = await run(["help", ...command.split(" ")]);
+    assert.equal(code, 0, err);
+    assert.match(out, new RegExp(`^Usage: payments-gateway ${command}`));
+    assert.match(out, /Examples?:\n {2}\$ /, command);
+  }));
+
+test("wrong usage ends with 64, says what is wrong, and where help is", () =>
+  inPairs(
+    [
+      ["", /Usage:/],
+      ["dance", /unknown command 'dance'/],
+      ["help dance", /unknown command 'dance'/],
+      ["serve now", /too many arguments for 'serve'[\s\S]*see: payments-gateway help serve/],
+      ["sign", /missing required argument 'file'/],
+      ["sign nowhere.json", /nowhere.json cannot be read \(ENOENT\)/],
+      ["verify - ", /required option '--signature <header>'/],
+      ["listen --kind refund", /Allowed choices are payment, payout/],
+      ["listen --url nowhere", /"nowhere" is not an http or https URL/],
+      ["listen --limit 0", /"0" is not a whole number above 0/],
+      ["trigger", /which event\?/],
+      ["trigger dance", /there is no event "dance": payment.success, /],
+      ["trigger payment.success --amount 1e3", /not a decimal/],
+      ["token --external-id a --ttl 25h", /--ttl "25h": accepted is 1s to 24h/],
+      ["keys", /Usage: payments-gateway keys/],
+      ["dead-letters replay", /give an id, or --all/],
+      ["dead-letters replay a --all", /give an id, or --all/],
+    ] as const,
+    async ([line, words]) => {
+      const { code, out, err } = await run(line.split(" ").filter(Boolean));
+      assert.equal(code, 64, line);
+      assert.match(err, words);
+      assert.equal(out, "");
+    },
+  ));
+
+test("a reader that has enough ends a command quietly", async () => {
+  const child = start(["trigger", "--list"]);
+  const closed = once(child, "close");
+  let said = "";
+  child.stderr?.on("data", (chunk) => {
+    said += chunk;
+  });
+  child.stdout?.destroy();
+  assert.deepEqual(await closed, [0, null]);
+  assert.equal(said, "");
+});
+
+test("colours are for terminals alone, unless they are asked for", async () => {
+  const colour = /\u001b\[/;
+  assert.doesNotMatch((await run(["trigger", "--list"])).out, colour);
+  assert.match((await run(["trigger", "--list"], { env: { FORCE_COLOR: "1" } })).out, colour);
+  const both = { NO_COLOR: "1", TERM: "xterm" };
+  assert.doesNotMatch((await run(["trigger", "--list"], { env: both })).out, colour);
+});
