@@ -34,6 +34,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
     const events = await log.read(account, topic, after ?? "latest", { signal });
+    call.onOpen?.();
     const snapshot =
       after === undefined ? await log.snapshot(account, kind, externalId) : undefined;
     const current = snapshot && firstEvent(snapshot);
@@ -59,7 +60,9 @@ export function stream(
   const { log, call } = options;
   return resumable(options, after, async function* (signal) {
     if (after === "latest") throw noCursor();
-    yield* await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
+    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
+    call.onOpen?.();
+    yield* events;
   });
 }
 
