@@ -34,6 +34,10 @@ export const defaultLimits: RpcLimits = {
   sniffTimeoutMs: 10_000,
   idleTimeoutMs: 300_000,
   maxConcurrentStreams: 1000,
+  keepAliveIntervalMs: 30_000,
+  keepAliveTimeoutMs: 20_000,
+  maxConnectionAgeMs: 0,
+  connectionAgeGraceMs: 60_000,
 };
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
@@ -42,6 +46,11 @@ export interface RpcServer {
   listen(host: string, port: number): Promise<{ port: number }>;
   /** What `grpc.health.v1.Health` says from now on. */
   setServing(serving: boolean): void;
+  /**
+   * Tells callers to go elsewhere: health is NOT_SERVING and connections of HTTP/1.1 close with their
+   * next answer. Everything is served as before.
+   */
+  announceDrain(): void;
   /**
    * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
    * latest after `timeoutMs`: what is left then is told UNAVAILABLE and cut. Live streams end when
@@ -85,6 +94,10 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   return {
     listen: (host, number) => port.listen(host, number),
     setServing: (serving) => health.setServing(serving),
+    announceDrain() {
+      health.setServing(false);
+      port.endKeepAlive();
+    },
     async drain(timeoutMs) {
       health.shutDown();
       // The last tenth is for the answers of calls that are cut.
