@@ -68,9 +68,18 @@ export interface Config {
   readonly reconcileAfterMs?: number;
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
-  readonly shutdownTimeoutMs: number;
+  readonly shutdown: ShutdownTimes;
   readonly logLevel: string;
   readonly production: boolean;
+}
+
+export interface ShutdownTimes {
+  /** Longest that all of it may take. */
+  readonly timeoutMs: number;
+  /** How long everything is served on after readiness turned, so that load balancers notice. */
+  readonly delayMs: number;
+  /** Longest time over which live streams are ended. */
+  readonly spreadMs: number;
 }
 
 /** A variable that is wrong or missing: its name, what it got (never a secret), what is accepted. */
@@ -178,10 +187,23 @@ export function readConfig(env: Environment): Config {
     ...readTrustedDocuments(read),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
-    shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
+    shutdown: readShutdown(read),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
+}
+
+/** The parts of a shutdown leave time for the calls in flight. */
+function readShutdown(read: Reader): ShutdownTimes {
+  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration, "10s");
+  const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");
+  if (delayMs > timeoutMs / 2) {
+    throw new ConfigError(
+      "SHUTDOWN_DELAY",
+      `got ${delayMs} ms, accepted is at most half of SHUTDOWN_TIMEOUT (${timeoutMs} ms): calls in flight need time after it`,
+    );
+  }
+  return { timeoutMs, delayMs, spreadMs: read("SHUTDOWN_SPREAD", durationOrZero, "3s") };
 }
 
 /** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */

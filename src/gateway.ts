@@ -48,8 +48,9 @@ export interface Gateway {
   /** Where the emulator listens, in sandbox mode. */
   readonly sandboxUrl?: string;
   /**
-   * Drains: readiness turns 503, listeners stop accepting, calls in flight finish, streams end with
-   * a cursor to resume from. Resolves within SHUTDOWN_TIMEOUT; what is left then is cut.
+   * Drains: readiness and health turn, and after SHUTDOWN_DELAY listeners stop accepting, calls in
+   * flight finish, streams end one by one with a cursor to resume from. Resolves within
+   * SHUTDOWN_TIMEOUT; what is left then is cut.
    */
   stop(): Promise<void>;
 }
@@ -168,19 +169,32 @@ export async function startGateway(
         });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
-  async function drain(timeoutMs: number): Promise<void> {
+  // Who keeps a connection alive learns with the next answer that it goes.
+  publicServer.prependListener("request", (_, response) => {
+    if (draining) response.shouldKeepAlive = false;
+  });
+
+  /** Load balancers and callers are told to go elsewhere; everything is served as before. */
+  function announceDrain(): void {
     draining = true;
+    rpc.announceDrain();
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    const spreadMs = Math.min(config.shutdown.spreadMs, timeoutMs / 2);
     publicServer.close();
     publicServer.closeIdleConnections();
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = reconciler?.close();
-    await core.drain(
+    const coreDrained = core.drain(
       new GatewayError("UNAVAILABLE", "the gateway is shutting down: resume from the last cursor", {
         reason: "SHUTTING_DOWN",
         retryAfterMs: 1_000,
       }),
+      spreadMs,
     );
-    await Promise.all([reconciled, rpcDrained, closeSockets(), closed(publicServer)]);
+    const publicDrained = [closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
+    await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
   }
 
   return {
@@ -189,9 +203,11 @@ export async function startGateway(
     adminUrl,
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     async stop() {
-      const { shutdownTimeoutMs } = config;
-      const timeUp = new Promise((resolve) => setTimeout(resolve, shutdownTimeoutMs * 0.9).unref());
-      await Promise.race([drain(shutdownTimeoutMs * 0.8), timeUp]);
+      const { timeoutMs, delayMs } = config.shutdown;
+      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs * 0.9).unref());
+      announceDrain();
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
       publicServer.closeAllConnections();
       authentication.close();
       rpc.close();

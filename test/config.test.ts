@@ -34,7 +34,7 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.deepEqual(config.rateLimit, { initialLimit: 10, reserve: 0.2, maxWaitMs: 2_000 });
   assert.equal(config.eventRetentionMs, 7 * 86_400_000);
   assert.equal(config.reconcileAfterMs, 60_000);
-  assert.equal(config.shutdownTimeoutMs, 10_000);
+  assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 0, spreadMs: 3_000 });
   assert.deepEqual([...config.auth.modes], ["none"]);
   assert.equal(config.auth.customerClaim, "customer_external_id");
   assert.equal(config.redis, undefined);
