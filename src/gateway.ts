@@ -29,6 +29,7 @@ import {
   callbackObserver,
   coreObserver,
   reconcileObserver,
+  tlsObserver,
   upstreamObserver,
 } from "./observers.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
@@ -38,6 +39,7 @@ import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { Secret } from "./secret.ts";
 import { openStores } from "./stores.ts";
+import { openTlsFiles, TlsFileError, type TlsFiles, type TlsIdentity } from "./tls-files.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
@@ -68,6 +70,7 @@ export async function startGateway(
   const watchTokens = createWatchTokensOf(config);
   const authentication = authenticationOf(config, watchTokens, log);
   const { identify } = authentication;
+  const tlsFiles = tlsFilesOf(config, log, (identity) => rpc.renewTls(identity));
   const metrics = createMetrics();
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
@@ -130,7 +133,8 @@ export async function startGateway(
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
-    ...(config.tls ? { tls: config.tls } : {}),
+    limits: config.rpcConnections,
+    ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
   });
 
   let draining = false;
@@ -210,6 +214,7 @@ export async function startGateway(
       await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
       publicServer.closeAllConnections();
       authentication.close();
+      tlsFiles?.close();
       rpc.close();
       admin.close();
       admin.closeAllConnections();
@@ -271,6 +276,20 @@ function authenticationOf(
     });
   } catch (error) {
     if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+}
+
+/** The same is so of the files of TLS. */
+function tlsFilesOf(
+  { tls }: Config,
+  log: Logger,
+  renew: (identity: TlsIdentity) => void,
+): TlsFiles | undefined {
+  try {
+    return tls && openTlsFiles({ paths: tls, ...tlsObserver(log, renew) });
+  } catch (error) {
+    if (error instanceof TlsFileError) throw new ConfigError(error.variable, error.message);
     throw error;
   }
 }

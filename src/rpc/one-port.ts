@@ -14,11 +14,18 @@ export interface OnePortOptions {
     /** Aborts when the streams of the connection are to end, because it has reached its age. */
     ending: AbortSignal | undefined,
   ) => void;
-  /** PEM certificate chain and key; without them the port is cleartext. */
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** Without it the port is cleartext. */
+  readonly tls?: Tls;
   readonly limits: ConnectionLimits;
   /** Hears of connections that could not be accepted, for want of file descriptors say. */
   readonly onError: (error: Error) => void;
+}
+
+/** PEM texts. With `clientCa`, clients must show a certificate that one of these authorities signed. */
+export interface Tls {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
 }
 
 export interface ConnectionLimits extends AgeLimits, KeepAlive {
@@ -37,6 +44,8 @@ export interface ConnectionLimits extends AgeLimits, KeepAlive {
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
 export interface OnePort {
   listen(host: string, port: number): Promise<{ port: number }>;
+  /** Secures new connections by other texts from now on. */
+  renewTls(tls: Tls): void;
   /** Closes connections of HTTP/1.1 with the answer that they wait for, or with their next one. */
   endKeepAlive(): void;
   /** Accepts nothing further and resolves when the calls in flight have ended, however long. */
@@ -142,6 +151,9 @@ export function createOnePort(options: OnePortOptions): OnePort {
           resolve({ port: (acceptor.address() as net.AddressInfo).port });
         });
       }),
+    renewTls(renewed) {
+      if (acceptor instanceof tls.Server) acceptor.setSecureContext(secureContext(renewed));
+    },
     endKeepAlive,
     drain() {
       draining = true;
@@ -169,10 +181,17 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
   return tls.createServer(
     {
       ...tcp,
-      ...options.tls,
+      ...secureContext(options.tls),
+      ...(options.tls.clientCa === undefined ? {} : mutual),
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: options.limits.sniffTimeoutMs,
     },
     accept,
   );
+}
+
+const mutual = { requestCert: true, rejectUnauthorized: true } as const;
+
+function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
+  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }
