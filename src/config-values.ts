@@ -75,7 +75,7 @@ export const duration = z.string().transform((text, context): number => {
 export const durationOrZero = z.string().transform((text, context): number => {
   const ms = text === "0" ? 0 : durationMs(text);
   if (ms !== undefined) return ms;
-  context.addIssue("0 for never, or a whole number with a unit, ms, s, m, h or d, such as 60s");
+  context.addIssue("0 for none, or a whole number with a unit, ms, s, m, h or d, such as 60s");
   return z.NEVER;
 });
 

@@ -27,6 +27,7 @@ import {
   wholeNumber,
 } from "./config-values.ts";
 import { Secret } from "./secret.ts";
+import type { TlsPaths } from "./tls-files.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
 
 export type { Address };
@@ -36,8 +37,9 @@ export interface Config {
   readonly publicAddress: Address;
   readonly rpcAddress: Address;
   readonly adminAddress: Address;
-  /** PEM texts for the rpc listener. */
-  readonly tls?: { readonly cert: string; readonly key: string };
+  /** Files of the rpc listener; without them it is cleartext. */
+  readonly tls?: TlsPaths;
+  readonly rpcConnections: RpcConnections;
   /** Set when there is no UPSTREAM_URL: the emulator runs inside the process. */
   readonly sandboxAddress?: Address;
   /** By name. In sandbox mode the url of `default` is empty until the emulator listens. */
@@ -68,9 +70,26 @@ export interface Config {
   readonly reconcileAfterMs?: number;
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
-  readonly shutdownTimeoutMs: number;
+  readonly shutdown: ShutdownTimes;
   readonly logLevel: string;
   readonly production: boolean;
+}
+
+/** How the rpc listener keeps its connections, in milliseconds; 0: never. */
+export interface RpcConnections {
+  readonly maxConnectionAgeMs: number;
+  readonly connectionAgeGraceMs: number;
+  readonly keepAliveIntervalMs: number;
+  readonly keepAliveTimeoutMs: number;
+}
+
+export interface ShutdownTimes {
+  /** Longest that all of it may take. */
+  readonly timeoutMs: number;
+  /** How long everything is served on after readiness turned, so that load balancers notice. */
+  readonly delayMs: number;
+  /** Longest time over which live streams are ended. */
+  readonly spreadMs: number;
 }
 
 /** A variable that is wrong or missing: its name, what it got (never a secret), what is accepted. */
@@ -114,13 +133,6 @@ export function readConfig(env: Environment): Config {
     }
   }
 
-  const certFile = read.optional("TLS_CERT_FILE", z.string());
-  const keyFile = read.optional("TLS_KEY_FILE", z.string());
-  if ((certFile === undefined) !== (keyFile === undefined)) {
-    const missing = certFile === undefined ? "TLS_CERT_FILE" : "TLS_KEY_FILE";
-    throw new ConfigError(missing, "is missing: TLS needs both TLS_CERT_FILE and TLS_KEY_FILE");
-  }
-
   const accounts = merchantsFile
     ? readMerchants(merchantsFile, upstreamUrl)
     : new Map([["default", defaultAccount(read, upstreamUrl)]]);
@@ -143,14 +155,13 @@ export function readConfig(env: Environment): Config {
     publicAddress,
     rpcAddress,
     adminAddress,
-    ...(certFile && keyFile
-      ? {
-          tls: {
-            cert: fileText("TLS_CERT_FILE", certFile),
-            key: fileText("TLS_KEY_FILE", keyFile),
-          },
-        }
-      : {}),
+    ...readTls(read),
+    rpcConnections: {
+      maxConnectionAgeMs: read("RPC_MAX_CONNECTION_AGE", durationOrZero, "0"),
+      connectionAgeGraceMs: read("RPC_MAX_CONNECTION_AGE_GRACE", duration, "1m"),
+      keepAliveIntervalMs: read("RPC_KEEPALIVE_INTERVAL", durationOrZero, "30s"),
+      keepAliveTimeoutMs: read("RPC_KEEPALIVE_TIMEOUT", duration, "20s"),
+    },
     ...(sandbox ? { sandboxAddress } : {}),
     accounts,
     upstreamTimeoutMs: read("UPSTREAM_TIMEOUT", duration, "30s"),
@@ -178,10 +189,35 @@ export function readConfig(env: Environment): Config {
     ...readTrustedDocuments(read),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
-    shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
+    shutdown: readShutdown(read),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
+}
+
+function readTls(read: Reader): Pick<Config, "tls"> {
+  const certFile = read.optional("TLS_CERT_FILE", path);
+  const keyFile = read.optional("TLS_KEY_FILE", path);
+  const clientCaFile = read.optional("TLS_CLIENT_CA_FILE", path);
+  if (!certFile && !keyFile && !clientCaFile) return {};
+  if (certFile && keyFile) {
+    return { tls: { certFile, keyFile, ...(clientCaFile ? { clientCaFile } : {}) } };
+  }
+  const missing = certFile ? "TLS_KEY_FILE" : "TLS_CERT_FILE";
+  throw new ConfigError(missing, "is missing: TLS needs both TLS_CERT_FILE and TLS_KEY_FILE");
+}
+
+/** The parts of a shutdown leave time for the calls in flight. */
+function readShutdown(read: Reader): ShutdownTimes {
+  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration, "10s");
+  const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");
+  if (delayMs > timeoutMs / 2) {
+    throw new ConfigError(
+      "SHUTDOWN_DELAY",
+      `got ${delayMs} ms, accepted is at most half of SHUTDOWN_TIMEOUT (${timeoutMs} ms): calls in flight need time after it`,
+    );
+  }
+  return { timeoutMs, delayMs, spreadMs: read("SHUTDOWN_SPREAD", durationOrZero, "3s") };
 }
 
 /** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */

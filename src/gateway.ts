@@ -30,6 +30,7 @@ import {
   callbackObserver,
   coreObserver,
   reconcileObserver,
+  tlsObserver,
   upstreamObserver,
 } from "./observers.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
@@ -39,6 +40,7 @@ import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { Secret } from "./secret.ts";
 import { openStores } from "./stores.ts";
+import { openTlsFiles, TlsFileError, type TlsFiles, type TlsIdentity } from "./tls-files.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
@@ -49,8 +51,9 @@ export interface Gateway {
   /** Where the emulator listens, in sandbox mode. */
   readonly sandboxUrl?: string;
   /**
-   * Drains: readiness turns 503, listeners stop accepting, calls in flight finish, streams end with
-   * a cursor to resume from. Resolves within SHUTDOWN_TIMEOUT; what is left then is cut.
+   * Drains: readiness and health turn, and after SHUTDOWN_DELAY listeners stop accepting, calls in
+   * flight finish, streams end one by one with a cursor to resume from. Resolves within
+   * SHUTDOWN_TIMEOUT; what is left then is cut.
    */
   stop(): Promise<void>;
 }
@@ -68,6 +71,7 @@ export async function startGateway(
   const watchTokens = createWatchTokensOf(config);
   const authentication = authenticationOf(config, watchTokens, log);
   const { identify } = authentication;
+  const tlsFiles = tlsFilesOf(config, log, (identity) => rpc.renewTls(identity));
   const metrics = createMetrics();
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
@@ -132,7 +136,8 @@ export async function startGateway(
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
-    ...(config.tls ? { tls: config.tls } : {}),
+    limits: config.rpcConnections,
+    ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
   });
 
   let draining = false;
@@ -171,19 +176,32 @@ export async function startGateway(
         });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
-  async function drain(timeoutMs: number): Promise<void> {
+  // Who keeps a connection alive learns with the next answer that it goes.
+  publicServer.prependListener("request", (_, response) => {
+    if (draining) response.shouldKeepAlive = false;
+  });
+
+  /** Load balancers and callers are told to go elsewhere; everything is served as before. */
+  function announceDrain(): void {
     draining = true;
+    rpc.announceDrain();
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    const spreadMs = Math.min(config.shutdown.spreadMs, timeoutMs / 2);
     publicServer.close();
     publicServer.closeIdleConnections();
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = reconciler?.close();
-    await core.drain(
+    const coreDrained = core.drain(
       new GatewayError("UNAVAILABLE", "the gateway is shutting down: resume from the last cursor", {
         reason: "SHUTTING_DOWN",
         retryAfterMs: 1_000,
       }),
+      spreadMs,
     );
-    await Promise.all([reconciled, rpcDrained, closeSockets(), closed(publicServer)]);
+    const publicDrained = [closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
+    await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
   }
 
   return {
@@ -192,11 +210,14 @@ export async function startGateway(
     adminUrl,
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     async stop() {
-      const { shutdownTimeoutMs } = config;
-      const timeUp = new Promise((resolve) => setTimeout(resolve, shutdownTimeoutMs * 0.9).unref());
-      await Promise.race([drain(shutdownTimeoutMs * 0.8), timeUp]);
+      const { timeoutMs, delayMs } = config.shutdown;
+      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs * 0.9).unref());
+      announceDrain();
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
       publicServer.closeAllConnections();
       authentication.close();
+      tlsFiles?.close();
       rpc.close();
       admin.close();
       admin.closeAllConnections();
@@ -258,6 +279,20 @@ function authenticationOf(
     });
   } catch (error) {
     if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+}
+
+/** The same is so of the files of TLS. */
+function tlsFilesOf(
+  { tls }: Config,
+  log: Logger,
+  renew: (identity: TlsIdentity) => void,
+): TlsFiles | undefined {
+  try {
+    return tls && openTlsFiles({ paths: tls, ...tlsObserver(log, renew) });
+  } catch (error) {
+    if (error instanceof TlsFileError) throw new ConfigError(error.variable, error.message);
     throw error;
   }
 }

@@ -1,9 +1,11 @@
+import { X509Certificate } from "node:crypto";
 import type { Logger } from "pino";
 import type { Metrics } from "./admin/metrics.ts";
 import type { AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
+import type { TlsFilesOptions, TlsIdentity } from "./tls-files.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
 
 /** What the rooms tell, as metrics and log records. */
@@ -62,6 +64,26 @@ export function authObserver(log: Logger): AuthObserver {
       log.error(
         { variable, err: error },
         "keys could not be read: those known before stay in force",
+      );
+    },
+  };
+}
+
+/** `renew` puts new files in force. */
+export function tlsObserver(
+  log: Logger,
+  renew: (identity: TlsIdentity) => void,
+): Pick<TlsFilesOptions, "onChange" | "onProblem"> {
+  return {
+    onChange(identity) {
+      renew(identity);
+      const { validTo, fingerprint256 } = new X509Certificate(identity.cert);
+      log.info({ validTo, fingerprint256 }, "TLS files have changed and are in force");
+    },
+    onProblem({ variable, message }) {
+      log.error(
+        { variable, problem: message },
+        "TLS files cannot be used: those before stay in force",
       );
     },
   };

@@ -34,7 +34,7 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.deepEqual(config.rateLimit, { initialLimit: 10, reserve: 0.2, maxWaitMs: 2_000 });
   assert.equal(config.eventRetentionMs, 7 * 86_400_000);
   assert.equal(config.reconcileAfterMs, 60_000);
-  assert.equal(config.shutdownTimeoutMs, 10_000);
+  assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 0, spreadMs: 3_000 });
   assert.deepEqual([...config.auth.modes], ["none"]);
   assert.equal(config.auth.customerClaim, "customer_external_id");
   assert.equal(config.redis, undefined);
@@ -183,9 +183,41 @@ test("several merchants come from a file", () => {
 });
 
 test("TLS needs certificate and key", () => {
-  refused({ TLS_CERT_FILE: file("cert", "c") }, /^TLS_KEY_FILE: is missing/);
-  const config = readConfig({ TLS_CERT_FILE: file("cert", "c"), TLS_KEY_FILE: file("key", "k") });
-  assert.deepEqual(config.tls, { cert: "c", key: "k" });
+  refused({ TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
+  refused({ TLS_CLIENT_CA_FILE: "a" }, /^TLS_CERT_FILE: is missing/);
+  refused({ TLS_CLIENT_CA_FILE: "a", TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
+  const both = { TLS_CERT_FILE: "c", TLS_KEY_FILE: "k" };
+  assert.deepEqual(readConfig(both).tls, { certFile: "c", keyFile: "k" });
+  const mutual = readConfig({ ...both, TLS_CLIENT_CA_FILE: "a" });
+  assert.deepEqual(mutual.tls, { certFile: "c", keyFile: "k", clientCaFile: "a" });
+});
+
+test("connections of the rpc listener live for ever unless told, and are asked whether they do", () => {
+  assert.deepEqual(readConfig({}).rpcConnections, {
+    maxConnectionAgeMs: 0,
+    connectionAgeGraceMs: 60_000,
+    keepAliveIntervalMs: 30_000,
+    keepAliveTimeoutMs: 20_000,
+  });
+  const config = readConfig({
+    RPC_MAX_CONNECTION_AGE: "30m",
+    RPC_MAX_CONNECTION_AGE_GRACE: "5m",
+    RPC_KEEPALIVE_INTERVAL: "0",
+    RPC_KEEPALIVE_TIMEOUT: "5s",
+  });
+  assert.deepEqual(config.rpcConnections, {
+    maxConnectionAgeMs: 1_800_000,
+    connectionAgeGraceMs: 300_000,
+    keepAliveIntervalMs: 0,
+    keepAliveTimeoutMs: 5_000,
+  });
+  refused({ RPC_MAX_CONNECTION_AGE_GRACE: "0" }, /^RPC_MAX_CONNECTION_AGE_GRACE: got "0"/);
+});
+
+test("a shutdown's delay leaves time for the calls in flight", () => {
+  const config = readConfig({ SHUTDOWN_DELAY: "5s", SHUTDOWN_SPREAD: "0" });
+  assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 5_000, spreadMs: 0 });
+  refused({ SHUTDOWN_DELAY: "6s" }, /^SHUTDOWN_DELAY: got 6000 ms, accepted is at most half of/);
 });
 
 function refused(env: Record<string, string | undefined>, message: RegExp): void {

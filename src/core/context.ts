@@ -5,6 +5,7 @@ import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
+import type { StreamDrain } from "./stream-drain.ts";
 
 /** One merchant account's side of the gateway. */
 export interface Account {
@@ -41,6 +42,6 @@ export interface Context extends CoreOptions {
   /** The caller's account. */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
-  /** Aborts when the gateway shuts down: streams end with the cursor to resume from. */
-  readonly drain: AbortSignal;
+  /** When the gateway shuts down, streams end with the cursor to resume from. */
+  readonly drain: StreamDrain;
 }

@@ -46,6 +46,8 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The `Idempotency-Key` header. */
   readonly idempotencyKey?: string;
+  /** Hears when a stream has found its place: nothing that happens from then on is missing in it. */
+  readonly onOpen?: () => void;
   /** Ties the log records of one call together. */
   readonly requestId: string;
 }

@@ -9,17 +9,18 @@ import { createMoneyCalls } from "./money-calls.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
+import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
 import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {
-  /** Ends all streams with UNAVAILABLE and waits for calls that move money. */
-  drain(reason: Error): Promise<void>;
+  /** Ends all streams with `reason`, over `spreadMs`, and waits for calls that move money. */
+  drain(reason: Error, spreadMs: number): Promise<void>;
 }
 
 export function createCore(options: CoreOptions): RunningCore {
-  const drain = new AbortController();
+  const drain = createStreamDrain();
   const { log, intents, seals } = options;
   const moneyCalls = createMoneyCalls({
     ...options.patience,
@@ -49,7 +50,7 @@ export function createCore(options: CoreOptions): RunningCore {
   const context: Context = {
     ...options,
     moneyCalls,
-    drain: drain.signal,
+    drain,
     account(name) {
       const account = options.accounts.get(name);
       if (!account) throw new Error(`no such merchant account: ${name}`);
@@ -67,8 +68,8 @@ export function createCore(options: CoreOptions): RunningCore {
   return {
     ...guarded(cases, createStreamLimits(options.maxStreamsPerCaller)),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
-    async drain(reason) {
-      drain.abort(reason);
+    async drain(reason, spreadMs) {
+      drain.end(reason, spreadMs);
       await moneyCalls.idle();
     },
   };

@@ -4,13 +4,14 @@ import { firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
 import { type Event, type EventKind, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Call } from "./core.ts";
+import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";
 
 export interface StreamOptions {
   readonly log: EventLog;
   readonly call: Call;
-  /** Aborts when the gateway shuts down. */
-  readonly drain: AbortSignal;
+  /** Ends streams when the gateway shuts down. */
+  readonly drain: StreamDrain;
 }
 
 export interface WatchRequest {
@@ -34,6 +35,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
     const events = await log.read(account, topic, after ?? "latest", { signal });
+    call.onOpen?.();
     const snapshot =
       after === undefined ? await log.snapshot(account, kind, externalId) : undefined;
     const current = snapshot && firstEvent(snapshot);
@@ -59,7 +61,9 @@ export function stream(
   const { log, call } = options;
   return resumable(options, after, async function* (signal) {
     if (after === "latest") throw noCursor();
-    yield* await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
+    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
+    call.onOpen?.();
+    yield* events;
   });
 }
 
@@ -79,19 +83,21 @@ async function* resumable(
 ): AsyncGenerator<Event> {
   const end = new AbortController();
   const { expiresAtMs, revoked } = call.caller;
+  const place = drain.join();
   const stopExpiry = endAtExpiry(expiresAtMs, end);
   const onRevoked = () => end.abort(revoked?.reason);
   if (revoked?.aborted) onRevoked();
   else revoked?.addEventListener("abort", onRevoked);
   let cursor = after;
   try {
-    for await (const event of events(AbortSignal.any([call.signal, drain, end.signal]))) {
+    for await (const event of events(AbortSignal.any([call.signal, place.signal, end.signal]))) {
       cursor = event.cursor;
       yield event;
     }
   } catch (error) {
     throw withResumeCursor(error, cursor);
   } finally {
+    place.leave();
     stopExpiry();
     revoked?.removeEventListener("abort", onRevoked);
     // Lets go of the log even if the stream was never iterated to its live part.

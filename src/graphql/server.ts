@@ -29,6 +29,7 @@ import {
 } from "./plugins.ts";
 import { schema } from "./schema.ts";
 import { sendResponse } from "./send.ts";
+import type { DrainTimes } from "./socket-drain.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 import { serveWebSockets } from "./websocket.ts";
 
@@ -53,9 +54,9 @@ export interface GraphqlServer {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
-   * returned function stops that and closes the sockets.
+   * returned function stops that and closes the sockets, each when its operations are over.
    */
-  attachWebSocket(server: Server): () => Promise<void>;
+  attachWebSocket(server: Server): (times: DrainTimes) => Promise<void>;
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
+import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
@@ -15,13 +16,15 @@ export interface WebSocketOptions extends ProtocolOptions {
 
 /** How often a socket is asked whether it is still there, and how long it may take to say so. */
 const pingIntervalMs = 12_000;
-/** How long clients may take to answer the close of their socket. */
-const closeGraceMs = 1_000;
 
 /** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
-export function serveWebSockets(server: Server, options: WebSocketOptions): () => Promise<void> {
+export function serveWebSockets(
+  server: Server,
+  options: WebSocketOptions,
+): (times: DrainTimes) => Promise<void> {
   const { log, corsOrigins } = options;
   const protocol = createProtocol(options);
+  const drain = createSocketDrain();
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -40,6 +43,7 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
   }
 
   function serve(socket: WebSocket, request: IncomingMessage): void {
+    drain.add(socket);
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
@@ -51,11 +55,12 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
         close: (code, reason) => socket.close(code, reason),
         onMessage: (handle) =>
           socket.on("message", (data) => {
-            handle(String(data)).catch((error) => {
+            const handled = handle(String(data)).catch((error) => {
               if (socket.readyState !== socket.OPEN) return;
               log.error({ err: error }, "a WebSocket message failed");
               socket.close(CloseCode.InternalServerError, "Internal server error");
             });
+            drain.track(socket, handled);
           }),
       },
       { socket, request, exchanges: new Map() },
@@ -71,16 +76,9 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
   }
 
   server.on("upgrade", onUpgrade);
-  return async () => {
+  return async (times) => {
     server.off("upgrade", onUpgrade);
-    const open = [...sockets.clients];
-    const closed = open.map((socket) => new Promise((resolve) => socket.once("close", resolve)));
-    for (const socket of open) socket.close(1001, "Going away");
-    const cut = setTimeout(() => {
-      for (const socket of open) socket.terminate();
-    }, closeGraceMs);
-    await Promise.all(closed);
-    clearTimeout(cut);
+    await drain.drain(times);
     sockets.close();
   };
 }

@@ -8,6 +8,7 @@ import { createCallRecord } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
 import { type Exchange, setExchange } from "./exchange.ts";
+import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
@@ -66,18 +67,22 @@ function requestIdOf(headers: Headers): string {
 function newCall(context: HandlerContext, caller: Caller, requestId: string): Call {
   const timeoutMs = context.timeoutMs();
   const idempotencyKey = context.requestHeader.get("idempotency-key");
+  const incoming = incomingOf(context.values);
   return {
     caller,
     signal: callSignal(context),
     requestId,
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
+    ...(incoming && context.method.methodKind !== "unary"
+      ? { onOpen: () => incoming.sendHeaders(context.responseHeader) }
+      : {}),
   };
 }
 
 /**
  * Connect's signal with reasons that the core knows. It stays silent when a unary call ends by
- * itself, where Connect's own fires too.
+ * itself, where Connect's own fires too. A stream also ends with its connection's time.
  */
 function callSignal(context: HandlerContext): AbortSignal {
   const controller = new AbortController();
@@ -86,7 +91,13 @@ function callSignal(context: HandlerContext): AbortSignal {
   else context.signal.addEventListener("abort", forward, { once: true });
   if (context.method.methodKind === "unary") {
     onSettled(context, () => context.signal.removeEventListener("abort", forward));
+    return controller.signal;
   }
+  const ending = incomingOf(context.values)?.ending;
+  const end = () => controller.abort(ending?.reason);
+  if (ending?.aborted) end();
+  ending?.addEventListener("abort", end, { once: true });
+  onSettled(context, () => ending?.removeEventListener("abort", end));
   return controller.signal;
 }
 

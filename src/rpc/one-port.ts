@@ -2,22 +2,33 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
+import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
+import { type KeepAlive, keepAlive } from "./keep-alive.ts";
 import { sniff } from "./sniff.ts";
 
 export interface OnePortOptions {
   readonly listener: (
     request: http.IncomingMessage | http2.Http2ServerRequest,
     response: http.ServerResponse | http2.Http2ServerResponse,
+    /** Aborts when the streams of the connection are to end, because it has reached its age. */
+    ending: AbortSignal | undefined,
   ) => void;
-  /** PEM certificate chain and key; without them the port is cleartext. */
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** Without it the port is cleartext. */
+  readonly tls?: Tls;
   readonly limits: ConnectionLimits;
   /** Hears of connections that could not be accepted, for want of file descriptors say. */
   readonly onError: (error: Error) => void;
 }
 
-export interface ConnectionLimits {
+/** PEM texts. With `clientCa`, clients must show a certificate that one of these authorities signed. */
+export interface Tls {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+}
+
+export interface ConnectionLimits extends AgeLimits, KeepAlive {
   /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
   readonly sniffTimeoutMs: number;
   /** Longest the headers of an HTTP/1.1 request may take. */
@@ -33,6 +44,10 @@ export interface ConnectionLimits {
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
 export interface OnePort {
   listen(host: string, port: number): Promise<{ port: number }>;
+  /** Secures new connections by other texts from now on. */
+  renewTls(tls: Tls): void;
+  /** Closes connections of HTTP/1.1 with the answer that they wait for, or with their next one. */
+  endKeepAlive(): void;
   /** Accepts nothing further and resolves when the calls in flight have ended, however long. */
   drain(): Promise<void>;
   /** Cuts every connection. */
@@ -45,7 +60,9 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
   const responses = new Set<http.ServerResponse>();
+  const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   let draining = false;
+  let keepsAlive = true;
 
   const h1 = http.createServer(
     {
@@ -61,10 +78,16 @@ export function createOnePort(options: OnePortOptions): OnePort {
         // The connection counts as idle only after this event.
         if (draining) setImmediate(() => h1.closeIdleConnections());
       });
-      if (draining) response.shouldKeepAlive = false;
-      options.listener(request, response);
+      const age = ages.get(request.socket);
+      if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
+      options.listener(request, response, age?.ending);
     },
   );
+  h1.on("connection", (socket: net.Socket) => {
+    const age = ageConnection(limits, { onOld() {}, onEnd: () => socket.destroy() });
+    ages.set(socket, age);
+    socket.once("close", age.stop);
+  });
   // Node checks its time-outs on servers that listen. This one is handed its connections.
   h1.emit("listening");
 
@@ -77,19 +100,34 @@ export function createOnePort(options: OnePortOptions): OnePort {
       streamResetBurst: 2000,
       streamResetRate: 200,
     },
-    options.listener,
+    (request, response) => {
+      const { session } = request.stream;
+      options.listener(request, response, session && ages.get(session)?.ending);
+    },
   );
-  h2.on("session", (session) => {
+  const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
     closeWhenIdle(session, limits.idleTimeoutMs);
-  });
+    keepAlive(session, socket, limits);
+    const age = ageConnection(limits, {
+      onOld: () => session.close(),
+      onEnd: () => socket.destroy(),
+    });
+    ages.set(session, age);
+    session.once("close", age.stop);
+  };
 
   const accept = (socket: net.Socket) => {
     undecided.add(socket);
     sniff(socket, limits.sniffTimeoutMs, (protocol) => {
       undecided.delete(socket);
-      if (protocol) (protocol === "h2" ? h2 : h1).emit("connection", socket);
+      if (protocol === "h1") h1.emit("connection", socket);
+      if (protocol !== "h2") return;
+      // The session does not give its socket away, and is made as soon as the server has it.
+      const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
+      h2.once("session", opened).emit("connection", socket);
+      h2.off("session", opened);
     });
   };
   const acceptor = createAcceptor(options, accept);
@@ -97,6 +135,11 @@ export function createOnePort(options: OnePortOptions): OnePort {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
+
+  function endKeepAlive(): void {
+    keepsAlive = false;
+    for (const response of responses) response.shouldKeepAlive = false;
+  }
 
   return {
     listen: (host, port) =>
@@ -108,12 +151,16 @@ export function createOnePort(options: OnePortOptions): OnePort {
           resolve({ port: (acceptor.address() as net.AddressInfo).port });
         });
       }),
+    renewTls(renewed) {
+      if (acceptor instanceof tls.Server) acceptor.setSecureContext(secureContext(renewed));
+    },
+    endKeepAlive,
     drain() {
       draining = true;
+      endKeepAlive();
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
-      for (const response of responses) response.shouldKeepAlive = false;
       // Ends the check of time-outs, too.
       h1.close();
       return closed;
@@ -134,10 +181,17 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
   return tls.createServer(
     {
       ...tcp,
-      ...options.tls,
+      ...secureContext(options.tls),
+      ...(options.tls.clientCa === undefined ? {} : mutual),
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: options.limits.sniffTimeoutMs,
     },
     accept,
   );
+}
+
+const mutual = { requestCert: true, rejectUnauthorized: true } as const;
+
+function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
+  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }

@@ -6,6 +6,8 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { sendHeaders } from "./early-headers.ts";
+import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
@@ -27,17 +29,20 @@ export function createRequestListener(
   router: ConnectRouter,
   limits: RequestLimits,
   log: Log,
-): (request: Request, response: Response) => void {
+): (request: Request, response: Response, ending?: AbortSignal) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  return (request, response) => {
+  return (request, response, ending) => {
     const handler = methods.get(request.url?.split("?", 1)[0] ?? "");
     if (!handler) return refuse(response, 404);
     const unary = handler.method.methodKind === "unary";
+    // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
+    response.setHeader("cache-control", "no-store");
     capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+      const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
+      call = universalRequestFromNodeRequest(request, response, undefined, valuesOf(incoming));
     } catch {
       return refuse(response, 400);
     }

@@ -6,7 +6,7 @@ import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
-import { type ConnectionLimits, createOnePort, type OnePortOptions } from "./one-port.ts";
+import { type ConnectionLimits, createOnePort, type Tls } from "./one-port.ts";
 import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import { addRoutes, services } from "./routes.ts";
@@ -16,7 +16,7 @@ export interface RpcServerOptions {
   readonly identify: Identify;
   readonly log: Log;
   /** Without it the port is cleartext. */
-  readonly tls?: NonNullable<OnePortOptions["tls"]>;
+  readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
 }
@@ -34,6 +34,10 @@ export const defaultLimits: RpcLimits = {
   sniffTimeoutMs: 10_000,
   idleTimeoutMs: 300_000,
   maxConcurrentStreams: 1000,
+  keepAliveIntervalMs: 30_000,
+  keepAliveTimeoutMs: 20_000,
+  maxConnectionAgeMs: 0,
+  connectionAgeGraceMs: 60_000,
 };
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
@@ -42,6 +46,13 @@ export interface RpcServer {
   listen(host: string, port: number): Promise<{ port: number }>;
   /** What `grpc.health.v1.Health` says from now on. */
   setServing(serving: boolean): void;
+  /** Secures new connections by other texts from now on. */
+  renewTls(tls: Tls): void;
+  /**
+   * Tells callers to go elsewhere: health is NOT_SERVING and connections of HTTP/1.1 close with their
+   * next answer. Everything is served as before.
+   */
+  announceDrain(): void;
   /**
    * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
    * latest after `timeoutMs`: what is left then is told UNAVAILABLE and cut. Live streams end when
@@ -85,6 +96,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   return {
     listen: (host, number) => port.listen(host, number),
     setServing: (serving) => health.setServing(serving),
+    renewTls: (tls) => port.renewTls(tls),
+    announceDrain() {
+      health.setServing(false);
+      port.endKeepAlive();
+    },
     async drain(timeoutMs) {
       health.shutDown();
       // The last tenth is for the answers of calls that are cut.

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Call } from "../../src/core/core.ts";
+import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
@@ -45,9 +46,9 @@ function start(
   options: { after?: string; untilFinal?: boolean; expiresAtMs?: number } = {},
 ) {
   const leave = new AbortController();
-  const drain = new AbortController();
+  const drain = createStreamDrain();
   const events = watch(
-    { log, call: callOf(leave.signal, options.expiresAtMs), drain: drain.signal },
+    { log, call: callOf(leave.signal, options.expiresAtMs), drain },
     {
       kind: EventKind.PAYMENT,
       externalId,
@@ -141,7 +142,7 @@ test("a shutdown ends a watch with the cursor to resume from", async () => {
   const { events, drain } = start(log);
   const { value } = await events.next();
   const next = events.next();
-  drain.abort(new GatewayError("UNAVAILABLE", "shutting down"));
+  drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);
   await assert.rejects(next, (error) => {
     assert.ok(error instanceof GatewayError);
     assert.equal(error.code, "UNAVAILABLE");

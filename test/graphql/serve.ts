@@ -6,6 +6,7 @@ import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
+import type { DrainTimes } from "../../src/graphql/socket-drain.ts";
 import { createLogger } from "../../src/log.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 
@@ -21,7 +22,8 @@ export interface Served {
   post(body: unknown, headers?: Record<string, string>): Promise<Response>;
   /** Runs an operation by POST and reads its JSON. */
   run(query: string, variables?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  closeWebSockets(): Promise<void>;
+  /** By default at once, whatever is under way. */
+  closeWebSockets(times?: DrainTimes): Promise<void>;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
@@ -48,7 +50,8 @@ export async function serve(
     ...options,
   });
   const server = createServer((request, response) => graphql.handle(request, response));
-  const closeWebSockets = graphql.attachWebSocket(server);
+  const drain = graphql.attachWebSocket(server);
+  const closeWebSockets = (times = { spreadMs: 0, timeoutMs: 0 }) => drain(times);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(async () => {

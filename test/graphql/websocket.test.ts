@@ -190,7 +190,7 @@ test("dispose closes every socket and lets go of its streams", async (t) => {
   await feed.opened;
   await Promise.all([gateway.closeWebSockets(), assert.rejects(next)]);
   await feed.released;
-  assert.equal((await closed.promise).code, 1001);
+  assert.equal((await closed.promise).code, 1012);
 });
 
 async function upgradeStatus(url: string, origin?: string): Promise<number | undefined> {

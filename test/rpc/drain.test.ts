@@ -6,8 +6,12 @@ import net from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import { GatewayError } from "../../src/errors.ts";
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   GetPaymentResponseSchema,
@@ -94,6 +98,39 @@ test("a drain closes a connection that was kept alive for a stream when the stre
   release.resolve();
   assert.match(await text(response), /"code":"unavailable"/);
   await drained;
+  agent.destroy();
+});
+
+test("an announced drain turns health and ends kept connections, and serves on", async () => {
+  await using started = await start({ getPayment: async () => known });
+  const health = createClient(Health, started.transport("grpc", "2"));
+  const watch = health.watch({ service: "payments.v1.PaymentService" })[Symbol.asyncIterator]();
+  assert.equal((await watch.next()).value?.status, ServingStatus.SERVING);
+  const agent = new http.Agent({ keepAlive: true });
+  const ask = async () => {
+    const request = http.request(started.url + getPayment, {
+      agent,
+      method: "POST",
+      headers: { "content-type": "application/json" },
+    });
+    request.end("{}");
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    assert.equal(await text(response), '{"cursor":"c1"}');
+    return response.headers.connection;
+  };
+  assert.equal(await ask(), "keep-alive");
+  started.server.announceDrain();
+  assert.equal((await watch.next()).value?.status, ServingStatus.NOT_SERVING);
+  assert.equal(await ask(), "close");
+  // On a connection of its own.
+  assert.equal(await ask(), "close");
+  const h2 = createClient(PaymentService, started.transport("grpc", "2"));
+  assert.equal((await h2.getPayment({})).cursor, "c1");
+
+  await Promise.all([
+    started.server.drain(60_000),
+    assert.rejects(watch.next(), { code: Code.Unavailable }),
+  ]);
   agent.destroy();
 });
 

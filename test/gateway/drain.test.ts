@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { after, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import type grpc from "@grpc/grpc-js";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  type HealthCheckResponse,
+} from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { until } from "../redis/server.ts";
+import { grpcJsClient } from "../rpc/start.ts";
+import { startTestGateway } from "../start.ts";
+import { paymentRequest } from "./operations.ts";
+import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+
+after(killSpawned);
+
+const budget = "{ rateLimit { limit } }";
+const watchQuery = 'subscription { paymentUpdated(externalId: "order") { cursor } }';
+
+test("readiness and health turn first, and everything is served on for SHUTDOWN_DELAY", async () => {
+  const gateway = spawnCli(["serve"], { ...freePorts, SHUTDOWN_DELAY: "2s" });
+  const { admin = "", public: publicUrl = "", rpc = "" } = await gateway.ready;
+  const health = grpcJsClient(Health, Number(new URL(rpc).port));
+  const { watch } = health as never as {
+    watch: (request: unknown) => grpc.ClientReadableStream<HealthCheckResponse>;
+  };
+  const request = create(HealthCheckRequestSchema, { service: "payments.v1.PaymentService" });
+  const stream = watch.call(health, request);
+  const statuses: number[] = [];
+  stream.on("data", ({ status }) => statuses.push(status));
+  const failed = once(stream, "error") as Promise<[grpc.ServiceError]>;
+  failed.catch(() => {});
+  await once(stream, "data");
+
+  gateway.child.kill("SIGTERM");
+  await until(async () => statuses.length === 2);
+  assert.deepEqual(statuses, [1, 2]);
+  const ready = await fetch(`${admin}/readyz`);
+  assert.equal(ready.status, 503);
+  assert.deepEqual(await ready.json(), { status: "not ready", reasons: ["shutting down"] });
+  assert.equal((await fetch(`${admin}/healthz`)).status, 200);
+  // New connections, each.
+  const graphql = await fetch(`${publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query: budget }),
+  });
+  assert.equal(graphql.headers.get("connection"), "close");
+  assert.match(await graphql.text(), /"limit":/);
+  for (const transport of [
+    createConnectTransport({ baseUrl: rpc, httpVersion: "1.1" }),
+    createGrpcTransport({ baseUrl: rpc }),
+  ]) {
+    const unknown = createClient(PaymentService, transport).getPayment({ externalId: "none" });
+    await assert.rejects(unknown, { code: Code.NotFound });
+  }
+  assert.equal((await failed)[0].code, 14);
+  assert.deepEqual(await gateway.exit, [0, null]);
+  health.close();
+});
+
+/** A stream that has begun: where its last event was, and how it ends. */
+interface Watch {
+  readonly cursor: string;
+  readonly ended: Promise<{ code: string; resumeCursor: string | undefined }>;
+}
+
+const watches: Record<string, (rpc: string, publicUrl: string) => Promise<Watch>> = {
+  async gRPC(rpc) {
+    const client = createClient(PaymentService, createGrpcTransport({ baseUrl: rpc }));
+    const events = client.watchPayment({ externalId: "order" })[Symbol.asyncIterator]();
+    const cursor = (await events.next()).value?.event?.cursor ?? "";
+    const wellEnded = () => assert.fail("the stream ended well");
+    const ended = events.next().then(wellEnded, (error) => {
+      const { code, metadata } = ConnectError.from(error);
+      const resumeCursor = metadata.get("x-resume-cursor") ?? undefined;
+      return { code: Code[code].toUpperCase(), resumeCursor };
+    });
+    return { cursor, ended };
+  },
+  async SSE(_, publicUrl) {
+    const client = createSseClient({ url: `${publicUrl}/graphql`, retryAttempts: 0 });
+    return watched(client.iterate<never>({ query: watchQuery }));
+  },
+  async WebSocket(_, publicUrl) {
+    const client = createWsClient({
+      url: `${publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    return watched(client.iterate<never>({ query: watchQuery }));
+  },
+};
+
+async function watched(results: AsyncIterableIterator<unknown>): Promise<Watch> {
+  const next = async () =>
+    (await results.next()).value as {
+      data?: { paymentUpdated: { cursor: string } };
+      errors?: { extensions: { code: string; resumeCursor: string } }[];
+    };
+  const cursor = (await next()).data?.paymentUpdated.cursor ?? "";
+  const ended = next().then(async ({ errors }) => {
+    assert.equal((await results.next()).done, true);
+    return errors?.[0]?.extensions ?? { code: "none", resumeCursor: undefined };
+  });
+  return { cursor, ended };
+}
+
+for (const [edge, open] of Object.entries(watches)) {
+  test(`${edge}: streams end with a code to retry and the cursor to resume from, over a while`, async () => {
+    const gateway = await startTestGateway({ SHUTDOWN_SPREAD: "1s" });
+    const { rpcUrl, publicUrl } = gateway;
+    const transport = createConnectTransport({ baseUrl: rpcUrl, httpVersion: "2" });
+    const payments = createClient(PaymentService, transport);
+    await payments.createPayment(paymentRequest("order") as never);
+    const all = await Promise.all(Array.from({ length: 100 }, () => open(rpcUrl, publicUrl)));
+    const endedAtMs: number[] = [];
+    const outcomes = all.map(async ({ cursor, ended }) => {
+      const { code, resumeCursor } = await ended;
+      endedAtMs.push(performance.now());
+      assert.match(code, /UNAVAILABLE$/);
+      // The sandbox's callback may have come between.
+      assert.ok(resumeCursor !== undefined && resumeCursor >= cursor);
+    });
+    await Promise.all([gateway.stop(), ...outcomes]);
+    // Each at a moment of its own within a second: that all 100 fall into a third of it is no chance.
+    assert.ok(Math.max(...endedAtMs) - Math.min(...endedAtMs) > 300);
+  });
+}
+
+test("a stream is open as soon as its headers are there: what comes then is in it", async (t) => {
+  const gateway = await startTestGateway();
+  t.after(() => gateway.stop());
+  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "2" });
+  const header = Promise.withResolvers<Headers>();
+  const leave = new AbortController();
+  const events = createClient(EventService, transport)
+    .streamEvents({}, { onHeader: header.resolve, signal: leave.signal })
+    [Symbol.asyncIterator]();
+  const first = events.next();
+  await header.promise;
+  await createClient(PaymentService, transport).createPayment(paymentRequest("order") as never);
+  assert.equal((await first).value?.event?.externalId, "order");
+  leave.abort();
+});
+
+test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async () => {
+  const gateway = spawnCli(["serve"], { ...freePorts, SHUTDOWN_TIMEOUT: "3s" });
+  const { public: publicUrl = "", rpc = "" } = await gateway.ready;
+  const sockets: { destroy(): void }[] = [];
+
+  // Half a request, on each listener.
+  for (const url of [publicUrl, rpc]) {
+    const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write("POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{");
+    sockets.push(socket);
+  }
+  // A call whose body never ends, and one whose answer nobody makes room for.
+  const session = http2.connect(rpc, { settings: { initialWindowSize: 0 } });
+  session.on("error", () => {});
+  for (const end of [false, true]) {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/payments.v1.PaymentService/GetPayment",
+      "content-type": "application/json",
+    });
+    stream.on("error", () => {});
+    stream.write("{}");
+    if (end) stream.end();
+  }
+  sockets.push(session);
+  // A WebSocket that answers nothing, the end neither.
+  const deaf = new WebSocket(`${publicUrl.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+  deaf.on("error", () => {});
+  await once(deaf, "open");
+  (deaf as unknown as { _socket: net.Socket })._socket.pause();
+  await fetch(publicUrl).then((answer) => answer.arrayBuffer());
+
+  const atMs = performance.now();
+  gateway.child.kill("SIGTERM");
+  assert.deepEqual(await gateway.exit, [0, null]);
+  const tookMs = performance.now() - atMs;
+  assert.ok(tookMs < 3_000, `${tookMs} ms`);
+  for (const socket of sockets) socket.destroy();
+  deaf.terminate();
+});

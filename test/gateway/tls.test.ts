@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { after, type TestContext, test } from "node:test";
+import tls from "node:tls";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import grpc from "@grpc/grpc-js";
+import type { Gateway } from "../../src/gateway.ts";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  type HealthCheckResponse,
+  HealthCheckResponseSchema,
+} from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { scratch } from "../auth/issuer.ts";
+import { startTestGateway } from "../start.ts";
+import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+
+after(killSpawned);
+const files = scratch();
+const fixture = (name: string) =>
+  readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
+const cert = (name: string) => fixture(`${name}.crt`);
+const key = (name: string) => fixture(`${name}.key`);
+const identityOf = (name: string) => ({ cert: cert(name), key: key(name) });
+
+function env(server = "localhost") {
+  return {
+    TLS_CERT_FILE: files.write("cert", cert(server)),
+    TLS_KEY_FILE: files.write("key", key(server)),
+  };
+}
+
+const mutual = (authority: string) => ({
+  ...env(),
+  TLS_CLIENT_CA_FILE: files.write("ca", cert(authority)),
+});
+
+async function start(t: TestContext, variables: Record<string, string>): Promise<Gateway> {
+  const gateway = await startTestGateway(variables);
+  t.after(() => gateway.stop());
+  return gateway;
+}
+
+type Client = { cert: string; key: string } | undefined;
+
+/** Asks for the gateway's health by each client; what they got. */
+const clients: Record<string, (url: string, client: Client) => Promise<unknown>> = {
+  "grpc-js": async (url, client) => {
+    const ca = Buffer.from(cert("localhost"));
+    const credentials = client
+      ? grpc.credentials.createSsl(ca, Buffer.from(client.key), Buffer.from(client.cert))
+      : grpc.credentials.createSsl(ca);
+    const channel = new grpc.Client(new URL(url).host, credentials);
+    try {
+      return await new Promise((resolve, reject) => {
+        channel.makeUnaryRequest(
+          "/grpc.health.v1.Health/Check",
+          (message: never) => Buffer.from(toBinary(HealthCheckRequestSchema, message)),
+          (bytes) => fromBinary(HealthCheckResponseSchema, bytes),
+          create(HealthCheckRequestSchema) as never,
+          { deadline: Date.now() + 5_000 },
+          (error, answer?: HealthCheckResponse) =>
+            error ? reject(error) : resolve(answer?.status),
+        );
+      });
+    } finally {
+      channel.close();
+    }
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      "connect-node": createConnectTransport,
+      "connect-node's gRPC": createGrpcTransport,
+      "connect-node's gRPC-Web": createGrpcWebTransport,
+    }).flatMap(([name, createTransport]) =>
+      (["1.1", "2"] as const).map((httpVersion) => [
+        `${name} over HTTP/${httpVersion}`,
+        async (url: string, client: Client) => {
+          const nodeOptions = { ca: cert("localhost"), ...client };
+          const transport = createTransport({ baseUrl: url, httpVersion, nodeOptions });
+          return (await createClient(Health, transport).check({})).status;
+        },
+      ]),
+    ),
+  ),
+};
+
+for (const [name, check] of Object.entries(clients)) {
+  test(`${name} needs no certificate of its own by TLS alone, and one of the authority's by mTLS`, async (t) => {
+    const open = await start(t, env());
+    assert.equal(await check(open.rpcUrl, undefined), 1);
+    const gateway = await start(t, mutual("ca-one"));
+    assert.equal(await check(gateway.rpcUrl, identityOf("client-one")), 1);
+    await assert.rejects(check(gateway.rpcUrl, identityOf("client-two")));
+    await assert.rejects(check(gateway.rpcUrl, undefined));
+  });
+}
+
+/** The certificate that the server shows, once it shows what is waited for. */
+async function shown(url: string, name: string): Promise<void> {
+  const wanted = cert(name).replace(/\s|-----[^-]+-----/g, "");
+  for (;;) {
+    const socket = await handshake(url, {});
+    const { raw } = socket.getPeerCertificate();
+    socket.destroy();
+    if (wanted === raw.toString("base64")) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function handshake(url: string, options: tls.ConnectionOptions): Promise<tls.TLSSocket> {
+  const { hostname: host, port } = new URL(url);
+  const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false, ...options });
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+test("a renewed certificate is shown to new connections, and those that are open go on", async (t) => {
+  const gateway = await start(t, env());
+  const transport = createGrpcTransport({
+    baseUrl: gateway.rpcUrl,
+    nodeOptions: { ca: cert("localhost") },
+  });
+  const old = createClient(Health, transport);
+  const watch = old.watch({})[Symbol.asyncIterator]();
+  assert.equal((await watch.next()).value?.status, 1);
+  env("renewed");
+  await shown(gateway.rpcUrl, "renewed");
+  assert.equal((await old.check({})).status, 1);
+  await watch.return?.();
+});
+
+test("a broken file leaves the old certificate in force, and is told of in the log", async () => {
+  const gateway = spawnCli(["serve"], { ...freePorts, ...env() });
+  const { rpc = "" } = await gateway.ready;
+  assert.match(rpc, /^https:/);
+  files.write("key", "broken");
+  const told = (text: string) => gateway.lines.some((line) => line.includes(text));
+  while (!told("TLS files cannot be used")) await new Promise((resolve) => setTimeout(resolve, 50));
+  const problem = gateway.lines.find((line) => line.includes("TLS files cannot be used")) ?? "";
+  const { level, variable, problem: what } = JSON.parse(problem);
+  assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
+  assert.match(what, /holds no PEM private key/);
+  await shown(rpc, "localhost");
+  env("renewed");
+  await shown(rpc, "renewed");
+  assert.doesNotMatch(gateway.lines.join("\n"), /PRIVATE KEY/);
+  gateway.child.kill("SIGTERM");
+  assert.deepEqual(await gateway.exit, [0, null]);
+});
+
+test("an authority that is taken away is trusted no more, by a resumed session neither", async (t) => {
+  const gateway = await start(t, mutual("ca-one"));
+  const one = identityOf("client-one");
+  const request =
+    "POST /grpc.health.v1.Health/Check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" +
+    "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+  /** What the server answers, and the session to come back with. */
+  const ask = async (options: tls.ConnectionOptions) => {
+    const socket = await handshake(gateway.rpcUrl, { maxVersion: "TLSv1.3", ...options });
+    const resumed = socket.isSessionReused();
+    let session: Buffer | undefined;
+    socket.on("session", (ticket) => {
+      session = ticket;
+    });
+    socket.write(request);
+    const answer = await text(socket).catch((error: Error) => error.message);
+    return { answer, session, resumed };
+  };
+  const before = await ask(one);
+  assert.match(before.answer, /SERVING/);
+  assert.ok(before.session);
+  const again = await ask({ ...one, session: before.session });
+  assert.match(again.answer, /SERVING/);
+  assert.equal(again.resumed, true, "else the check below checks nothing");
+
+  files.write("ca", cert("ca-two"));
+  for (;;) {
+    const two = await ask(identityOf("client-two"));
+    if (two.answer.includes("SERVING")) break;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const session = again.session ?? before.session;
+  assert.doesNotMatch((await ask({ ...one, session })).answer, /SERVING/);
+  assert.doesNotMatch((await ask(one)).answer, /SERVING/);
+});
+
+test("files that cannot be used end the start with 78 and the variable's name", async () => {
+  const wrong = { ...env(), TLS_KEY_FILE: files.write("other", key("renewed")) };
+  const gateway = spawnCli(["serve"], { ...freePorts, ...wrong });
+  assert.deepEqual(await gateway.exit, [78, null]);
+  assert.match(gateway.errors.join("\n"), /^TLS_KEY_FILE: is not the key of the first certificate/);
+});

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import type grpc from "@grpc/grpc-js";
+import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  EventService,
+  StreamEventsRequestSchema,
+} from "../../src/gen/payments/v1/event_service_pb.ts";
+import { grpcJsClient, start, wires } from "./start.ts";
+
+/** A stream that opens when told, yields one event when told, and then fails. */
+function scripted() {
+  const open = Promise.withResolvers<void>();
+  const yields = Promise.withResolvers<void>();
+  return {
+    open: open.resolve,
+    yields: yields.resolve,
+    async *streamEvents(_request: unknown, call: Call): AsyncGenerator<Event> {
+      await open.promise;
+      call.onOpen?.();
+      await yields.promise;
+      yield create(EventSchema, { cursor: "c1" });
+      throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c1" });
+    },
+  };
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`headers come when the stream has opened, before its first event, by ${name}`, async () => {
+    const script = scripted();
+    await using started = await start({ streamEvents: script.streamEvents });
+    const client = createClient(EventService, started.transport(protocol, httpVersion));
+    const header = Promise.withResolvers<Headers>();
+    const events = client.streamEvents({}, { onHeader: header.resolve })[Symbol.asyncIterator]();
+    const first = events.next();
+    script.open();
+    // Nothing but the headers can have come: no event was yielded yet.
+    assert.equal((await header.promise).get("x-ratelimit-limit"), "10");
+    assert.ok((await header.promise).has("x-request-id"));
+    script.yields();
+    assert.equal((await first).value?.event?.cursor, "c1");
+    await assert.rejects(events.next(), (error) => {
+      assert.ok(error instanceof ConnectError);
+      assert.equal(error.code, Code.Unavailable);
+      assert.equal(error.metadata.get("x-resume-cursor"), "c1");
+      return true;
+    });
+  });
+
+  test(`a stream that is refused before it opens says so, by ${name}`, async () => {
+    await using started = await start({
+      // biome-ignore lint/correctness/useYield: it fails before.
+      async *streamEvents() {
+        throw new GatewayError("PERMISSION_DENIED", "no");
+      },
+    });
+    const client = createClient(EventService, started.transport(protocol, httpVersion));
+    const events = client.streamEvents({})[Symbol.asyncIterator]();
+    await assert.rejects(events.next(), { code: Code.PermissionDenied, rawMessage: "no" });
+  });
+}
+
+test("without a word of the stream its headers come with its first event", async () => {
+  const script = scripted();
+  await using started = await start({
+    streamEvents: (request, { onOpen: _, ...call }) => script.streamEvents(request, call),
+  });
+  const client = createClient(EventService, started.transport("grpc", "2"));
+  let yielded = false;
+  const header = Promise.withResolvers<boolean>();
+  const events = client
+    .streamEvents({}, { onHeader: () => header.resolve(yielded) })
+    [Symbol.asyncIterator]();
+  const first = events.next();
+  script.open();
+  // A call of its own on the same connection: headers that were sent before would be here by now.
+  await client.createWatchToken({}).catch(() => {});
+  yielded = true;
+  script.yields();
+  assert.equal(await header.promise, true);
+  await first;
+});
+
+test("grpc-js tells of the headers before the first event, and of the end after it", async () => {
+  const script = scripted();
+  await using started = await start({ streamEvents: script.streamEvents });
+  const client = grpcJsClient(EventService, started.port);
+  const { streamEvents } = client as never as {
+    streamEvents: (request: unknown) => grpc.ClientReadableStream<{ event: Event }>;
+  };
+  const stream = streamEvents.call(client, create(StreamEventsRequestSchema));
+  const metadata = once(stream, "metadata") as Promise<[grpc.Metadata]>;
+  script.open();
+  assert.deepEqual((await metadata)[0].get("x-ratelimit-limit"), ["10"]);
+  const failed = once(stream, "error") as Promise<[grpc.ServiceError]>;
+  const data = once(stream, "data") as Promise<[{ event: Event }]>;
+  failed.catch(() => {});
+  script.yields();
+  assert.equal((await data)[0].event.cursor, "c1");
+  const [error] = await failed;
+  assert.equal(error.code, 14);
+  assert.deepEqual(error.metadata.get("x-resume-cursor"), ["c1"]);
+  client.close();
+});
