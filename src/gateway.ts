@@ -23,7 +23,6 @@ import {
   type GraphqlServerOptions,
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
-import { createSeal } from "./intents/seal.ts";
 import {
   authObserver,
   callbackObserver,
@@ -36,9 +35,11 @@ import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
+import { deriveKeyring, type Keyring } from "./seal/keyring.ts";
 import { Secret } from "./secret.ts";
 import { openStores } from "./stores.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
+import type { MerchantAccount } from "./upstream/upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
 export interface Gateway {
@@ -72,7 +73,8 @@ export async function startGateway(
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  const stores = openStores(config, metrics, log);
+  const keyrings = await deriveKeyrings(accounts);
+  const stores = openStores(config, keyrings, metrics, log);
   const { eventLog, intents } = stores;
 
   const refused = new Set<string>();
@@ -94,12 +96,7 @@ export async function startGateway(
     accounts: running,
     log: eventLog,
     intents,
-    seals: new Map(
-      accounts.map(({ name, password, previousPasswords }) => [
-        name,
-        createSeal([password, ...previousPasswords]),
-      ]),
-    ),
+    keyrings,
     patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -233,6 +230,16 @@ async function startEmulator(config: Config, log: Logger, sandbox: Partial<Sandb
   );
 }
 
+async function deriveKeyrings(
+  accounts: readonly MerchantAccount[],
+): Promise<ReadonlyMap<string, Keyring>> {
+  const derived = accounts.map(async ({ name, password, previousPasswords }) => {
+    const keyring = await deriveKeyring(name, [password, ...previousPasswords]);
+    return [name, keyring] as const;
+  });
+  return new Map(await Promise.all(derived));
+}
+
 /** In sandbox mode a secret of this process will do; a real deployment shares one over its replicas. */
 function createWatchTokensOf({ watchTokenSecret, sandboxAddress }: Config) {
   if (watchTokenSecret) return createWatchTokens(watchTokenSecret);
@@ -268,8 +275,8 @@ function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters 
           id,
           resource: kind === EventKind.PAYOUT ? ("payouts" as const) : ("payments" as const),
           reason,
-          body,
           receivedAt: new Date(receivedAtMs).toISOString(),
+          ...(body === undefined ? { locked: true as const } : { body }),
         })),
       );
       const all = (await Promise.all(lists)).flat();

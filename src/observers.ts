@@ -3,6 +3,7 @@ import type { Metrics } from "./admin/metrics.ts";
 import type { AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
+import type { RedisLogObserver } from "./events/redis-log.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
 
@@ -82,6 +83,21 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
       log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
     },
+  };
+}
+
+/** What was sealed and could not be opened: counted each time, logged once for each account. */
+export function lockedObserver(metrics: Metrics, log: Logger): RedisLogObserver["onLocked"] {
+  const told = new Set<string>();
+  return ({ account, what }) => {
+    metrics.locked.inc({ account, what });
+    const once = `${account} ${what}`;
+    if (told.has(once)) return;
+    told.add(once);
+    log.error(
+      { account, what },
+      "what was sealed with another password than those configured is told without its secrets",
+    );
   };
 }
 
