@@ -41,13 +41,15 @@ import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoin
 
 const files = scratch();
 const signing = await signingKey("es");
-/** Passes the Luhn check, as the masking of texts needs it. */
+/** Like the other numbers, it passes the Luhn check, as the masking of texts needs it. */
 const pan = "4716108999716531";
 
 const secrets = {
   pan,
-  recipientPan: "5275006902338147",
+  recipientPan: "5275006902338148",
   fullNumber: "6011000990139424",
+  accountNumber: "UA903052992990004149123456789",
+  recipientIban: "UA213223130000026007233566001",
   cvv: "8375",
   cryptogram: "AgAAABBWl+canary/cryptoGRAM0123==",
   cardToken: "card-token-canary-77f0",
@@ -78,6 +80,7 @@ before(async () => {
   upstream = await startEchoingUpstream({
     token: secrets.answeredToken,
     number: secrets.fullNumber,
+    iban: secrets.recipientIban,
   });
   if (!withoutRedis) redis = await startRedis();
   gateway = await startTestGateway(
@@ -152,7 +155,7 @@ const order = (externalId: string) => ({
   amount: "10.10",
   currency: "UAH",
   externalId,
-  customer: { email: "customer@shop.example" },
+  customer: { email: "customer@shop.example", accountNumber: secrets.accountNumber },
 });
 const idOf = (behaviour: string) => `${behaviour}-${++nth}`;
 const as = (token: string, more: Record<string, string> = {}) => ({
