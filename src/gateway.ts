@@ -241,8 +241,9 @@ async function deriveKeyrings(
 }
 
 /** In sandbox mode a secret of this process will do; a real deployment shares one over its replicas. */
-function createWatchTokensOf({ watchTokenSecret, sandboxAddress }: Config) {
-  if (watchTokenSecret) return createWatchTokens(watchTokenSecret);
+function createWatchTokensOf(config: Config) {
+  const { watchTokenSecret, watchTokenPreviousSecrets, sandboxAddress } = config;
+  if (watchTokenSecret) return createWatchTokens(watchTokenSecret, watchTokenPreviousSecrets);
   if (!sandboxAddress) return undefined;
   return createWatchTokens(new Secret(randomBytes(32).toString("base64url")));
 }
