@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Metrics } from "./admin/metrics.ts";
-import type { AuthObserver } from "./auth/create-authentication.ts";
+import { AuthFileError, type AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
 import type { RedisLogObserver } from "./events/redis-log.ts";
@@ -60,8 +60,9 @@ export function authObserver(log: Logger): AuthObserver {
       log.info({ variable }, "a file of keys has changed and was read again");
     },
     onProblem(variable, error) {
+      const reason = error instanceof AuthFileError ? error.message : undefined;
       log.error(
-        { variable, err: error },
+        { variable, reason, err: error },
         "keys could not be read: those known before stay in force",
       );
     },
