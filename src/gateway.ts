@@ -23,6 +23,7 @@ import {
   type GraphqlServerOptions,
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
+import { createHostGuard, guardRequests } from "./host-guard.ts";
 import {
   authObserver,
   callbackObserver,
@@ -120,12 +121,19 @@ export async function startGateway(
     log: eventLog,
     observer: callbackObserver(metrics, log),
   });
-  const publicServer = createPublicServer(graphql.handle, callbacks);
-  const closeSockets = graphql.attachWebSocket(publicServer);
+  const publicGuard = createHostGuard(config, config.publicAddress);
+  const publicServer = guardRequests(
+    createPublicServer(graphql.handle, callbacks),
+    publicGuard,
+    // Signed, and sent by whatever name the service reaches us by.
+    (path) => path.startsWith("/callbacks/"),
+  );
+  const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
   const rpc = createRpcServer({
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
+    misdirection: createHostGuard(config, config.rpcAddress),
     ...(config.tls ? { tls: config.tls } : {}),
   });
 
@@ -163,6 +171,7 @@ export async function startGateway(
           timeoutMs: config.upstreamTimeoutMs,
           observer: reconcileObserver(metrics, log),
         });
+  guardRequests(admin, createHostGuard(config, config.adminAddress));
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   async function drain(timeoutMs: number): Promise<void> {

@@ -30,7 +30,7 @@ import {
 import { schema } from "./schema.ts";
 import { sendResponse } from "./send.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
-import { serveWebSockets } from "./websocket.ts";
+import { type Misdirection, serveWebSockets } from "./websocket.ts";
 
 export interface GraphqlServerOptions {
   readonly core: Core;
@@ -54,8 +54,9 @@ export interface GraphqlServer {
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
    * returned function stops that and closes the sockets.
+   * @param misdirection which of them are refused by their headers alone
    */
-  attachWebSocket(server: Server): () => Promise<void>;
+  attachWebSocket(server: Server, misdirection?: Misdirection): () => Promise<void>;
 }
 
 /**
@@ -137,7 +138,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         response.destroy();
       });
     },
-    attachWebSocket: (server) =>
+    attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
         yoga,
         identify,
@@ -146,6 +147,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         timeoutMs,
         documentOf,
         corsOrigins,
+        misdirection,
       }),
   };
 }
