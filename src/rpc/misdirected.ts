@@ -22,7 +22,7 @@ export function refusesMisdirected(
     if (type.startsWith("application/grpc")) {
       response.setHeader("content-type", type);
       response.setHeader("grpc-status", permissionDenied);
-      response.setHeader("grpc-message", encodeURIComponent(refused.message));
+      response.setHeader("grpc-message", refused.message.replace(unfit, encodeURIComponent));
       response.end();
       return;
     }
@@ -34,3 +34,5 @@ export function refusesMisdirected(
 
 /** Of the status codes of gRPC. */
 const permissionDenied = "7";
+/** What a grpc-message holds percent-encoded: all but printable ASCII, and the sign itself. */
+const unfit = /[^\x20-\x24\x26-\x7e]+/gu;
