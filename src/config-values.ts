@@ -113,6 +113,14 @@ export const watchSecret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, "a secret of at least 32 bytes");
 
+/** No secret may hold a comma then. */
+export const watchSecrets = z.string().transform((text, context): readonly string[] => {
+  const all = text.split(",").filter((secret) => secret !== "");
+  if (all.every((secret) => Buffer.byteLength(secret) >= 32)) return all;
+  context.addIssue("secrets of at least 32 bytes each, joined by commas");
+  return z.NEVER;
+});
+
 export const origins = z.string().transform((text, context): readonly string[] => {
   const all = text
     .split(",")

@@ -24,6 +24,7 @@ import {
   redisUrls,
   share,
   watchSecret,
+  watchSecrets,
   wholeNumber,
 } from "./config-values.ts";
 import { Secret } from "./secret.ts";
@@ -58,6 +59,8 @@ export interface Config {
   /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
   readonly watchTokenSecret?: Secret;
+  /** Tokens signed with these are still good. */
+  readonly watchTokenPreviousSecrets: readonly Secret[];
   readonly corsOrigins: readonly string[];
   /** Whether the GraphQL schema may be asked for. */
   readonly graphqlIntrospection: boolean;
@@ -151,6 +154,10 @@ export function readConfig(env: Environment): Config {
   const redisUrl = read.optional("REDIS_URL", redisUrls);
   const reconcileAfterMs = read("RECONCILE_AFTER", durationOrZero, "60s");
   const watchTokenSecret = read.optional("WATCH_TOKEN_SECRET", watchSecret);
+  const previousWatchSecrets = read.optional("WATCH_TOKEN_PREVIOUS_SECRETS", watchSecrets) ?? [];
+  if (previousWatchSecrets.length > 0 && watchTokenSecret === undefined) {
+    throw new ConfigError("WATCH_TOKEN_SECRET", "is missing beside WATCH_TOKEN_PREVIOUS_SECRETS");
+  }
   return {
     publicAddress,
     rpcAddress,
@@ -184,6 +191,7 @@ export function readConfig(env: Environment): Config {
     auth: readAuth(read, modes),
     ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
+    watchTokenPreviousSecrets: previousWatchSecrets.map((secret) => new Secret(secret)),
     corsOrigins: read("CORS_ORIGINS", origins, ""),
     graphqlIntrospection: read("GRAPHQL_INTROSPECTION", boolean, `${!production}`),
     ...readTrustedDocuments(read),
@@ -338,7 +346,7 @@ function reader(env: Environment): Reader {
  */
 export function textOf(env: Environment, variable: string): string | undefined {
   const text = env[variable] === "" ? undefined : env[variable];
-  if (!/_(PASSWORD|SECRET|URL)$/.test(variable)) return text;
+  if (!/_(PASSWORDS?|SECRETS?|URL)$/.test(variable)) return text;
   const file = env[`${variable}_FILE`];
   if (!file) return text;
   if (text !== undefined) {

@@ -24,7 +24,7 @@ import {
   type GraphqlServerOptions,
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
-import { createSeal } from "./intents/seal.ts";
+import { createHostGuard, guardRequests } from "./host-guard.ts";
 import {
   authObserver,
   callbackObserver,
@@ -38,10 +38,12 @@ import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
+import { deriveKeyring, type Keyring } from "./seal/keyring.ts";
 import { Secret } from "./secret.ts";
 import { openStores } from "./stores.ts";
 import { openTlsFiles, TlsFileError, type TlsFiles, type TlsIdentity } from "./tls-files.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
+import type { MerchantAccount } from "./upstream/upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
 export interface Gateway {
@@ -77,7 +79,8 @@ export async function startGateway(
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  const stores = openStores(config, metrics, log);
+  const keyrings = await deriveKeyrings(accounts);
+  const stores = openStores(config, keyrings, metrics, log);
   const { eventLog, intents } = stores;
 
   const refused = new Set<string>();
@@ -99,12 +102,7 @@ export async function startGateway(
     accounts: running,
     log: eventLog,
     intents,
-    seals: new Map(
-      accounts.map(({ name, password, previousPasswords }) => [
-        name,
-        createSeal([password, ...previousPasswords]),
-      ]),
-    ),
+    keyrings,
     patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -130,12 +128,19 @@ export async function startGateway(
   });
   // Its pages call as anybody.
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
-  const publicServer = createPublicServer(graphql.handle, callbacks, demo);
-  const closeSockets = graphql.attachWebSocket(publicServer);
+  const publicGuard = createHostGuard(config, config.publicAddress);
+  const publicServer = guardRequests(
+    createPublicServer(graphql.handle, callbacks, demo),
+    publicGuard,
+    // Signed, and sent by whatever name the service reaches us by.
+    (path) => path.startsWith("/callbacks/"),
+  );
+  const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
   const rpc = createRpcServer({
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
+    misdirection: createHostGuard(config, config.rpcAddress),
     limits: config.rpcConnections,
     ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
   });
@@ -174,6 +179,7 @@ export async function startGateway(
           timeoutMs: config.upstreamTimeoutMs,
           observer: reconcileObserver(metrics, log),
         });
+  guardRequests(admin, createHostGuard(config, config.adminAddress));
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   // Who keeps a connection alive learns with the next answer that it goes.
@@ -257,9 +263,20 @@ async function startEmulator(config: Config, log: Logger, sandbox: Partial<Sandb
   );
 }
 
+async function deriveKeyrings(
+  accounts: readonly MerchantAccount[],
+): Promise<ReadonlyMap<string, Keyring>> {
+  const derived = accounts.map(async ({ name, password, previousPasswords }) => {
+    const keyring = await deriveKeyring(name, [password, ...previousPasswords]);
+    return [name, keyring] as const;
+  });
+  return new Map(await Promise.all(derived));
+}
+
 /** In sandbox mode a secret of this process will do; a real deployment shares one over its replicas. */
-function createWatchTokensOf({ watchTokenSecret, sandboxAddress }: Config) {
-  if (watchTokenSecret) return createWatchTokens(watchTokenSecret);
+function createWatchTokensOf(config: Config) {
+  const { watchTokenSecret, watchTokenPreviousSecrets, sandboxAddress } = config;
+  if (watchTokenSecret) return createWatchTokens(watchTokenSecret, watchTokenPreviousSecrets);
   if (!sandboxAddress) return undefined;
   return createWatchTokens(new Secret(randomBytes(32).toString("base64url")));
 }
@@ -306,8 +323,8 @@ function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters 
           id,
           resource: kind === EventKind.PAYOUT ? ("payouts" as const) : ("payments" as const),
           reason,
-          body,
           receivedAt: new Date(receivedAtMs).toISOString(),
+          ...(body === undefined ? { locked: true as const } : { body }),
         })),
       );
       const all = (await Promise.all(lists)).flat();

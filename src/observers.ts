@@ -1,9 +1,10 @@
 import { X509Certificate } from "node:crypto";
 import type { Logger } from "pino";
 import type { Metrics } from "./admin/metrics.ts";
-import type { AuthObserver } from "./auth/create-authentication.ts";
+import { AuthFileError, type AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
+import type { RedisLogObserver } from "./events/redis-log.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { TlsFilesOptions, TlsIdentity } from "./tls-files.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
@@ -61,8 +62,9 @@ export function authObserver(log: Logger): AuthObserver {
       log.info({ variable }, "a file of keys has changed and was read again");
     },
     onProblem(variable, error) {
+      const reason = error instanceof AuthFileError ? error.message : undefined;
       log.error(
-        { variable, err: error },
+        { variable, reason, err: error },
         "keys could not be read: those known before stay in force",
       );
     },
@@ -104,6 +106,21 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
       log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
     },
+  };
+}
+
+/** What was sealed and could not be opened: counted each time, logged once for each account. */
+export function lockedObserver(metrics: Metrics, log: Logger): RedisLogObserver["onLocked"] {
+  const told = new Set<string>();
+  return ({ account, what }) => {
+    metrics.locked.inc({ account, what });
+    const once = `${account} ${what}`;
+    if (told.has(once)) return;
+    told.add(once);
+    log.error(
+      { account, what },
+      "what was sealed with another password than those configured is told without its secrets",
+    );
   };
 }
 

@@ -8,12 +8,14 @@ import { createRedisLog } from "./events/redis-log.ts";
 import { createMemoryIntents } from "./intents/memory-store.ts";
 import { createRedisIntents } from "./intents/redis-store.ts";
 import type { IntentStore } from "./intents/store.ts";
+import { lockedObserver } from "./observers.ts";
 import type { TokenBucket } from "./ratelimit/bucket.ts";
 import { createLocalBucket } from "./ratelimit/local-bucket.ts";
 import { createRedisBucket } from "./ratelimit/redis-bucket.ts";
 import { connectRedis } from "./redis/connect.ts";
 import { describeDurability } from "./redis/durability.ts";
 import { accountKeys } from "./redis/keys.ts";
+import type { Keyring } from "./seal/keyring.ts";
 
 /** Where state is kept: in Redis for all replicas, or in this process alone. */
 export interface Stores {
@@ -24,9 +26,18 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-/** Opens the stores that the configuration asks for, and says once what they do not promise. */
-export function openStores(config: Config, metrics: Metrics, log: Logger): Stores {
-  return config.redis ? redisStores(config, config.redis, metrics, log) : memoryStores(config, log);
+/**
+ * Opens the stores that the configuration asks for, and says once what they do not promise.
+ * @param keyrings by account: what leaves this process is sealed with them
+ */
+export function openStores(
+  config: Config,
+  keyrings: ReadonlyMap<string, Keyring>,
+  metrics: Metrics,
+  log: Logger,
+): Stores {
+  const { redis } = config;
+  return redis ? redisStores(config, redis, keyrings, metrics, log) : memoryStores(config, log);
 }
 
 function memoryStores(config: Config, log: Logger): Stores {
@@ -43,6 +54,7 @@ function memoryStores(config: Config, log: Logger): Stores {
 function redisStores(
   config: Config,
   { url, prefix, minReplicas }: NonNullable<Config["redis"]>,
+  keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
 ): Stores {
@@ -53,7 +65,13 @@ function redisStores(
     prefix,
     minReplicas,
     retentionMs: config.eventRetentionMs,
+    keyringOf(account) {
+      const keyring = keyrings.get(account);
+      if (!keyring) throw new Error(`no such merchant account: ${account}`);
+      return keyring;
+    },
     observer: {
+      onLocked: lockedObserver(metrics, log),
       onFeed({ account, state, error }) {
         const level = state === "back" ? "info" : "warn";
         log[level]({ account, state, reason: reasonOf(error) }, "live delivery from Redis");

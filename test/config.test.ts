@@ -291,3 +291,28 @@ test("streams of one caller are limited by a number above zero", () => {
   assert.equal(readConfig({ ...live, MAX_STREAMS_PER_CALLER: "50" }).maxStreamsPerCaller, 50);
   refused({ ...live, MAX_STREAMS_PER_CALLER: "0" }, /^MAX_STREAMS_PER_CALLER: got "0", .* from 1/);
 });
+
+test("previous watch secrets come beside the present one, in a file too, each long enough", () => {
+  const [now, old, older] = ["now", "old", "older"].map((name) => name.padEnd(32, "-canary"));
+  const read = (env: Record<string, string>) => {
+    const { watchTokenPreviousSecrets } = readConfig({ WATCH_TOKEN_SECRET: now, ...env });
+    return watchTokenPreviousSecrets.map((secret) => secret.reveal());
+  };
+  const variable = "WATCH_TOKEN_PREVIOUS_SECRETS";
+  assert.deepEqual(read({}), []);
+  assert.deepEqual(read({ [variable]: `${old},,${older},` }), [old, older]);
+  const path = file("watch-secrets", `${old},${older}\n`);
+  assert.deepEqual(read({ [`${variable}_FILE`]: path }), [old, older]);
+  refused({ [variable]: old }, /^WATCH_TOKEN_SECRET: is missing beside WATCH_TOKEN_PREVIOUS/);
+  refused(
+    { WATCH_TOKEN_SECRET: now, [variable]: `${old},short` },
+    /^WATCH_TOKEN_PREVIOUS_SECRETS: got the value, accepted is secrets of at least 32 bytes each/,
+  );
+});
+
+test("previous passwords may stand in a file", () => {
+  const path = file("previous-passwords", "old,older\n");
+  const { accounts } = readConfig({ ...live, UPSTREAM_PREVIOUS_PASSWORDS_FILE: path });
+  const previous = accounts.get("default")?.previousPasswords.map((secret) => secret.reveal());
+  assert.deepEqual(previous, ["old", "older"]);
+});

@@ -6,19 +6,16 @@ import { GatewayError } from "../src/errors.ts";
 import { EventSchema } from "../src/gen/payments/v1/event_pb.ts";
 import { file_payments_v1_event_service } from "../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentMode } from "../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import {
   CreatePaymentRequestSchema,
   file_payments_v1_payment_service,
 } from "../src/gen/payments/v1/payment_service_pb.ts";
 import { file_payments_v1_payout_service } from "../src/gen/payments/v1/payout_service_pb.ts";
 import { file_payments_v1_subscription_service } from "../src/gen/payments/v1/subscription_service_pb.ts";
-import { WalletItemSchema } from "../src/gen/payments/v1/wallet_pb.ts";
 import { file_payments_v1_wallet_service } from "../src/gen/payments/v1/wallet_service_pb.ts";
 import { createLogger } from "../src/log.ts";
 import { loggable } from "../src/loggable.ts";
 import { Secret } from "../src/secret.ts";
-import { withoutSecrets } from "../src/secret-fields.ts";
 
 const request = create(CreatePaymentRequestSchema, {
   amount: "10.10",
@@ -158,29 +155,6 @@ test("the logger redacts whatever way it is called, and so do its children", () 
   assert.match(written, /CANARY/, "the search finds what leaks");
 });
 
-test("a message without its secrets keeps all else, and the one it was made of is whole", () => {
-  const payment = create(PaymentSchema, {
-    externalId: "order-1",
-    paymentMethod: { ccToken: { token: "tok", mask: "41**11" } },
-  });
-  const event = create(EventSchema, { resource: { case: "payment", value: payment } });
-  const stored = withoutSecrets(EventSchema, event);
-  assert.deepEqual(
-    stored,
-    create(EventSchema, {
-      resource: {
-        case: "payment",
-        value: { externalId: "order-1", paymentMethod: { ccToken: { mask: "41**11" } } },
-      },
-    }),
-  );
-  payment.$unknown = [{ no: 99, wireType: 2, data: new Uint8Array([1, 65]) }];
-  assert.deepEqual(withoutSecrets(PaymentSchema, payment).$unknown, []);
-  assert.equal(payment.paymentMethod?.ccToken?.token, "tok");
-  const item = create(WalletItemSchema, { card: { fullNumber: "4111111111111111", token: "t" } });
-  assert.deepEqual(withoutSecrets(WalletItemSchema, item), create(WalletItemSchema, { card: {} }));
-});
-
 const contract: DescFile[] = [
   file_payments_v1_event_service,
   file_payments_v1_payment_service,
@@ -191,11 +165,9 @@ const contract: DescFile[] = [
 
 test("every field whose name sounds like a secret is marked as one", () => {
   const secretNames =
-    /(^|_)(number|cvv|cvc|pan|token|cryptogram|password|api_key|secret|expiration_date)$|^exp_/;
+    /(^|_)(number|cvv|cvc|pan|token|cryptogram|password|api_key|secret|expiration_date|iban)$|^exp_/;
   const harmless = new Set([
     "payments.v1.Wire.number", // An option of fields, not data.
-    "payments.v1.CreatePaymentRequest.account_number",
-    "payments.v1.PaymentCustomerInput.account_number",
   ]);
   const registry = createRegistry(...contract.flatMap((file) => [file, ...file.dependencies]));
   const unmarked: string[] = [];

@@ -6,14 +6,16 @@ export interface DeadLetterView {
   readonly reason: string;
   /** RFC 3339. */
   readonly receivedAt: string;
-  /** The raw body, in base64. In the view of a single letter only. */
+  /** The raw body, in base64. In the view of a single letter only, and not of one that is locked. */
   readonly body?: string;
+  /** The body was sealed with a password that is no longer accepted. */
+  readonly locked?: true;
 }
 
 /** What an operator can do about callbacks that were not understood (contract, section 7). */
 export interface DeadLetters {
   /** Newest first, of all accounts. */
-  list(): Promise<Required<DeadLetterView>[]>;
+  list(): Promise<DeadLetterView[]>;
   /** Tries a letter again; understood now, it becomes an event and leaves the list. */
   replay(account: string, id: string): Promise<string>;
 }
@@ -51,7 +53,8 @@ export async function answerDeadLetters(
     }
     const outcome = await letters.replay(account, id);
     if (outcome === "not_found") return notFound;
-    return { status: outcome === "not_understood" ? 422 : 200, body: { outcome } };
+    const stays = outcome === "not_understood" || outcome === "locked";
+    return { status: stays ? 422 : 200, body: { outcome } };
   }
   return undefined;
 }

@@ -60,6 +60,12 @@ export function createMetrics() {
       labelNames: ["account"],
       registers,
     }),
+    locked: new Counter({
+      name: `${prefix}sealed_locked_total`,
+      help: "Reads of events and dead letters whose secrets no configured password opens",
+      labelNames: ["account", "what"],
+      registers,
+    }),
     openIntents: new Gauge({
       name: `${prefix}money_calls_open`,
       help: "Calls that move money and are not settled, by what is known: unknown or pending",

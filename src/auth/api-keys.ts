@@ -13,6 +13,8 @@ export interface ApiKeys {
 
 export interface ApiKeysOptions {
   readonly path: string;
+  /** Names of the merchant accounts: a key that is limited to another one is a mistake. */
+  readonly accounts: ReadonlySet<string>;
   readonly onReload: () => void;
   /** A new version of the file could not be used: the one before stays in force. */
   readonly onProblem: (error: unknown) => void;
@@ -24,11 +26,11 @@ export interface ApiKeysOptions {
  * about the hash, from which nobody gets to the key.
  * @throws Error for a file that cannot be read or is wrong, naming what is wrong
  */
-export function createApiKeys({ path, onReload, ...options }: ApiKeysOptions): ApiKeys {
+export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysOptions): ApiKeys {
   const file = reloadedFile({
     ...options,
     path,
-    parse: parseKeys,
+    parse: (text) => parseKeys(text, accounts),
     onChange(keys, before) {
       for (const [hash, old] of before) {
         const entry = keys.get(hash);
@@ -52,8 +54,11 @@ interface KeyEntry {
   readonly withdraw: () => void;
 }
 
-/** @throws Error naming the first thing that is wrong */
-export function parseKeys(text: string): Map<string, KeyEntry> {
+/**
+ * @param accounts those that keys may be limited to; without it any
+ * @throws Error naming the first thing that is wrong
+ */
+export function parseKeys(text: string, accounts?: ReadonlySet<string>): Map<string, KeyEntry> {
   const keys = new Map<string, KeyEntry>();
   const names = new Set<string>();
   for (const [index, entry] of entriesOf(text).entries()) {
@@ -62,6 +67,13 @@ export function parseKeys(text: string): Map<string, KeyEntry> {
     const unknown = entry.scopes.find((scope) => !isScope(scope));
     if (unknown !== undefined) {
       throw wrong(`unknown scope ${JSON.stringify(unknown)}, accepted are ${scopes.join(", ")}`);
+    }
+    const strange = entry.merchants?.find((account) => accounts && !accounts.has(account));
+    if (strange !== undefined) {
+      const known = [...(accounts ?? [])].join(", ");
+      throw wrong(
+        `unknown account ${JSON.stringify(strange)} in merchants, configured are ${known}`,
+      );
     }
     if (names.has(name)) throw wrong("the name is given twice");
     if (keys.has(sha256)) throw wrong("the sha256 is given twice");

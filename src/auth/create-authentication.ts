@@ -35,7 +35,7 @@ export interface AuthObserver {
   onProblem(variable: string, error: unknown): void;
 }
 
-/** A file that is wrong at start. */
+/** A file that is wrong. Its message names what is wrong, and holds nothing secret. */
 export class AuthFileError extends Error {
   override readonly name = "AuthFileError";
   /** The variable that names the file. */
@@ -58,7 +58,9 @@ export function createAuthentication(options: AuthenticationOptions): {
   const apiKeys =
     apiKeysFile === undefined
       ? undefined
-      : fromFile("API_KEYS_FILE", apiKeysFile, observer, createApiKeys);
+      : fromFile("API_KEYS_FILE", apiKeysFile, observer, (options) =>
+          createApiKeys({ ...options, accounts }),
+        );
   const keySet = jwt && openKeySet(jwt.keySet, observer);
   const readJwt = jwt && keySet && createReadJwt({ ...jwt, keyOf: keySet.keyOf, customerClaim });
   return {
@@ -100,10 +102,14 @@ function fromFile<Opened>(
     return open({
       path,
       onReload: () => observer.onReload(variable),
-      onProblem: (error) => observer.onProblem(variable, error),
+      onProblem: (error) => observer.onProblem(variable, fileError(variable, error)),
     });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new AuthFileError(variable, code ? `cannot be read (${code})` : message);
+    throw fileError(variable, error);
   }
+}
+
+function fileError(variable: string, error: unknown): AuthFileError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new AuthFileError(variable, code ? `cannot be read (${code})` : message);
 }

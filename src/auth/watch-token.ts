@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { decodeJwt, errors, jwtVerify, SignJWT } from "jose";
+import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { Secret } from "../secret.ts";
@@ -34,8 +34,10 @@ const kinds = new Map([
   ["payout", EventKind.PAYOUT],
 ]);
 
-export function createWatchTokens(secret: Secret): WatchTokens {
-  const key = new TextEncoder().encode(secret.reveal());
+/** @param previous secrets of before: tokens signed with them are good until they expire */
+export function createWatchTokens(secret: Secret, previous: readonly Secret[] = []): WatchTokens {
+  const key = keyOf(secret);
+  const keys = [key, ...previous.map(keyOf)];
   return {
     issue({ account, kind, externalId, expiresAtMs }) {
       const kindName = [...kinds].find(([, value]) => value === kind)?.[0];
@@ -49,11 +51,7 @@ export function createWatchTokens(secret: Secret): WatchTokens {
     },
 
     async verify(token) {
-      const { payload } = await jwtVerify(token, key, {
-        algorithms: ["HS256"],
-        audience,
-        requiredClaims: ["exp", "iat", "jti"],
-      }).catch((error: unknown) => {
+      const payload = await verified(token, keys).catch((error: unknown) => {
         throw error instanceof errors.JWTExpired ? expired() : invalid();
       });
       const { account, kind, external_id, exp = 0, iat = 0, jti = "" } = payload;
@@ -75,6 +73,27 @@ export function createWatchTokens(secret: Secret): WatchTokens {
       };
     },
   };
+}
+
+function keyOf(secret: Secret): Uint8Array {
+  return new TextEncoder().encode(secret.reveal());
+}
+
+async function verified(token: string, keys: readonly Uint8Array[]): Promise<JWTPayload> {
+  const requirements = {
+    algorithms: ["HS256"],
+    audience,
+    requiredClaims: ["exp", "iat", "jti"],
+  };
+  for (const [index, key] of keys.entries()) {
+    try {
+      return (await jwtVerify(token, key, requirements)).payload;
+    } catch (error) {
+      const another = error instanceof errors.JWSSignatureVerificationFailed;
+      if (!another || index === keys.length - 1) throw error;
+    }
+  }
+  throw invalid();
 }
 
 /** Whether a token says that it is a watch token; whether it is a good one, `verify` tells. */

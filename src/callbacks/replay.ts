@@ -2,8 +2,11 @@ import type { Appended, EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { understand } from "./understand.ts";
 
-/** What became of a dead letter: stored, known already, still not understood, or not there. */
-export type Replayed = Appended["outcome"] | "not_understood" | "not_found";
+/**
+ * What became of a dead letter: stored, known already, still not understood, not there, or locked:
+ * sealed with a password that is no longer accepted.
+ */
+export type Replayed = Appended["outcome"] | "not_understood" | "not_found" | "locked";
 
 /**
  * Tries a dead letter again: understood now, it becomes an event and is forgotten as a letter; else
@@ -12,6 +15,7 @@ export type Replayed = Appended["outcome"] | "not_understood" | "not_found";
 export async function replay(log: EventLog, account: string, letterId: string): Promise<Replayed> {
   const letter = (await log.deadLetters(account)).find(({ id }) => id === letterId);
   if (!letter) return "not_found";
+  if (letter.body === undefined) return "locked";
   const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
   const { entry } = understand(kind, Buffer.from(letter.body, "base64"));
   if (!entry) return "not_understood";

@@ -101,8 +101,8 @@ export function checkTls({ tls }: Config, now = new Date()): Finding {
   const { ok, warning, failed, skipped } = findings("TLS");
   if (!tls) return skipped("not set: the rpc listener is cleartext");
   try {
-    const certificate = new X509Certificate(tls.cert);
-    if (!certificate.checkPrivateKey(createPrivateKey(tls.key))) {
+    const certificate = new X509Certificate(readFileSync(tls.certFile));
+    if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tls.keyFile)))) {
       return failed("TLS_KEY_FILE is not the key of TLS_CERT_FILE", "give the pair");
     }
     const until = certificate.validToDate;
@@ -119,20 +119,20 @@ export function checkTls({ tls }: Config, now = new Date()): Finding {
 
 /** Whom the file of API keys lets in. Read before: it is a file of keys. */
 export function checkApiKeys({ auth, accounts }: Config): Finding {
-  const { ok, warning, skipped } = findings("API keys");
+  const { ok, warning, failed, skipped } = findings("API keys");
   const { apiKeysFile } = auth;
   if (apiKeysFile === undefined) return skipped("AUTH_MODE has no keys");
-  const keys = [...parseKeys(readFileSync(apiKeysFile, "utf8")).values()];
-  if (keys.length === 0) return warning("the file has none", "payments-gateway keys new --file …");
+  let keys: ReturnType<typeof parseKeys>;
+  try {
+    keys = parseKeys(readFileSync(apiKeysFile, "utf8"), new Set(accounts.keys()));
+  } catch (error) {
+    return failed((error as Error).message, "put the entry right: the gateway refuses the file");
+  }
+  if (keys.size === 0) return warning("the file has none", "payments-gateway keys new --file …");
   if ((statSync(apiKeysFile).mode & 0o022) !== 0) {
     return warning("others than its owner may write the file", `chmod go-w ${apiKeysFile}`);
   }
-  for (const { credential } of keys) {
-    const unknown = [...(credential.merchants ?? [])].find((name) => !accounts.has(name));
-    if (unknown === undefined) continue;
-    return warning(`${credential.name} is limited to the account ${unknown}, which there is not`);
-  }
-  return ok(`${keys.length} in the file`);
+  return ok(`${keys.size} in the file`);
 }
 
 /** Whether the issuer's keys can be had. A file of them was read before. */

@@ -1,4 +1,4 @@
-import { type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { clone, type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   CallOutcome,
@@ -14,7 +14,7 @@ import {
   PaymentStatus,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
-import { withoutSecrets } from "../secret-fields.ts";
+import { takeSecrets } from "../secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
 /**
@@ -48,7 +48,8 @@ export function eventLine(event: Event): string {
 
 /** An event as JSON in the contract's field names, without tokens that can be paid with. */
 export function eventJson(event: Event): JsonObject {
-  const shown = withoutSecrets(EventSchema, event);
+  const shown = clone(EventSchema, event);
+  takeSecrets(EventSchema, shown);
   return toJson(EventSchema, shown, { useProtoFieldName: true }) as JsonObject;
 }
 

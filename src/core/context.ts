@@ -1,8 +1,8 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { EventLog } from "../events/log.ts";
-import type { Seal } from "../intents/seal.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Keyring } from "../seal/keyring.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
 import type { StreamDrain } from "./stream-drain.ts";
@@ -18,7 +18,7 @@ export interface CoreOptions {
   readonly log: EventLog;
   readonly intents: IntentStore;
   /** By account. */
-  readonly seals: ReadonlyMap<string, Seal>;
+  readonly keyrings: ReadonlyMap<string, Keyring>;
   /** Longest that a call waits for a token, and longest that it takes once it is sent. */
   readonly patience: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;

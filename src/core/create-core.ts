@@ -21,14 +21,14 @@ export interface RunningCore extends Core {
 
 export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
-  const { log, intents, seals } = options;
+  const { log, intents, keyrings } = options;
   const moneyCalls = createMoneyCalls({
     ...options.patience,
     intents,
-    sealOf(account) {
-      const seal = seals.get(account);
-      if (!seal) throw new Error(`no such merchant account: ${account}`);
-      return seal;
+    keyringOf(account) {
+      const keyring = keyrings.get(account);
+      if (!keyring) throw new Error(`no such merchant account: ${account}`);
+      return keyring;
     },
     learn: (account, externalId, entry) => learn(options, account, externalId, entry),
     tell: (account, intent, outcome) =>

@@ -4,9 +4,9 @@ import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobu
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import { CallOutcome, type EventKind } from "../gen/payments/v1/event_pb.ts";
-import type { Seal } from "../intents/seal.ts";
 import { alreadyPaid } from "../intents/settle.ts";
 import type { Begun, Intent, IntentStore, MoneyMethod, NewIntent } from "../intents/store.ts";
+import type { Keyring } from "../seal/keyring.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
 import { checkKey, createSharedRuns, keyReused, type Run } from "./idempotency.ts";
@@ -50,7 +50,7 @@ export interface MoneyCalls {
 
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
-  readonly sealOf: (account: string) => Seal;
+  readonly keyringOf: (account: string) => Keyring;
   /** Writes what an answer told; never throws. */
   readonly learn: (account: string, externalId: string, entry: Entry | undefined) => Promise<void>;
   /** Tells those who watch what became of a call; never throws. */
@@ -66,7 +66,7 @@ export interface MoneyCallsOptions {
 }
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
-  const { intents, sealOf, learn, tell, released } = options;
+  const { intents, keyringOf, learn, tell, released } = options;
   /** A call that has not left by then does not leave. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
@@ -95,14 +95,18 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     const { account } = call.caller;
     const begun = await begin(account, given, sending.signal, run);
     if (begun.kind === "keyAnswered") {
-      const outcome = openOutcome(sealOf(account), answerSchema, begun.answer);
+      const { answers } = keyringOf(account);
+      const { digest = "" } = given.key ?? {};
+      const outcome = openOutcome(answers, answerSchema, begun.answer, digest);
       if (!outcome) throw lostOutcome(externalId);
       if ("error" in outcome) throw outcome.error;
       return outcome.answer;
     }
     const { intent } = begun;
     const sealed = (outcome: Parameters<typeof sealOutcome<Answer>>[2]) =>
-      given.key ? sealOutcome(sealOf(account), answerSchema, outcome) : Buffer.alloc(0);
+      given.key
+        ? sealOutcome(keyringOf(account).answers, answerSchema, outcome, given.key.digest)
+        : Buffer.alloc(0);
 
     const beganAt = [Date.now(), performance.now()] as const;
     const onSent = () => {
@@ -188,7 +192,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       const id = JSON.stringify([account, method, key]);
       const digest = createHash("sha256").update(id).digest("base64url");
       const request = toBinary(moneyCall.schema, moneyCall.request);
-      const fingerprints = sealOf(account).fingerprints(request);
+      const fingerprints = keyringOf(account).fingerprints(request);
       const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
         start(moneyCall, { signal }, { ...intent, key: { digest, fingerprints } }),
       );

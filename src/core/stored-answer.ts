@@ -9,19 +9,20 @@ import {
 } from "@bufbuild/protobuf";
 import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
-import type { Seal } from "../intents/seal.ts";
+import type { Seal } from "../seal/seal.ts";
 
 /** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
 export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: GatewayError };
 
-/** An outcome as it is stored, whole and sealed: answers hold card tokens. */
+/** An outcome as it is stored under its key, whole and sealed: answers hold card tokens. */
 export function sealOutcome<Desc extends DescMessage>(
   seal: Seal,
   schema: Desc,
   outcome: Outcome<MessageShape<Desc>>,
+  keyDigest: string,
 ): Buffer {
   if ("answer" in outcome) {
-    return seal.close(Buffer.concat([isAnswer, toBinary(schema, outcome.answer)]));
+    return seal.close(Buffer.concat([isAnswer, toBinary(schema, outcome.answer)]), keyDigest);
   }
   const { code, message, details } = outcome.error;
   const { upstream, ...plain } = details;
@@ -31,7 +32,7 @@ export function sealOutcome<Desc extends DescMessage>(
     details: plain,
     ...(upstream && { upstream: toJson(UpstreamErrorSchema, upstream) }),
   });
-  return seal.close(Buffer.concat([isError, Buffer.from(json)]));
+  return seal.close(Buffer.concat([isError, Buffer.from(json)]), keyDigest);
 }
 
 /** Undefined when it was sealed with a password that is no longer accepted. */
@@ -39,8 +40,9 @@ export function openOutcome<Desc extends DescMessage>(
   seal: Seal,
   schema: Desc,
   sealed: Buffer,
+  keyDigest: string,
 ): Outcome<MessageShape<Desc>> | undefined {
-  const stored = seal.open(sealed);
+  const stored = seal.open(sealed, keyDigest);
   if (!stored) return undefined;
   const body = stored.subarray(1);
   if (stored[0] === isAnswer[0]) return { answer: fromBinary(schema, body) };

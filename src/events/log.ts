@@ -77,6 +77,12 @@ export interface DeadLetter {
   readonly receivedAtMs: number;
 }
 
+/** A dead letter that is found again. */
+export interface KeptLetter extends Omit<DeadLetter, "body"> {
+  /** Absent when it was sealed with a password that is no longer accepted. */
+  readonly body?: string;
+}
+
 export interface ReadOptions {
   /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
@@ -128,7 +134,7 @@ export interface EventLog {
    */
   bury(account: string, letter: DeadLetter): Promise<void>;
   /** All dead letters of an account, the oldest first. */
-  deadLetters(account: string): Promise<DeadLetter[]>;
+  deadLetters(account: string): Promise<KeptLetter[]>;
   /** Forgets a dead letter, after it was replayed. */
   exhume(account: string, id: string): Promise<void>;
   /** Ends all reads; a closed log takes nothing more. */

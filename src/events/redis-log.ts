@@ -1,6 +1,7 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { RedisConnector } from "../redis/connect.ts";
 import { accountKeys } from "../redis/keys.ts";
+import type { Keyring } from "../seal/keyring.ts";
 import type { EventLog } from "./log.ts";
 import { RedisAccount } from "./redis-account.ts";
 import { RedisDeadLetters } from "./redis-dead-letters.ts";
@@ -19,7 +20,9 @@ export interface RedisLogOptions {
   readonly retentionMs: number;
   /** Replicas of Redis that must hold an event before it is acknowledged. Default: 0. */
   readonly minReplicas?: number;
-  readonly observer?: RedisLogObserver;
+  /** What seals the secrets of an account's events and dead letters. */
+  readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
+  readonly observer?: Partial<RedisLogObserver>;
 }
 
 /** What the log tells its surroundings, for metrics and logs. */
@@ -30,6 +33,11 @@ export interface RedisLogObserver {
     readonly state: FeedState;
     readonly error?: unknown;
   }): void;
+  /**
+   * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
+   * event is told without its secret fields, the letter without its body.
+   */
+  onLocked(told: { readonly account: string; readonly what: "event" | "dead_letter" }): void;
 }
 
 /**
@@ -41,7 +49,7 @@ export interface RedisLogObserver {
  * While Redis is away, live readers wait and then go on without a gap; all else is UNAVAILABLE.
  */
 export function createRedisLog(options: RedisLogOptions): EventLog {
-  const { redis, prefix, retentionMs, minReplicas = 0, observer } = options;
+  const { redis, prefix, retentionMs, minReplicas = 0, keyringOf, observer } = options;
   const { client } = redis;
   const writer = createWriter({ redis, minReplicas });
   const wakeUps = createWakeUps(redis);
@@ -58,10 +66,14 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
     if (!account) {
       const keys = keysOf(name);
       account = new RedisAccount({
-        store: new RedisStore({ client, writer, keys, retentionMs, touchDuplicates }),
+        store: new RedisStore({
+          ...{ client, writer, keys, retentionMs, touchDuplicates },
+          seal: keyringOf(name).events,
+          onLocked: () => observer?.onLocked?.({ account: name, what: "event" }),
+        }),
         wakeUps,
         channel: keys.wakeUp,
-        onState: (state, error) => observer?.onFeed({ account: name, state, error }),
+        onState: (state, error) => observer?.onFeed?.({ account: name, state, error }),
       });
       accounts.set(name, account);
     }
@@ -90,11 +102,15 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
 
     async bury(account, letter) {
       if (closed) throw closedError();
-      await letters.bury(keysOf(account), letter);
+      await letters.bury(keysOf(account), keyringOf(account).deadLetters, letter);
     },
 
     async deadLetters(account) {
-      return letters.of(keysOf(account));
+      const all = await letters.of(keysOf(account), keyringOf(account).deadLetters);
+      for (const { body } of all) {
+        if (body === undefined) observer?.onLocked?.({ account, what: "dead_letter" });
+      }
+      return all;
     },
 
     async exhume(account, id) {

@@ -1,15 +1,17 @@
-import { clone, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { ask } from "../redis/ask.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
+import type { Seal } from "../seal/seal.ts";
 import { assertReadable, cursorExpired, newEpoch } from "./cursor.ts";
 import type { Appended, Cursor, Entry, OperationState, Rank, Snapshot } from "./log.ts";
 import { stateKey } from "./merge.ts";
 import { cursorOf, idOf } from "./redis-place.ts";
 import type { Writer } from "./redis-writer.ts";
+import { readEvent, writeEvent } from "./stored-event.ts";
 import type { Page } from "./tail.ts";
 
 export interface RedisStoreOptions {
@@ -19,6 +21,10 @@ export interface RedisStoreOptions {
   readonly retentionMs: number;
   /** Duplicates are written again, so that the WAIT behind them vouches for the first ones. */
   readonly touchDuplicates: boolean;
+  /** Of the account's events. */
+  readonly seal: Seal;
+  /** The secret fields of an event could not be opened: it is told without them. */
+  readonly onLocked: () => void;
 }
 
 /** One payment or payout. */
@@ -39,7 +45,7 @@ export class RedisStore {
   }
 
   async append(entry: Entry): Promise<Appended> {
-    const { keys, writer, retentionMs, touchDuplicates } = this.#options;
+    const { keys, writer, retentionMs, touchDuplicates, seal } = this.#options;
     const event = clone(EventSchema, entry.event);
     event.receivedAt = timestampFromMs(Date.now());
     const answer = (await writer.run(
@@ -53,7 +59,7 @@ export class RedisStore {
         ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
       ],
       [
-        Buffer.from(toBinary(EventSchema, event)),
+        writeEvent(seal, event),
         entry.source === EventSource.CALLBACK ? "c" : "o",
         stateKey(entry),
         entry.operationId,
@@ -92,7 +98,7 @@ export class RedisStore {
       // A server that failed took it along; the log has gone on without it.
       if (known !== 1) throw cursorExpired("the event it names was lost");
     }
-    return { events: eventsOf(events, `${epoch}`), upTo: cursor(upTo), bounds };
+    return { events: this.#eventsOf(events, `${epoch}`), upTo: cursor(upTo), bounds };
   }
 
   async snapshot(subject: Subject): Promise<Snapshot | undefined> {
@@ -108,7 +114,7 @@ export class RedisStore {
     const last = cursorOf(`${fields.get("last") ?? floor}`, epoch);
     // An event that is no longer kept is no place to read on from.
     const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(tail, epoch);
-    return { states: statesOf(fields, epoch), cursor };
+    return { states: this.#statesOf(fields, epoch), cursor };
   }
 
   /** The newest events of a subject, oldest first. */
@@ -124,7 +130,38 @@ export class RedisStore {
     )) as [Buffer, ...Buffer[]] | null;
     if (answer === null) return [];
     const [epoch, ...events] = answer;
-    return eventsOf(events, `${epoch}`).reverse();
+    return this.#eventsOf(events, `${epoch}`).reverse();
+  }
+
+  #eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
+    return pairs(idsAndBytes).map(([id, bytes]) => this.#eventOf(`${id}`, bytes, epoch));
+  }
+
+  #eventOf(id: string, bytes: Buffer, epoch: string): Event {
+    const { event, locked } = readEvent(this.#options.seal, bytes);
+    if (locked) this.#options.onLocked();
+    event.cursor = cursorOf(id, epoch);
+    return event;
+  }
+
+  #statesOf(fields: ReadonlyMap<string, Buffer>, epoch: string): OperationState[] {
+    const states: OperationState[] = [];
+    for (const [name, value] of fields) {
+      const bytes = fields.get(`e${name}`);
+      if (!bytes) continue;
+      const [subjectId, operation] = JSON.parse(name) as [string, string];
+      const { rank, status, operation_id, since, id } = JSON.parse(`${value}`) as ToldState;
+      states.push({
+        operation,
+        subjectId,
+        operationId: operation_id,
+        rank,
+        status,
+        since: cursorOf(since, epoch),
+        event: this.#eventOf(id, bytes, epoch),
+      });
+    }
+    return states.sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
   }
 }
 
@@ -139,16 +176,6 @@ function named({ kind, externalId }: Subject): [kind: string, externalId: string
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
 }
 
-function eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
-  return pairs(idsAndBytes).map(([id, bytes]) => eventOf(`${id}`, bytes, epoch));
-}
-
-function eventOf(id: string, bytes: Buffer, epoch: string): Event {
-  const event = fromBinary(EventSchema, bytes);
-  event.cursor = cursorOf(id, epoch);
-  return event;
-}
-
 /** As append-event.lua writes them. */
 interface ToldState {
   readonly rank: Rank;
@@ -156,26 +183,6 @@ interface ToldState {
   readonly operation_id: string;
   readonly since: string;
   readonly id: string;
-}
-
-function statesOf(fields: ReadonlyMap<string, Buffer>, epoch: string): OperationState[] {
-  const states: OperationState[] = [];
-  for (const [name, value] of fields) {
-    const bytes = fields.get(`e${name}`);
-    if (!bytes) continue;
-    const [subjectId, operation] = JSON.parse(name) as [string, string];
-    const { rank, status, operation_id, since, id } = JSON.parse(`${value}`) as ToldState;
-    states.push({
-      operation,
-      subjectId,
-      operationId: operation_id,
-      rank,
-      status,
-      since: cursorOf(since, epoch),
-      event: eventOf(id, bytes, epoch),
-    });
-  }
-  return states.sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
 }
 
 function pairs(list: readonly Buffer[]): [Buffer, Buffer][] {

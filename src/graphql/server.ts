@@ -31,7 +31,7 @@ import { schema } from "./schema.ts";
 import { sendResponse } from "./send.ts";
 import type { DrainTimes } from "./socket-drain.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
-import { serveWebSockets } from "./websocket.ts";
+import { type Misdirection, serveWebSockets } from "./websocket.ts";
 
 export interface GraphqlServerOptions {
   readonly core: Core;
@@ -55,8 +55,12 @@ export interface GraphqlServer {
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
    * returned function stops that and closes the sockets, each when its operations are over.
+   * @param misdirection which of them are refused by their headers alone
    */
-  attachWebSocket(server: Server): (times: DrainTimes) => Promise<void>;
+  attachWebSocket(
+    server: Server,
+    misdirection?: Misdirection,
+  ): (times: DrainTimes) => Promise<void>;
 }
 
 /**
@@ -138,7 +142,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         response.destroy();
       });
     },
-    attachWebSocket: (server) =>
+    attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
         yoga,
         identify,
@@ -147,6 +151,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         timeoutMs,
         documentOf,
         corsOrigins,
+        misdirection,
       }),
   };
 }

@@ -1,4 +1,9 @@
-import type { IncomingMessage, Server } from "node:http";
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  STATUS_CODES,
+} from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
@@ -12,7 +17,14 @@ export interface WebSocketOptions extends ProtocolOptions {
   readonly log: Logger;
   /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
   readonly corsOrigins: readonly string[];
+  /** Which requests are refused by their headers alone. Default: none. */
+  readonly misdirection?: Misdirection | undefined;
 }
+
+/** Why a request may not come in, by its headers; undefined when it may. */
+export type Misdirection = (
+  headers: IncomingHttpHeaders,
+) => { readonly status: number } | undefined;
 
 /** How often a socket is asked whether it is still there, and how long it may take to say so. */
 const pingIntervalMs = 12_000;
@@ -22,7 +34,7 @@ export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins } = options;
+  const { log, corsOrigins, misdirection } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
   const sockets = new WebSocketServer({
@@ -32,7 +44,10 @@ export function serveWebSockets(
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const refused = refusal(request, corsOrigins);
+    const misdirected = misdirection?.(request.headers);
+    const refused = misdirected
+      ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
+      : refusal(request, corsOrigins);
     if (refused) {
       socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
       return;

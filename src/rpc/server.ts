@@ -6,6 +6,7 @@ import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
+import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
 import { type ConnectionLimits, createOnePort, type Tls } from "./one-port.ts";
 import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
@@ -15,6 +16,8 @@ export interface RpcServerOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
+  /** Which requests are refused by their headers alone. Default: none. */
+  readonly misdirection?: Misdirection | undefined;
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
@@ -84,7 +87,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   addReflection(router, [...services, ...openServices]);
 
   const port = createOnePort({
-    listener: createRequestListener(router, limits, log),
+    listener: refusesMisdirected(options.misdirection, createRequestListener(router, limits, log)),
     limits,
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),

@@ -41,18 +41,22 @@ export function rateLimitError(given: UpstreamError | undefined): UpstreamError 
   };
 }
 
-/** An Error object that is fit for callers and logs: its free texts hold no card data. */
+/** An Error object that is fit for callers and logs: none of its texts holds card data. */
 export function cleanError(
   error: UpstreamError,
   httpStatus: number,
   hideSecrets: (text: string) => string,
 ): UpstreamError {
   const clean: UpstreamError = { ...error, httpStatus };
-  for (const name of ["code", "message", "param"] as const) {
+  for (const name of ["code", "message", "param", "paymentId", "errorId"] as const) {
     const text = error[name];
-    if (text !== undefined) clean[name] = hideSecrets(maskCardNumbers(text));
+    if (text === undefined) continue;
+    // Of the digits of a UUID some pass for a card number's, and an id must stay the one that it is.
+    clean[name] = hideSecrets(uuid.test(text) ? text : maskCardNumbers(text));
   }
   return clean;
 }
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const { UNSPECIFIED } = ErrorType;

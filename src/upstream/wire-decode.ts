@@ -1,4 +1,5 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
+import { maskCardNumbers } from "./mask-card-numbers.ts";
 import { plainDecimal, quoteNumbers } from "./wire-number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./wire-plan.ts";
 import { readInstant } from "./wire-time.ts";
@@ -123,15 +124,17 @@ function planOf(desc: DescMessage): Plan {
 }
 
 function plannedField(field: WireField): PlannedField {
-  const read = reader(field.type);
+  const read = field.freeText ? readFreeText : reader(field.type);
   return {
     member: field.member,
     property: field.property,
     oneofCase: field.oneofCase,
-    text: !field.list && (field.type.kind === "string" || field.type.kind === "number"),
+    text: !field.list && !field.freeText && textKinds.has(field.type.kind),
     read: field.list ? listReader(read) : read,
   };
 }
+
+const textKinds: ReadonlySet<WireType["kind"]> = new Set(["string", "number"]);
 
 /**
  * Makes a message of the shape that protobuf-es's `create` gives it for proto3: a plain object with
@@ -188,6 +191,11 @@ const readText: Read = (value, walk, parent, key) => {
   if (typeof value === "string") return value;
   if (typeof value !== "number") return walk.fault(parent, key);
   return plainDecimal(walk.numberText(parent, key)) ?? walk.fault(parent, key);
+};
+
+const readFreeText: Read = (value, walk, parent, key) => {
+  const text = readText(value, walk, parent, key) as string | undefined;
+  return text === undefined ? undefined : maskCardNumbers(text);
 };
 
 const readBool: Read = (value, walk, parent, key) =>

@@ -30,6 +30,8 @@ export interface WireField {
   readonly oneofCase?: string;
   readonly list: boolean;
   readonly type: WireType;
+  /** A free text, which may quote anything. */
+  readonly freeText: boolean;
   /** What the property holds while unset; undefined for a property that is absent then. */
   readonly unset: "" | 0 | 0n | false | undefined;
 }
@@ -56,7 +58,7 @@ export function wireTexts(desc: DescEnum): Array<{ number: number; text: string 
 }
 
 function wireField(field: DescField): WireField {
-  const { number, name } = getOption(field, wire);
+  const { number, name, freeText } = getOption(field, wire);
   const type = wireType(field, number);
   const list = field.fieldKind === "list";
   const implicit = field.presence === FeatureSet_FieldPresence.IMPLICIT;
@@ -66,6 +68,7 @@ function wireField(field: DescField): WireField {
     ...(field.oneof && { oneofCase: field.localName }),
     list,
     type,
+    freeText,
     unset: implicit && !list ? UNSET[type.kind] : undefined,
   };
 }

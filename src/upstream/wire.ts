@@ -18,8 +18,8 @@ export class WireError extends Error {
 
 /**
  * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
- * ignored, a number in a text field keeps its digits; a field whose value is of an unexpected type
- * stays unset and is told to `onFault`.
+ * ignored, a number in a text field keeps its digits, card numbers in free texts are masked; a field
+ * whose value is of an unexpected type stays unset and is told to `onFault`.
  * @throws WireError when the text is not a JSON object.
  */
 export function decode<Desc extends DescMessage>(

@@ -8,12 +8,18 @@ import { GatewayError } from "../../src/errors.ts";
 import { keysText, newKey, scratch } from "./issuer.ts";
 
 const files = scratch();
+const accounts = new Set(["shop", "market"]);
 const sha256 = createHash("sha256").update("secret-key").digest("hex");
 const good = { name: "shop", sha256, scopes: ["payments:read"] };
 
 test("a key is found by its hash, with its scopes and accounts", (t) => {
   const text = JSON.stringify([{ ...good, merchants: ["market"] }]);
-  const keys = createApiKeys({ path: files.write("found", text), onReload() {}, onProblem() {} });
+  const keys = createApiKeys({
+    path: files.write("found", text),
+    accounts,
+    onReload() {},
+    onProblem() {},
+  });
   t.after(() => keys.close());
   const { name, scopes, merchants } = keys.find("secret-key") ?? {};
   assert.equal(name, "key:shop");
@@ -52,6 +58,11 @@ const refusals: [why: string, text: string, message: RegExp][] = [
     JSON.stringify([good, { ...good, name: "other" }]),
     /sha256 is given twice/,
   ],
+  [
+    "an account that is not configured",
+    JSON.stringify([{ ...good, merchants: ["market", "marktet"] }]),
+    /^entry 0 \(shop\): unknown account "marktet" in merchants, configured are shop, market$/,
+  ],
   ["no account at all", JSON.stringify([{ ...good, merchants: [] }]), /at least one account/],
   ["a member that is not known", JSON.stringify([{ ...good, scope: [] }]), /scope/],
   ["no scopes", JSON.stringify([{ name: "shop", sha256 }]), /scopes/],
@@ -60,7 +71,7 @@ const refusals: [why: string, text: string, message: RegExp][] = [
 for (const [why, text, message] of refusals) {
   test(`a file with ${why} is refused`, () => {
     assert.throws(
-      () => parseKeys(text),
+      () => parseKeys(text, accounts),
       (error: Error) => {
         assert.match(error.message, message);
         assert.ok(!error.message.includes("secret-key"), error.message);
@@ -82,6 +93,7 @@ test("a changed file is in force soon: keys come, go and change, others keep the
   const reloaded = Promise.withResolvers<void>();
   const keys = createApiKeys({
     path,
+    accounts,
     onReload: reloaded.resolve,
     onProblem: reloaded.reject,
     intervalMs: 5,
@@ -118,6 +130,7 @@ test("a new version that is wrong, or a file that is gone, changes nothing and i
   const told = new EventTarget();
   const keys = createApiKeys({
     path,
+    accounts,
     onReload: () => told.dispatchEvent(new Event("reload")),
     onProblem(error) {
       problems.push(error);

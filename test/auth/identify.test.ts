@@ -25,6 +25,7 @@ const apiKeys = createApiKeys({
       { name: "gone", key: "gone-account", scopes: [], merchants: ["gone"] },
     ]),
   ),
+  accounts: new Set(["shop", "market", "gone"]),
   onReload() {},
   onProblem() {},
 });

@@ -175,9 +175,11 @@ test("a certificate that is not the key's, or expires, is told of", async () => 
   const { generateKeyPairSync } = await import("node:crypto");
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
-  const other = { ...config, tls: { cert: config.tls!.cert, key } };
+  const keyFile = join(dir, "other.key");
+  await writeFile(keyFile, key);
+  const other = { ...config, tls: { certFile: file("crt"), keyFile } };
   assert.match(checkTls(other, at(-40)).message, /TLS_KEY_FILE is not the key/);
-  const rubbish = { ...config, tls: { cert: "-", key: "-" } };
+  const rubbish = { ...config, tls: { certFile: keyFile, keyFile } };
   assert.equal(checkTls(rubbish).verdict, "failed");
 });
 

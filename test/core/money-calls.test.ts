@@ -8,8 +8,8 @@ import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory-store.ts";
-import { createSeal } from "../../src/intents/seal.ts";
 import { type IntentStore, keyRetentionMs } from "../../src/intents/store.ts";
+import { deriveKeyring } from "../../src/seal/keyring.ts";
 import { Secret } from "../../src/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 
@@ -28,7 +28,7 @@ function callOf(signal = new AbortController().signal, idempotencyKey?: string):
   };
 }
 
-const seal = createSeal([new Secret("password")]);
+const keyring = await deriveKeyring("default", [new Secret("password")]);
 const learned: string[] = [];
 const told: CallOutcome[] = [];
 const memory = (now = Date.now) =>
@@ -37,7 +37,7 @@ const memory = (now = Date.now) =>
 function moneyCalls(intents: IntentStore = memory()) {
   return createMoneyCalls({
     intents,
-    sealOf: () => seal,
+    keyringOf: () => keyring,
     learn: async (_, externalId) => void learned.push(externalId),
     tell: async (_, __, outcome) => void told.push(outcome),
     released: async () => false,

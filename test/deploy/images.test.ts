@@ -97,7 +97,7 @@ describe("compose.yaml", () => {
     assert.ok(config.sandboxAddress);
     assert.ok(config.redis);
     const graceMs = Number.parseInt(gateway?.stop_grace_period ?? "", 10) * 1_000;
-    assert.ok(graceMs > config.shutdownTimeoutMs);
+    assert.ok(graceMs > config.shutdown.timeoutMs);
   });
 
   it("publishes on loopback alone, since its callers need no keys", async () => {

@@ -150,7 +150,7 @@ describe("the Kubernetes manifests", () => {
       assert.deepEqual(ports, [publicAddress.port, rpcAddress.port, adminAddress.port]);
       const pauseMs = container.lifecycle.preStop.sleep.seconds * 1_000;
       const graceMs = pod.terminationGracePeriodSeconds * 1_000;
-      assert.ok(graceMs > config.shutdownTimeoutMs + pauseMs);
+      assert.ok(graceMs > config.shutdown.timeoutMs + pauseMs);
     } finally {
       await rm(directory, { recursive: true });
     }

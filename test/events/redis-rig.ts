@@ -6,11 +6,13 @@ import { createRedisLog, type RedisLogOptions } from "../../src/events/redis-log
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
+import { deriveKeyring } from "../../src/seal/keyring.ts";
 import { Secret } from "../../src/secret.ts";
 import type { EventLogHarness } from "../contracts/event-log.ts";
 import { until } from "../redis/server.ts";
 
 const day = 86_400_000;
+const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
 /** A log as a process of its own has it: with connections of its own. */
 export interface Replica {
@@ -25,7 +27,13 @@ export async function replica(
   options: Partial<RedisLogOptions> = {},
 ): Promise<Replica> {
   const redis = connectRedis(new Secret(url), () => {});
-  const log = createRedisLog({ redis, prefix: "test", retentionMs: 7 * day, ...options });
+  const log = createRedisLog({
+    redis,
+    prefix: "test",
+    retentionMs: 7 * day,
+    keyringOf: () => keyring,
+    ...options,
+  });
   const opened: Replica = {
     log,
     redis,

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Logger } from "pino";
 import { ConfigError } from "../../src/config.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { createLogger } from "../../src/log.ts";
 import { sign } from "../../src/upstream/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
@@ -8,8 +11,8 @@ import { startTestGateway } from "../start.ts";
 const files = scratch();
 const key = newKey();
 
-async function start(t: TestContext, env: Record<string, string>) {
-  const gateway = await startTestGateway(env);
+async function start(t: TestContext, env: Record<string, string>, log?: Logger) {
+  const gateway = await startTestGateway(env, {}, log);
   t.after(() => gateway.stop());
   return gateway;
 }
@@ -38,6 +41,12 @@ test("a file of keys that is wrong at start is a wrong configuration, named with
     "none",
     { AUTH_MODE: "keys", API_KEYS_FILE: "/nowhere/keys" },
     /^API_KEYS_FILE: .*ENOENT/,
+  );
+  const wrongAccount = keysText([{ name: "shop", key, scopes: [], merchants: ["nobody"] }]);
+  await refused(
+    "account",
+    keys(wrongAccount),
+    /^API_KEYS_FILE: .*shop.*unknown account "nobody".*default$/,
   );
   const jwt = { AUTH_MODE: "jwt", AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" };
   const jwks = { ...jwt, AUTH_JWKS_FILE: files.write("bad-jwks", "[]") };
@@ -124,4 +133,67 @@ test("while the merchant's password is rotated, callbacks signed with either are
   const done = await start(t, { UPSTREAM_PASSWORD: "new-password" });
   assert.equal(await send(done.publicUrl, "a", "new-password"), 200);
   assert.equal(await send(done.publicUrl, "b", "old-password"), 401);
+});
+
+test("a file of keys that comes to name an unknown account is told of, and changes nothing", async (t) => {
+  const path = files.write("named", keysText([{ name: "shop", key, scopes: ["payments:read"] }]));
+  const problem = Promise.withResolvers<string>();
+  const log = createLogger("error", { write: problem.resolve });
+  const { publicUrl } = await start(t, { AUTH_MODE: "keys", API_KEYS_FILE: path }, log);
+  const wrong = { name: "shop", key: newKey(), scopes: [], merchants: ["nobody"] };
+  files.write("named", keysText([wrong]));
+  const { variable, reason } = JSON.parse(await problem.promise);
+  assert.equal(variable, "API_KEYS_FILE");
+  assert.match(reason, /unknown account "nobody"/);
+  const response = await fetch(`${publicUrl}/graphql?query={__typename}`, {
+    headers: { authorization: `Bearer ${key}`, accept: "application/json" },
+  });
+  assert.deepEqual(await response.json(), { data: { __typename: "Query" } });
+});
+
+test("while the watch secret is rotated, no token is refused for it", async (t) => {
+  const [old, next] = ["old", "new"].map((name) => name.padEnd(32, "-watch-secret")) as [
+    string,
+    string,
+  ];
+  const gatewayWith = (secret: string, previous: string) =>
+    start(t, { WATCH_TOKEN_SECRET: secret, WATCH_TOKEN_PREVIOUS_SECRETS: previous });
+  const [before, announced, during, after] = await Promise.all([
+    gatewayWith(old, ""),
+    gatewayWith(old, next),
+    gatewayWith(next, old),
+    gatewayWith(next, ""),
+  ]);
+  const ask = async ({ publicUrl }: Gateway, query: string, token?: string) => {
+    const response = await fetch(`${publicUrl}/graphql`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(token && { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify({ query }),
+    });
+    return response.text();
+  };
+  const tokenOf = async (gateway: Gateway) => {
+    const create = `mutation { createWatchToken(input: {externalId: "e", kind: PAYMENT}) {
+      ... on WatchToken { token } } }`;
+    const { data } = JSON.parse(await ask(gateway, create));
+    return data.createWatchToken.token as string;
+  };
+  /** A watch token may not look up a payment: whether it is good at all is told before that. */
+  const takes = async (gateway: Gateway, token: string) => {
+    const answered = await ask(gateway, `{ payment(externalId: "e") { id } }`, token);
+    assert.match(answered, /"FORBIDDEN"|"UNAUTHENTICATED"/);
+    return answered.includes("FORBIDDEN");
+  };
+  for (const [one, other] of [
+    [before, announced],
+    [announced, during],
+  ] as const) {
+    assert.equal(await takes(other, await tokenOf(one)), true);
+    assert.equal(await takes(one, await tokenOf(other)), true);
+  }
+  assert.equal(await takes(after, await tokenOf(during)), true);
+  assert.equal(await takes(after, await tokenOf(before)), false);
 });

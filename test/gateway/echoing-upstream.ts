@@ -26,14 +26,18 @@ export interface EchoingUpstream {
   close(): void;
 }
 
-/**
- * A payments service at its worst: whatever goes wrong, it quotes the whole request, headers and
- * all. Its answers hold `token` as the card's token and `number` as its full number.
- */
-export async function startEchoingUpstream(secrets: {
+/** What answers hold that callers are to have, and nobody else. */
+export interface AnsweredSecrets {
   readonly token: string;
   readonly number: string;
-}): Promise<EchoingUpstream> {
+  readonly iban: string;
+}
+
+/**
+ * A payments service at its worst: whatever goes wrong, it quotes the whole request, headers and
+ * all. Its answers hold `token` as the card's token, `number` as its full number and `iban` as the recipient's.
+ */
+export async function startEchoingUpstream(secrets: AnsweredSecrets): Promise<EchoingUpstream> {
   let requests = 0;
   const server = createServer((request, response) => {
     requests += 1;
@@ -58,7 +62,7 @@ function answer(
   request: IncomingMessage,
   body: string,
   response: ServerResponse,
-  { token, number }: { token: string; number: string },
+  { token, number, iban }: AnsweredSecrets,
 ): void {
   const externalId = /"external_id":"([^"]*)"/.exec(body)?.[1] ?? "";
   const asked = `${externalId} ${request.url}`;
@@ -73,19 +77,33 @@ function answer(
     message,
     param: message,
     type: "invalid_request_error",
-    error_id: "e-1",
+    error_id: message,
+    payment_id: message,
   });
+  // Of a success, what is free text: card numbers are masked there, other secrets are not looked for.
+  const numbers = [...new Set(body.match(/\b\d{16}\b/g))];
+  const freeText = `approved for ${numbers.map((digits) => `${digits}, ${spaced(digits)}`)}`;
   const payment = {
     external_id: externalId,
     operation: "payment",
     is_success: true,
     transaction_id: `t-${externalId}`,
     status: "success",
-    details: { payment_id: `p-${externalId}`, status: "success" },
+    description: freeText,
+    status_code_description: freeText,
+    details: {
+      payment_id: `p-${externalId}`,
+      status: "success",
+      description: freeText,
+      status_description: freeText,
+      fiscalization: { status_description: freeText },
+      recipient_iban: iban,
+    },
+    name: freeText,
     payment_method: { type: "cc_token", cc_token: { token, mask: "471610******6531" } },
     card: { full_number: number, token, mask: "471610******6531" },
     option_id: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01",
-    message: "done",
+    message: freeText,
   };
   switch (behaviour) {
     case "success":
@@ -147,4 +165,8 @@ function answer(
       send(401, error(quoted, "authorization_error"));
       return;
   }
+}
+
+function spaced(digits: string): string {
+  return digits.replace(/(\d{4})(?=\d)/g, "$1 ");
 }

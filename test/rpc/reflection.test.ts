@@ -115,7 +115,7 @@ test("extensions are found by type and number", async () => {
   ]);
   assert.equal(filesOf(found)[0], "payments/v1/options.proto");
   assert.equal(numbers?.case, "allExtensionNumbersResponse");
-  assert.deepEqual(numbers.value.extensionNumber, [50001, 50002]);
+  assert.deepEqual(numbers.value.extensionNumber, [50001, 50002, 50003]);
   assert.equal(none?.case, "allExtensionNumbersResponse");
   assert.deepEqual(none.value.extensionNumber, []);
   assert.equal(failureOf(unknown), Code.NotFound);

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSIyCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAk6RgoEd2lyZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCzIRLnBheW1lbnRzLnYxLldpcmVSBHdpcmU6QgoKd2lyZV92YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGNGGAyABKAlSCXdpcmVWYWx1ZTo2CgVzY29wZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAlSBXNjb3BlOkEKC21vdmVzX21vbmV5Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAEoCFIKbW92ZXNNb25leTo8CghlbmRwb2ludBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAlSCGVuZHBvaW50YgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSJFCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAkSEQoJZnJlZV90ZXh0GAQgASgIOkYKBHdpcmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAsyES5wYXltZW50cy52MS5XaXJlUgR3aXJlOkIKCndpcmVfdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUgl3aXJlVmFsdWU6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgJUgVzY29wZTpBCgttb3Zlc19tb25leRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSCm1vdmVzTW9uZXk6PAoIZW5kcG9pbnQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjThgMgASgJUghlbmRwb2ludGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * How a field is written in the REST interface, where that differs from "a JSON
@@ -42,6 +42,13 @@ export type Wire = Message<"payments.v1.Wire"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * A free text of the payments service's: card numbers in it are masked when it is read.
+   *
+   * @generated from field: bool free_text = 4;
+   */
+  freeText: boolean;
 };
 
 /**

@@ -1,0 +1,105 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
+
+/**
+ * Keeps what is stored unreadable to who has the store alone (AES-256-GCM). What was sealed opens
+ * only with the same context: put in another place, it stays closed.
+ */
+export interface Seal {
+  /** @param context what it belongs to; not stored */
+  close(text: Uint8Array, context: string | Uint8Array): Buffer;
+  /** The text again; undefined when its key is not among ours, or anything of it was changed. */
+  open(sealed: Uint8Array, context: string | Uint8Array): Buffer | undefined;
+}
+
+/**
+ * A seal closes with a key of its own, made from the first one and a salt that goes along: the number
+ * of messages that GCM allows one key with random nonces (2^32: NIST SP 800-38D, 8.3) is for each
+ * process, not for all that an account ever stores.
+ *
+ * @param keys 32 bytes each: the first one closes, all of them open
+ */
+export function createSeal(keys: readonly Buffer[]): Seal {
+  const ownSalt = randomBytes(saltBytes);
+  const [ownKey] = saltedKeys(keys, ownSalt);
+  if (!ownKey) throw new Error("a seal needs a key");
+  const nonces = randomChunks(nonceBytes);
+  /** By the salt of the seal that closed with them, this one's or another process's. */
+  const salted = new Map<string, readonly KeyObject[]>();
+
+  function keysWith(salt: Uint8Array): readonly KeyObject[] {
+    const name = Buffer.from(salt).toString("latin1");
+    let found = salted.get(name);
+    if (!found) {
+      found = saltedKeys(keys, salt);
+      // There are as many as processes were started in the life of what is stored.
+      if (salted.size >= mostSalts) salted.clear();
+      salted.set(name, found);
+    }
+    return found;
+  }
+
+  return {
+    close(text, context) {
+      const nonce = nonces();
+      const cipher = createCipheriv(algorithm, ownKey, nonce).setAAD(bytesOf(context));
+      const closed = cipher.update(text);
+      return Buffer.concat([ownSalt, nonce, closed, cipher.final(), cipher.getAuthTag()]);
+    },
+
+    open(sealed, context) {
+      if (sealed.length < saltBytes + nonceBytes + tagBytes) return undefined;
+      const salt = sealed.subarray(0, saltBytes);
+      const nonce = sealed.subarray(saltBytes, saltBytes + nonceBytes);
+      const closed = sealed.subarray(saltBytes + nonceBytes, -tagBytes);
+      const tag = sealed.subarray(-tagBytes);
+      for (const key of keysWith(salt)) {
+        const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
+        decipher.setAAD(bytesOf(context)).setAuthTag(tag);
+        const text = decipher.update(closed);
+        try {
+          return Buffer.concat([text, decipher.final()]);
+        } catch {
+          // Another key's, or not ours at all.
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+const algorithm = "aes-256-gcm";
+const saltBytes = 16;
+const nonceBytes = 12;
+const tagBytes = 16;
+const mostSalts = 1_000;
+
+function saltedKeys(keys: readonly Buffer[], salt: Uint8Array): KeyObject[] {
+  return keys.map((key) =>
+    createSecretKey(Buffer.from(hkdfSync("sha256", key, salt, "sealed with one salt", 32))),
+  );
+}
+
+/** To ask for random bytes in small portions takes longer than to seal. */
+function randomChunks(size: number): () => Uint8Array {
+  let pool = Buffer.alloc(0);
+  let at = 0;
+  return () => {
+    if (at === pool.length) {
+      pool = randomBytes(size * 256);
+      at = 0;
+    }
+    at += size;
+    return pool.subarray(at - size, at);
+  };
+}
+
+function bytesOf(context: string | Uint8Array): Uint8Array {
+  return typeof context === "string" ? Buffer.from(context) : context;
+}

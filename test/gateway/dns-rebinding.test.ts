@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:http2";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { startTestGateway } from "../start.ts";
+
+/** A page of evil.example, whose name has come to mean 127.0.0.1, has a browser call us. */
+const rebound = { host: "evil.example:4000" };
+const files = scratch();
+const key = newKey();
+const authorization = `Bearer ${key}`;
+
+/** One asks nobody who calls. The other does, and needs no guard: the control. */
+let open: Gateway;
+let closed: Gateway;
+before(async () => {
+  const entry = { name: "shop", key, scopes: ["payments:read"] };
+  [open, closed] = await Promise.all([
+    startTestGateway({ PUBLIC_URL: "http://gateway.shop.example" }),
+    startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: files.write("keys", keysText([entry])) }),
+  ]);
+});
+after(() => Promise.all([open.stop(), closed.stop()]));
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+async function send(
+  url: string,
+  headers: Record<string, string>,
+  body?: string | Buffer,
+): Promise<Answer> {
+  const request = httpRequest(url, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { "content-type": "application/json", authorization, ...headers },
+    agent: false,
+  });
+  request.end(body);
+  const [response] = await once(request, "response");
+  return { status: response.statusCode, body: await text(response) };
+}
+
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+const calls: Record<
+  string,
+  [url: (gateway: Gateway) => string, body: string | undefined, status: number]
+> = {
+  "a query": [
+    ({ publicUrl }) => `${publicUrl}/graphql`,
+    '{"query": "{ payment(externalId: \\"e\\") { id } }"}',
+    200,
+  ],
+  "a query by GET": [({ publicUrl }) => `${publicUrl}/graphql?query={__typename}`, undefined, 200],
+  "an RPC": [({ rpcUrl }) => rpcUrl + getPayment, '{"externalId": "e"}', 404],
+  metrics: [({ adminUrl }) => `${adminUrl}/metrics`, undefined, 200],
+  "the dead letters": [({ adminUrl }) => `${adminUrl}/dead-letters`, undefined, 200],
+  "a replay": [({ adminUrl }) => `${adminUrl}/dead-letters/default/x/replay`, "{}", 404],
+};
+for (const [what, [url, body, good]] of Object.entries(calls)) {
+  test(`${what} that a foreign page has a browser send is refused`, async () => {
+    const misdirected = await send(url(open), rebound, body);
+    assert.equal(misdirected.status, 421);
+    assert.match(misdirected.body, /AUTH_MODE=none.*PUBLIC_URL.*Host/);
+    const origin = await send(url(open), { origin: "http://evil.example" }, body);
+    assert.equal(origin.status, 403);
+    for (const headers of [{}, { host: "localhost" }, { host: "gateway.shop.example" }]) {
+      assert.equal((await send(url(open), headers, body)).status, good, JSON.stringify(headers));
+    }
+    assert.equal((await send(url(closed), rebound, body)).status, good, "without the guard");
+  });
+}
+
+test("a WebSocket that a foreign page opens is refused", async () => {
+  const opened = async ({ publicUrl }: Gateway, headers: Record<string, string>) => {
+    const url = `${publicUrl.replace("http", "ws")}/graphql`;
+    const socket = new WebSocket(url, "graphql-transport-ws", { headers });
+    const refused = once(socket, "unexpected-response").then(([, response]) => {
+      response.resume();
+      return response.statusCode;
+    });
+    const done = await Promise.race([once(socket, "open").then(() => 101), refused]);
+    socket.on("error", () => {}).terminate();
+    return done;
+  };
+  assert.equal(await opened(open, rebound), 421);
+  // Its page and its host are one.
+  assert.equal(await opened(open, { ...rebound, origin: "http://evil.example:4000" }), 421);
+  assert.equal(await opened(open, {}), 101);
+  assert.equal(await opened(closed, rebound), 101, "without the guard");
+});
+
+test("over HTTP/2, :authority counts, and gRPC is told in its own words", async () => {
+  const message = toBinary(
+    GetPaymentRequestSchema,
+    create(GetPaymentRequestSchema, { externalId: "e" }),
+  );
+  const framed = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+  const call = async ({ rpcUrl }: Gateway, headers: Record<string, string>, body: Buffer) => {
+    const session = connect(rpcUrl);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": getPayment,
+      authorization,
+      te: "trailers",
+      ...headers,
+    });
+    stream.end(body);
+    const trailers: Record<string, unknown> = {};
+    stream.on("trailers", (told) => Object.assign(trailers, told));
+    const [told] = (await once(stream, "response")) as [Record<string, unknown>];
+    const answered = await text(stream);
+    session.close();
+    return { answered, headers: { ...told, ...trailers } };
+  };
+  const grpc = { "content-type": "application/grpc" };
+  const authority = { ":authority": "evil.example:4001" };
+  const refused = await call(open, { ...grpc, ...authority }, framed);
+  assert.equal(refused.headers[":status"], 200);
+  assert.equal(refused.headers["grpc-status"], "7");
+  assert.match(decodeURIComponent(`${refused.headers["grpc-message"]}`), /AUTH_MODE=none.*Host/);
+  const json = { "content-type": "application/json" };
+  const connectRefused = await call(open, { ...json, ...authority }, Buffer.from("{}"));
+  assert.equal(connectRefused.headers[":status"], 421);
+  assert.equal(JSON.parse(connectRefused.answered).code, "permission_denied");
+  assert.equal((await call(open, grpc, framed)).headers["grpc-status"], "5", "not found");
+  const unguarded = await call(closed, { ...grpc, ...authority }, framed);
+  assert.equal(unguarded.headers["grpc-status"], "5", "without the guard");
+});
+
+test("callbacks come in by whatever name the service knows us", async () => {
+  const body = Buffer.from(
+    '{"external_id":"e","operation":"payment","details":{"payment_id":"p","status":"success"}}',
+  );
+  for (const host of ["payments.shop.example", "evil.example", "127.0.0.1"]) {
+    const signature = sign(body, "sandbox-password");
+    const headers = { host, "x-service-signature": signature };
+    const url = `${open.publicUrl}/callbacks/default/payments`;
+    assert.equal((await send(url, headers, body)).status, 200, host);
+  }
+});

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { createRedisLog } from "../../src/events/redis-log.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createLogger } from "../../src/log.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { deriveKeyring } from "../../src/seal/keyring.ts";
+import { Secret } from "../../src/secret.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+
+const callback = (externalId: string) =>
+  JSON.stringify({
+    external_id: externalId,
+    operation: "payment",
+    details: { payment_id: `p-${externalId}`, status: "success" },
+    payment_method: { type: "cc_token", cc_token: { token: `card-token-${externalId}` } },
+  });
+
+/** A body that an earlier version of the gateway did not understand, and this one does. */
+const letter = (externalId: string) => ({
+  id: `letter-${externalId}`,
+  kind: EventKind.PAYMENT,
+  body: Buffer.from(callback(externalId)).toString("base64"),
+  reason: "the body is not JSON",
+  receivedAtMs: 1_700_000_000_000,
+});
+
+describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 }, () => {
+  let redis: RedisServer;
+  before(async () => {
+    redis = await startRedis();
+    const connector = connectRedis(new Secret(redis.url), () => {});
+    const keyring = await deriveKeyring("default", [new Secret("old")]);
+    const keyringOf = () => keyring;
+    const log = createRedisLog({ redis: connector, prefix: "pgw", retentionMs: 60_000, keyringOf });
+    await until(async () => (await connector.client.ping()) === "PONG");
+    for (const id of ["same", "rotated", "dropped"]) await log.bury("default", letter(id));
+    await log.close();
+    await connector.close();
+  });
+  after(() => redis.close());
+
+  async function start(t: TestContext, password: string, previous: string) {
+    const logged: string[] = [];
+    const gateway = await startTestGateway(
+      {
+        REDIS_URL: redis.url,
+        UPSTREAM_PASSWORD: password,
+        UPSTREAM_PREVIOUS_PASSWORDS: previous,
+      },
+      {},
+      createLogger("error", { write: (line) => logged.push(line) }),
+    );
+    t.after(() => gateway.stop());
+    const payments = createClient(
+      PaymentService,
+      createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" }),
+    );
+    const json = async (path: string, method = "GET") => {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(gateway.adminUrl + path, { method, headers });
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    };
+    await until(async () => (await json("/dead-letters")).status === 200);
+    return {
+      logged,
+      async tell(externalId: string, signer: string) {
+        const body = callback(externalId);
+        const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+          method: "POST",
+          headers: { "x-service-signature": sign(Buffer.from(body), signer) },
+          body,
+        });
+        assert.equal(status, 200);
+      },
+      async tokenOf(externalId: string) {
+        const { payment } = await payments.getPayment({ externalId });
+        assert.equal(payment?.externalId, externalId);
+        return payment.paymentMethod?.ccToken?.token;
+      },
+      look: (id: string) => json(`/dead-letters/default/letter-${id}`),
+      replay: (id: string) => json(`/dead-letters/default/letter-${id}/replay`, "POST"),
+      async counted(what: string) {
+        const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+        const value = new RegExp(
+          `sealed_locked_total\\{account="default",what="${what}"\\} (\\d+)`,
+        );
+        return Number(value.exec(metrics)?.[1] ?? 0);
+      },
+    };
+  }
+
+  it("reads and replays what it kept", async (t) => {
+    const { look, replay, tell, tokenOf } = await start(t, "old", "");
+    await tell("before", "old");
+    assert.equal((await look("same")).body.body, letter("same").body);
+    assert.deepEqual(await replay("same"), { status: 200, body: { outcome: "stored" } });
+    assert.equal(await tokenOf("same"), "card-token-same");
+    assert.equal((await look("same")).status, 404);
+  });
+
+  it("does so after a change of the password, while the old one is among the previous", async (t) => {
+    const { look, replay, tokenOf, counted, logged } = await start(t, "new", "old");
+    assert.equal(await tokenOf("before"), "card-token-before");
+    assert.equal((await look("rotated")).body.body, letter("rotated").body);
+    assert.deepEqual(await replay("rotated"), { status: 200, body: { outcome: "stored" } });
+    assert.equal(await tokenOf("rotated"), "card-token-rotated");
+    assert.deepEqual([await counted("event"), await counted("dead_letter"), logged], [0, 0, []]);
+  });
+
+  it("goes on without the secrets when the old one is dropped, and says so", async (t) => {
+    const { look, replay, tokenOf, counted, logged } = await start(t, "new", "");
+    assert.equal(await tokenOf("before"), undefined);
+    assert.equal(await tokenOf("same"), undefined);
+    assert.equal(await tokenOf("rotated"), "card-token-rotated");
+    assert.equal(await counted("event"), 2);
+
+    const { status, body } = await look("dropped");
+    assert.deepEqual([status, body.locked, body.body], [200, true, undefined]);
+    assert.equal(body.reason, letter("dropped").reason);
+    assert.deepEqual(await replay("dropped"), { status: 422, body: { outcome: "locked" } });
+    assert.equal((await look("dropped")).status, 200, "it stays");
+    assert.ok((await counted("dead_letter")) > 2);
+    const told = logged.map((line) => JSON.parse(line)).map(({ account, what }) => [account, what]);
+    assert.deepEqual(told.toSorted(), [
+      ["default", "dead_letter"],
+      ["default", "event"],
+    ]);
+  });
+
+  it("has lost nothing for good: with the old one again, the letter is whole", async (t) => {
+    const { replay, tokenOf } = await start(t, "new", "old");
+    assert.deepEqual(await replay("dropped"), { status: 200, body: { outcome: "stored" } });
+    assert.equal(await tokenOf("before"), "card-token-before");
+  });
+});
