@@ -16,6 +16,10 @@ const rooms = {
   rpc: ["core", "auth", "ratelimit"],
   graphql: ["core", "auth", "ratelimit"],
   admin: [],
+  operator: [
+    ...["admin", "auth", "callbacks", "core", "events", "graphql", "intents", "ratelimit"],
+    ...["reconcile", "sandbox", "upstream"],
+  ],
   sandbox: [],
 };
 
