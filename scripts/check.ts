@@ -12,6 +12,7 @@ const steps: [name: string, command: string][] = [
   ["buf format", "buf format --diff --exit-code proto"],
   ["biome", "biome ci --colors=off --error-on-warnings ."],
   ["types", "tsc"],
+  ["console", "tsc -p console && npm run --silent build:console"],
   ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
 ];
 
