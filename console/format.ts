@@ -21,17 +21,19 @@ export function countOf(value: number): string {
   return count.format(value);
 }
 
-/** `850 ms`, `12 s`, `3 min`, `5 h`, `2 d`. */
+/** `850 ms`, `12 s`, `3 min`, `5 h`, `2 d`, which no line breaks. */
 export function durationOf(ms: number): string {
   const whole = Math.max(0, Math.round(ms));
-  if (whole < 1_000) return `${whole} ms`;
+  if (whole < 1_000) return `${whole}${nbsp}ms`;
   const seconds = Math.round(whole / 1_000);
-  if (seconds < 100) return `${seconds} s`;
+  if (seconds < 100) return `${seconds}${nbsp}s`;
   const minutes = Math.round(seconds / 60);
-  if (minutes < 100) return `${minutes} min`;
+  if (minutes < 100) return `${minutes}${nbsp}min`;
   const hours = Math.round(minutes / 60);
-  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} d`;
+  return hours < 48 ? `${hours}${nbsp}h` : `${Math.round(hours / 24)}${nbsp}d`;
 }
+
+const nbsp = "\u00a0";
 
 export function bytesOf(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;

@@ -56,7 +56,7 @@ export function SubjectDialog(props: {
       )}
       {history && history.events.length > 0 && (
         <>
-          <p class="soft">{plural(history.events.length, "event")}, newest first</p>
+          <p class="soft">{capital(plural(history.events.length, "event"))}, newest first</p>
           <ol class="history">
             {history.events.map((event) => (
               <HistoryItem

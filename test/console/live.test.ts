@@ -53,6 +53,23 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await link.close();
   });
 
+  it("starts anew with a gateway that has lost its log, and says so", async () => {
+    const another = await startTestGateway();
+    const link = await startLink(another.adminUrl);
+    const opened = await browser.open(link.url);
+    const { page } = opened;
+    await sendCallback(another.publicUrl, { externalId: "of-a-log-that-is-lost" });
+    await rowsOf(page, "of-a-log-that-is-lost").waitFor();
+    link.cut();
+    await another.stop();
+    link.mend(gateway.adminUrl);
+    await rowsOf(page, "after-the-cut").waitFor();
+    await page.getByText("The log was interrupted").waitFor();
+    assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
+    await browser.close(opened, /Failed to load resource: net::ERR/);
+    await link.close();
+  });
+
   it("starts with the newest events, and shows those that match", async () => {
     await send("filter-one");
     await send("filter-two", "failure");
@@ -77,7 +94,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   it("holds still when it is asked to, and catches up", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
-    await live(page);
+    await rowsOf(page, "filter-two").waitFor();
     await page.getByRole("button", { name: "Hold" }).click();
     const held = await idsOf(page);
     await send("while-held");
@@ -214,7 +231,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
 
 /** A way to the gateway that can be cut. */
 async function startLink(target: string) {
-  const { hostname, port } = new URL(target);
+  let { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let isCut = false;
   const server = createServer((socket) => {
@@ -245,7 +262,9 @@ async function startLink(target: string) {
       isCut = true;
       reset();
     },
-    mend() {
+    /** @param to another gateway than before */
+    mend(to = target) {
+      ({ hostname, port } = new URL(to));
       isCut = false;
     },
     async close() {

@@ -113,7 +113,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
       const card = calls.locator(".card");
       await card.getByText("Outcome unknown").waitFor();
       await card.getByText(/create payment · .+ ago/).waitFor();
-      await card.getByText(/Asks for the callback again in \d+ s; gives up in 24 h\./).waitFor();
+      await card.getByText(/Asks for the callback again in \d+\ss; gives up in 24\sh\./).waitFor();
       await rowsOf(page, "Outcome unknown").waitFor();
       await browser.close(opened);
     } finally {
@@ -144,5 +144,21 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await ask.getByRole("button", { name: "Replay" }).click();
     await letter.getByText("Still not understood: it stays here.").waitFor();
     await browser.close(opened, /status of 422/);
+  });
+
+  it("control: a card number on the page and a script of others are found and stopped", async () => {
+    const shown = await browser.open(gateway.adminUrl);
+    await shown.page.evaluate(() => document.body.append("4000 0000 0000 3014"));
+    await assert.rejects(browser.close(shown), /a card number shows/);
+    const opened = await browser.open(gateway.adminUrl);
+    const { page, complaints } = opened;
+    const elsewhere = page.evaluate((url) => fetch(url).then(() => "reached"), gateway.publicUrl);
+    await assert.rejects(elsewhere, /Failed to fetch/);
+    const markup = page.evaluate(() => {
+      document.body.innerHTML = "<img src=x onerror=alert()>";
+    });
+    await assert.rejects(markup, /TrustedHTML/);
+    assert.match(complaints.join(), /Content Security Policy/);
+    await browser.close(opened, /./);
   });
 });
