@@ -18,6 +18,10 @@ const rooms = {
   graphql: ["core", "auth", "ratelimit"],
   admin: [],
   demo: [],
+  operator: [
+    ...["admin", "auth", "callbacks", "core", "events", "graphql", "intents", "ratelimit"],
+    ...["reconcile", "sandbox", "upstream"],
+  ],
   sandbox: [],
 };
 

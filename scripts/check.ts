@@ -14,6 +14,7 @@ const steps: [name: string, command: string][] = [
   ["biome", "biome ci --colors=off --error-on-warnings ."],
   ["types", "tsc"],
   ["types of pages", "tsc -p examples/browser"],
+  ["console", "tsc -p console && npm run --silent build:console"],
   ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
 ];
 

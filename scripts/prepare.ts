@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 
 if (existsSync("node_modules/@bufbuild/buf") && existsSync("node_modules/typescript")) {
-  const { status } = spawnSync("npm run --silent clients", { shell: true, stdio: "inherit" });
+  const builds = "npm run --silent clients && npm run --silent build:console";
+  const { status } = spawnSync(builds, { shell: true, stdio: "inherit" });
   process.exitCode = status ?? 1;
 }

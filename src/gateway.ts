@@ -4,7 +4,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import type { DeadLetters } from "./admin/dead-letters.ts";
-import { createMetrics } from "./admin/metrics.ts";
+import { createMetrics, type Metrics } from "./admin/metrics.ts";
+import { createRecent } from "./admin/recent.ts";
 import { createAdminServer } from "./admin/server.ts";
 import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
 import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
@@ -33,6 +34,10 @@ import {
   tlsObserver,
   upstreamObserver,
 } from "./observers.ts";
+import { createConsole } from "./operator/create-console.ts";
+import { createOperatorIdentity } from "./operator/identify-operator.ts";
+import { callbacksTell, reconcilerTells, upstreamTells } from "./operator/observe.ts";
+import { createTrials } from "./operator/trials.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
@@ -84,10 +89,14 @@ export async function startGateway(
   const { eventLog, intents } = stores;
 
   const refused = new Set<string>();
+  const recents = new Map(accounts.map(({ name }) => [name, createRecent()]));
   const running = new Map(
     accounts.map((account): [string, Account] => {
       const bucket = stores.bucketOf(account.name);
-      const observer = upstreamObserver(account, metrics, log, refused);
+      const observer = upstreamTells(
+        recents.get(account.name),
+        upstreamObserver(account, metrics, log, refused),
+      );
       const timeoutMs = config.upstreamTimeoutMs;
       return [
         account.name,
@@ -124,7 +133,7 @@ export async function startGateway(
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
     log: eventLog,
-    observer: callbackObserver(metrics, log),
+    observer: callbacksTell(recents, callbackObserver(metrics, log)),
   });
   // Its pages call as anybody.
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
@@ -146,12 +155,41 @@ export async function startGateway(
   });
 
   let draining = false;
+  const notReady = () => [
+    ...(draining ? ["shutting down"] : []),
+    ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
+  ];
+  const operators = createOperatorIdentity(identify, [...running.keys()]);
+  const [sandboxAccount] = accounts;
+  const operatorConsole = createConsole({
+    accounts: running,
+    recents,
+    log: eventLog,
+    intents,
+    operators,
+    authenticated: !config.auth.modes.has("none"),
+    graphql: createGraphqlServer({ core, identify: operators.identify, log, production: true }),
+    notReady,
+    reserve: config.rateLimit.reserve,
+    sourceOf: (account) => budgetSourceOf(metrics, account),
+    reconciler: {
+      giveUpMs: config.reconcileGiveUpMs,
+      ...(config.reconcileAfterMs !== undefined && { afterMs: config.reconcileAfterMs }),
+    },
+    ...(emulator && sandboxAccount
+      ? {
+          sandbox: {
+            url: emulator.url,
+            trials: createTrials({ core, account: sandboxAccount, publicUrl: () => listeningUrl }),
+          },
+        }
+      : {}),
+    onFailure: (error) => log.error({ err: error }, "an answer of the admin listener failed"),
+  });
   const admin = createAdminServer({
     registry: metrics.registry,
-    notReady: () => [
-      ...(draining ? ["shutting down"] : []),
-      ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
-    ],
+    notReady,
+    console: operatorConsole,
     deadLetters: deadLettersOf([...running.keys()], eventLog),
     refresh() {
       for (const [account, { bucket }] of running) {
@@ -177,7 +215,7 @@ export async function startGateway(
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
           timeoutMs: config.upstreamTimeoutMs,
-          observer: reconcileObserver(metrics, log),
+          observer: reconcilerTells(recents, reconcileObserver(metrics, log)),
         });
   guardRequests(admin, createHostGuard(config, config.adminAddress));
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
@@ -224,6 +262,7 @@ export async function startGateway(
       publicServer.closeAllConnections();
       authentication.close();
       tlsFiles?.close();
+      operatorConsole.close();
       rpc.close();
       admin.close();
       admin.closeAllConnections();
@@ -312,6 +351,14 @@ function tlsFilesOf(
     if (error instanceof TlsFileError) throw new ConfigError(error.variable, error.message);
     throw error;
   }
+}
+
+/** Where the account's tokens come from; without Redis nobody says. */
+async function budgetSourceOf({ bucketShared }: Metrics, account: string) {
+  const { values } = await bucketShared.get();
+  const shared = values.find(({ labels }) => labels.account === account);
+  if (!shared) return "own";
+  return shared.value === 1 ? "shared" : "share";
 }
 
 function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters {

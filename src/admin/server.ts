@@ -1,6 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
+import { type ErrorCode, GatewayError } from "../errors.ts";
+import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
+import { readJson } from "./json-body.ts";
+import { type Operator, Refused } from "./operator.ts";
+import type { Page } from "./page.ts";
 
 export interface AdminOptions {
   readonly registry: Registry;
@@ -9,56 +14,163 @@ export interface AdminOptions {
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void;
   readonly deadLetters: DeadLetters;
+  readonly console: Console;
 }
 
-/** The operators' listener: liveness, readiness, metrics and dead letters. */
+/** What stands behind the operator's page. */
+export interface Console {
+  /** Undefined when it was not built. */
+  readonly page: Page | undefined;
+  /** Whether a page of another origin made a browser send this. */
+  isForeign(request: IncomingMessage): boolean;
+  /** Who asks. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
+  operatorOf(request: IncomingMessage): Promise<Operator>;
+  readonly data: ConsoleData;
+  /** Answers a request for `/graphql`, which says who asks as all others do. */
+  graphql(request: IncomingMessage, response: ServerResponse): void;
+  /** Something failed that nobody expected: the operator is told no more than that. */
+  onFailure(error: unknown): void;
+}
+
+/**
+ * The operators' listener: liveness, readiness and metrics for everybody; the console, what it asks
+ * for, and dead letters for operators.
+ */
 export function createAdminServer(options: AdminOptions): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
-    request.resume();
-    answer(options, request).then(
-      (found) => send(response, request, found),
-      () => send(response, request, { status: 503, body: { error: "the store is out of reach" } }),
-    );
+    for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
+    answer(options, request, response)
+      .catch((error: unknown) => failed(options, error))
+      .then((found) => found && send(response, request, found));
   });
 }
 
-async function answer(options: AdminOptions, request: IncomingMessage): Promise<AdminAnswer> {
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-  const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
-  if (path.startsWith("/dead-letters")) {
-    const contentType = request.headers["content-type"];
-    const found = await answerDeadLetters(options.deadLetters, method, path, contentType);
-    return found ?? { status: 404, body: { error: "not found" } };
+async function answer(
+  options: AdminOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<AdminAnswer | undefined> {
+  const url = URL.parse(request.url ?? "/", "http://localhost");
+  if (!url) return notFound;
+  const [, room = ""] = url.pathname.split("/", 2);
+  if (operatorRooms.has(room)) return answerOperator(options, request, response, url);
+  request.resume();
+  if (methodOf(request) !== "GET") {
+    response.setHeader("allow", "GET, HEAD");
+    throw new Refused(405, "method not allowed");
   }
-  if (method !== "GET") return { status: 405, body: { error: "method not allowed" } };
+  return answerAnybody(options, response, url.pathname);
+}
+
+const operatorRooms: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
+
+async function answerAnybody(
+  { notReady, refresh, registry, console: { page } }: AdminOptions,
+  response: ServerResponse,
+  path: string,
+): Promise<AdminAnswer> {
   switch (path) {
     case "/healthz":
       return { status: 200, body: { status: "ok" } };
     case "/readyz": {
-      const reasons = options.notReady();
+      const reasons = notReady();
       return reasons.length === 0
         ? { status: 200, body: { status: "ready" } }
         : { status: 503, body: { status: "not ready", reasons } };
     }
     case "/metrics":
-      options.refresh();
-      return { status: 200, body: await options.registry.metrics() };
+      refresh();
+      response.setHeader("content-type", registry.contentType);
+      return { status: 200, body: await registry.metrics() };
     case "/":
-      return { status: 200, body: { paths: ["/healthz", "/readyz", "/metrics", "/dead-letters"] } };
+      // It holds no data: what it shows, it asks for.
+      if (!page) return { status: 404, body: notBuilt };
+      for (const [name, value] of Object.entries(page.headers)) response.setHeader(name, value);
+      return { status: 200, body: page.html };
     default:
-      return { status: 404, body: { error: "not found" } };
+      return notFound;
   }
 }
 
-/** Text as Prometheus reads it, everything else as JSON. */
+async function answerOperator(
+  { console, deadLetters }: AdminOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pathname: path, searchParams: query }: URL,
+): Promise<AdminAnswer | undefined> {
+  if (console.isForeign(request)) {
+    request.resume();
+    throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
+  }
+  if (path === "/graphql") {
+    console.graphql(request, response);
+    return undefined;
+  }
+  const operator = await console.operatorOf(request).catch((error: unknown) => {
+    request.resume();
+    throw error;
+  });
+  const method = methodOf(request);
+  if (path.startsWith("/api/")) {
+    const body = () => readJson(request);
+    if (method === "GET") request.resume();
+    return (await answerApi(console.data, operator, { method, path, query, body })) ?? notFound;
+  }
+  request.resume();
+  const contentType = request.headers["content-type"];
+  return (await answerDeadLetters(deadLetters, operator, method, path, contentType)) ?? notFound;
+}
+
+function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
+  if (error instanceof Refused) {
+    const { status, message, reason } = error;
+    return { status, body: { error: message, ...(reason !== undefined && { reason }) } };
+  }
+  const status = error instanceof GatewayError ? statuses.get(error.code) : undefined;
+  if (error instanceof GatewayError && status !== undefined) {
+    const { reason } = error.details;
+    return { status, body: { error: error.message, ...(reason !== undefined && { reason }) } };
+  }
+  // A percent sign that encodes nothing.
+  if (error instanceof URIError) return notFound;
+  console.onFailure(error);
+  return { status: 500, body: { error: "internal error" } };
+}
+
+const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
+  ["INVALID_ARGUMENT", 400],
+  ["UNAUTHENTICATED", 401],
+  ["PERMISSION_DENIED", 403],
+  ["NOT_FOUND", 404],
+  ["UNAVAILABLE", 503],
+]);
+
+function methodOf({ method = "GET" }: IncomingMessage): string {
+  return method === "HEAD" ? "GET" : method;
+}
+
+const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
+
+const notBuilt =
+  "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
+  "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
+
+/** Answers are for whoever asked, now, and are what they say they are. */
+const commonHeaders = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+} as const;
+
 function send(response: ServerResponse, request: IncomingMessage, found: AdminAnswer): void {
   const text = typeof found.body === "string";
   response.statusCode = found.status;
-  if (found.status === 405) response.setHeader("allow", "GET, HEAD");
-  response.setHeader(
-    "content-type",
-    text ? "text/plain; version=0.0.4; charset=utf-8" : "application/json",
-  );
+  if (found.status === 401) response.setHeader("www-authenticate", "Bearer");
+  if (!response.hasHeader("content-type")) {
+    response.setHeader("content-type", text ? "text/plain; charset=utf-8" : "application/json");
+  }
   const body = text ? String(found.body) : `${JSON.stringify(found.body)}\n`;
   response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -1,6 +1,6 @@
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
 
-/** What a caller may do (contract, section 6). */
+/** What a caller may do (contract, section 6). `admin` opens what the admin listener serves, and no call. */
 export const scopes = [
   "payments:write",
   "payments:read",
@@ -14,6 +14,7 @@ export const scopes = [
   "events:read",
   "callbacks:resend",
   "watch:create",
+  "admin",
 ] as const;
 
 export type Scope = (typeof scopes)[number];

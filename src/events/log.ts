@@ -128,6 +128,8 @@ export interface EventLog {
   ): Promise<AsyncIterable<Event>>;
   /** The newest `limit` kept events of one payment or payout, oldest first. */
   history(account: string, kind: EventKind, externalId: string, limit: number): Promise<Event[]>;
+  /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
+  cursorBefore(account: string, count: number): Promise<Cursor>;
   /**
    * Keeps a body that was not understood, once per id. Letters are kept until they are exhumed.
    * @throws GatewayError UNAVAILABLE when it cannot be kept: nothing was acknowledged.

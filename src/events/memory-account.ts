@@ -99,6 +99,12 @@ export class MemoryAccount implements StoredLog {
     return events?.slice(events.length - Math.max(limit, 0), events.length) ?? [];
   }
 
+  cursorBefore(count: number): Cursor {
+    this.#sweep(this.#options.now());
+    const at = this.#stored.length - Math.max(count, 0);
+    return at > 0 ? (this.#stored.at(at - 1)?.event.cursor ?? this.#floor) : this.#floor;
+  }
+
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
     return this.#hub.follow(topic, follower);
   }

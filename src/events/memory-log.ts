@@ -56,6 +56,10 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return accountOf(account).history(kind, externalId, limit);
     },
 
+    async cursorBefore(account, count) {
+      return accountOf(account).cursorBefore(count);
+    },
+
     async bury(account, letter) {
       if (closed) throw closedError();
       letters.bury(account, letter);

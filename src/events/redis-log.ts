@@ -100,6 +100,10 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.history({ kind, externalId }, limit);
     },
 
+    async cursorBefore(account, count) {
+      return accountOf(account).store.cursorBefore(count);
+    },
+
     async bury(account, letter) {
       if (closed) throw closedError();
       await letters.bury(keysOf(account), keyringOf(account).deadLetters, letter);

@@ -163,6 +163,15 @@ export class RedisStore {
     }
     return states.sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
   }
+
+  /** The place behind which the newest `count` events of the account are. */
+  async cursorBefore(count: number): Promise<Cursor> {
+    const { client, keys } = this.#options;
+    const [epoch, id] = (await ask(client, () =>
+      placeBefore.run(client, [keys.log, keys.events], [`${Math.max(count, 0)}`, newEpoch()]),
+    )) as [string, string];
+    return cursorOf(id, epoch);
+  }
 }
 
 const script = (name: string) =>
@@ -170,6 +179,7 @@ const script = (name: string) =>
 const appendEvent = script("./append-event.lua");
 const readEvents = script("./read-events.lua");
 const readHistory = script("./read-history.lua");
+const placeBefore = script("./place-before.lua");
 const readState = script("./read-state.lua");
 
 function named({ kind, externalId }: Subject): [kind: string, externalId: string] {

@@ -1,12 +1,21 @@
--- Looks at an intent no more, and gives its lock back.
+-- Looks at an intent no more, gives its lock back, and keeps it for an operator.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
--- ARGV[1] id
+-- KEYS[4] intents given up
+-- ARGV[1] id         ARGV[2] how long intents are kept, in milliseconds
 
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('HSET', KEYS[1], 'needs_operator', '1')
+local intent, due, subject, given_up = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, keep_ms = ARGV[1], tonumber(ARGV[2])
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if redis.call('EXISTS', intent) == 1 then
+  redis.call('HSET', intent, 'needs_operator', '1')
+  redis.call('ZADD', given_up, string.format('%.0f', now), id)
+  redis.call('ZREMRANGEBYSCORE', given_up, '-inf', string.format('%.0f', now - keep_ms))
+  redis.call('PEXPIRE', given_up, keep_ms)
 end
-redis.call('ZREM', KEYS[2], ARGV[1])
-if redis.call('HGET', KEYS[3], 'lock') == ARGV[1] then
-  redis.call('HDEL', KEYS[3], 'lock', 'lock_until')
+redis.call('ZREM', due, id)
+if redis.call('HGET', subject, 'lock') == id then
+  redis.call('HDEL', subject, 'lock', 'lock_until')
 end

@@ -13,7 +13,9 @@ import {
   mostAnswered,
   type NewIntent,
   type NextLook,
+  type Unsettled,
 } from "./store.ts";
+import { unsettledOf } from "./unsettled.ts";
 
 export interface MemoryIntentsOptions extends IntentStoreOptions {
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -185,6 +187,15 @@ export class MemoryIntents implements IntentStore {
       pending,
       ...(oldest && { oldestUnknownMs: oldest.startedAtMs }),
     };
+  }
+
+  async unsettled(account: string, limit: number): Promise<Unsettled> {
+    const now = this.#now();
+    this.#sweep(now);
+    const all = this.#of(account).map(({ intent, dueMs }) =>
+      Number.isFinite(dueMs) ? { ...intent, nextLookMs: dueMs } : intent,
+    );
+    return unsettledOf(all, limit, now);
   }
 
   async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {

@@ -19,7 +19,10 @@ import {
   mostAnswered,
   type NewIntent,
   type NextLook,
+  type Unsettled,
+  type UnsettledIntent,
 } from "./store.ts";
+import { mostLookedInto, unsettledOf } from "./unsettled.ts";
 
 export interface RedisIntentsOptions extends IntentStoreOptions {
   /** The caller's to close, after the store. */
@@ -136,7 +139,9 @@ class RedisIntents implements IntentStore {
 
   async giveUp(account: string, intent: Intent): Promise<void> {
     const on = this.#keysOf(account, intent);
-    await this.#reach(scripts.giveUp.run(this.#client, on, [intent.id]));
+    const givenUp = [...on, this.#keys(account).intentsGivenUp];
+    const args = [intent.id, String(this.#keepMs)];
+    await this.#reach(scripts.giveUp.run(this.#client, givenUp, args));
     this.#forget(account, intent);
   }
 
@@ -150,6 +155,23 @@ class RedisIntents implements IntentStore {
       pending: intents.filter(({ state }) => state === "pending").length,
       ...(unknown.length > 0 && { oldestUnknownMs: oldest }),
     };
+  }
+
+  async unsettled(account: string, limit: number): Promise<Unsettled> {
+    const { intentsDue, intentsGivenUp } = this.#keys(account);
+    const last = String(mostLookedInto - 1);
+    const dueAt = scoresOf(
+      await this.#reach(this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
+    );
+    const givenUp = await this.#reach(this.#client.zrange(intentsGivenUp, "0", last, "REV"));
+    const { intents, gone } = await this.#intents(account, [...dueAt.keys(), ...givenUp]);
+    const settled = gone.filter((id) => !dueAt.has(id));
+    if (settled.length > 0) await this.#reach(this.#client.zrem(intentsGivenUp, ...settled));
+    const all = intents.map((intent): UnsettledIntent => {
+      const nextLookMs = dueAt.get(intent.id);
+      return nextLookMs === undefined ? intent : { ...intent, nextLookMs };
+    });
+    return unsettledOf(all, limit, Date.now());
   }
 
   async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
@@ -285,6 +307,15 @@ class RedisIntents implements IntentStore {
 }
 
 const openField = "open:";
+
+/** What ZRANGE WITHSCORES tells, members and scores in turn. */
+function scoresOf(members: readonly string[]): Map<string, number> {
+  const scores = new Map<string, number>();
+  for (let at = 0; at + 1 < members.length; at += 2) {
+    scores.set(members[at] ?? "", Number(members[at + 1]));
+  }
+  return scores;
+}
 
 const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta.url));
 const scripts = {

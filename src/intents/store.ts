@@ -95,6 +95,18 @@ export interface IntentStats {
   readonly oldestUnknownMs?: number;
 }
 
+/** See `IntentStore.unsettled`. */
+export interface Unsettled {
+  readonly intents: readonly UnsettledIntent[];
+  /** How many there are, with those that are not told. */
+  readonly total: number;
+}
+
+export interface UnsettledIntent extends Intent {
+  /** When it is looked at next, in milliseconds since the epoch; absent for one that was given up. */
+  readonly nextLookMs?: number;
+}
+
 /**
  * What all replicas know of calls that move money: their intents, recorded before anything leaves,
  * the lock on an external_id, and the uses of `Idempotency-Key` (contract, sections 3 and 5).
@@ -122,6 +134,12 @@ export interface IntentStore {
   /** Looks no more, gives the lock back, and keeps the intent for the operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;
+  /**
+   * Calls of unknown or pending outcome, for people: those that were given up first, then the unknown
+   * ones, the oldest first. Beyond 1,000 that are due first, and 1,000 that were given up last, none
+   * is looked into.
+   */
+  unsettled(account: string, limit: number): Promise<Unsettled>;
   /** Makes the holder the one that looks, or keeps it so, for `ttlMs`. False: another one does. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
   close(): Promise<void>;

@@ -29,6 +29,8 @@ export interface AccountKeys {
   intent(id: string): string;
   /** The ids of all such calls, by when each is looked at next: sorted set. */
   readonly intentsDue: string;
+  /** The ids of those that an operator has to look at, by when they were given up: sorted set. */
+  readonly intentsGivenUp: string;
   /** Those of one payment or payout, and the lock on it: hash. */
   intentsOf(kind: string, externalId: string): string;
   /** One Idempotency-Key, by its digest: hash. */
@@ -53,6 +55,7 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     wakeUp: `${base}:wake-up`,
     intent: (id) => `${base}:intent:${id}`,
     intentsDue: `${base}:intents:due`,
+    intentsGivenUp: `${base}:intents:given-up`,
     intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${externalId}`,
     idempotency: (digest) => `${base}:idempotency:${digest}`,
     reconciler: `${base}:reconciler`,

@@ -414,6 +414,21 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(cursors(await take(events, 1)), [first.cursor]);
       });
 
+      it("finds the place behind which the newest events are, in any process", async () => {
+        const empty = await log.cursorBefore(account, 3);
+        const events = cursors(await storeMany(5));
+        const behind = async (after: string, count: number) =>
+          cursors(await take(await read(everything, after), count));
+        assert.deepEqual(await behind(empty, 5), events);
+        assert.deepEqual(await behind(await peer.cursorBefore(account, 2), 2), events.slice(3));
+        for (const count of [5, 9]) {
+          assert.deepEqual(await behind(await log.cursorBefore(account, count), 5), events);
+        }
+        const end = await peer.cursorBefore(account, 0);
+        const next = await stored(payment({ paymentId: "next" }));
+        assert.deepEqual(await behind(end, 1), [next.cursor]);
+      });
+
       it("yields the payment or payout that was asked for alone", async () => {
         const topic: Topic = { kind: EventKind.PAYOUT, externalId: "order-1" };
         const events = await read(topic, "latest");

@@ -212,6 +212,45 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.due(account, 10), []);
     });
 
+    it("tells what is not settled: given up first, then unknown, then pending", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 5_000 });
+      const make = async (externalId: string) =>
+        started(await a.begin(account, given({ externalId })));
+      const pending = await make("pending");
+      await a.end(account, pending, { state: "pending", subjectId: "p", key: "free" });
+      const unknown = await make("unknown");
+      await a.end(account, unknown, { state: "unknown" });
+      const abandoned = await make("given up");
+      await a.end(account, abandoned, { state: "unknown" });
+      await a.giveUp(account, abandoned);
+      await make("running");
+      const told = await b.unsettled(account, 10);
+      assert.equal(told.total, 3);
+      assert.deepEqual(
+        told.intents.map(({ externalId, needsOperator }) => [externalId, needsOperator]),
+        [
+          ["given up", true],
+          ["unknown", false],
+          ["pending", false],
+        ],
+      );
+      const [first, second] = told.intents;
+      assert.equal(first?.nextLookMs, undefined, "nobody looks at it any more");
+      const untilMs = (second?.nextLookMs ?? 0) - (second?.startedAtMs ?? 0);
+      assert.ok(untilMs >= 5_000 && untilMs < 60_000, `${untilMs}`);
+      assert.equal((await b.unsettled(account, 1)).intents.length, 1);
+      await a.end(account, abandoned, { state: "closed", key: "keep" });
+      assert.equal((await b.unsettled(account, 10)).total, 2);
+      assert.deepEqual(await b.unsettled("other", 10), { intents: [], total: 0 });
+    });
+
+    it("tells a call whose replica is gone as unknown", async (t) => {
+      const [a, b] = await stores(t);
+      const lost = started(await a.begin(account, given({ leaseMs: 1 })));
+      while ((await b.unsettled(account, 10)).total === 0) await delay(1);
+      assert.equal((await b.unsettled(account, 10)).intents[0]?.id, lost.id);
+    });
+
     it("has one owner at a time, and another one when its lease is over", async (t) => {
       const [a, b] = await stores(t);
       assert.equal(await a.lease(account, "a", 1_000), true);

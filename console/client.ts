@@ -1,0 +1,100 @@
+import type { Refusal } from "../src/admin/console-api.ts";
+
+/** An answer of the gateway that is not 2xx; or none at all, with status 0. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Asks this page's own listener, and no other. */
+export interface Client {
+  get<T>(path: string, query?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+  /** Opens a stream of Server-Sent Events. */
+  stream(body: unknown, account: string, signal: AbortSignal): Promise<Response>;
+}
+
+const patienceMs = 15_000;
+/** A slow answer of the sandbox takes 10 s. */
+const trialPatienceMs = 70_000;
+
+/** @param token API key or JWT, where the gateway asks for one */
+export function createClient(token: string | undefined): Client {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+
+  async function ask<T>(path: string, init: RequestInit): Promise<T> {
+    const response = await reach(path, init);
+    if (!response.ok) throw await refusalOf(response);
+    return (await response.json()) as T;
+  }
+
+  return {
+    get: (path, query = {}, signal = undefined) =>
+      ask(`${path}${search(query)}`, {
+        headers: authorization,
+        signal: AbortSignal.any([AbortSignal.timeout(patienceMs), ...(signal ? [signal] : [])]),
+      }),
+    post: (path, body) =>
+      ask(path, {
+        method: "POST",
+        headers: { ...authorization, "content-type": "application/json" },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(trialPatienceMs),
+      }),
+    async stream(body, account, signal) {
+      const response = await reach("/graphql", {
+        method: "POST",
+        headers: {
+          ...authorization,
+          accept: "text/event-stream",
+          "content-type": "application/json",
+          "x-merchant-account": account,
+        },
+        body: JSON.stringify(body),
+        signal,
+      });
+      if (!response.ok) throw await refusalOf(response);
+      return response;
+    },
+  };
+}
+
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, {
+      ...init,
+      credentials: "omit",
+      cache: "no-store",
+      redirect: "error",
+    });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError(0, "the gateway cannot be reached");
+  }
+}
+
+async function refusalOf(response: Response): Promise<ApiError> {
+  const body = (await response.json().catch(() => ({}))) as Partial<Refusal> & {
+    errors?: { message: string }[];
+  };
+  const message = body.error ?? body.errors?.[0]?.message ?? `HTTP ${response.status}`;
+  return new ApiError(response.status, message);
+}
+
+function search(query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** What went wrong, in words. */
+export function messageOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return "the gateway did not answer in time";
+  }
+  return error instanceof Error ? error.message : "something went wrong";
+}

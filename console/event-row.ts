@@ -1,0 +1,119 @@
+import type { Kind } from "../src/admin/console-api.ts";
+
+/** An event as the list shows it. */
+export interface EventRow {
+  readonly cursor: string;
+  readonly kind: Kind;
+  readonly externalId: string;
+  readonly source: string;
+  readonly receivedAtMs: number;
+  readonly final: boolean;
+  readonly subjectId: string | undefined;
+  readonly operation: string | undefined;
+  readonly standing: Standing;
+  readonly statusCode: string | undefined;
+  readonly amount: string | undefined;
+  readonly currency: string | undefined;
+  /** Page to which the customer has to go. */
+  readonly actionUrl: string | undefined;
+}
+
+/** How a payment or payout stands, or a call whose answer was lost. */
+export type Standing =
+  | "success"
+  | "failure"
+  | "pending"
+  | "init"
+  | "unknown"
+  | "settled"
+  | "not_done"
+  | "needs_operator";
+
+/** The subscription behind the page. It asks for nothing that is secret. */
+export const eventsQuery = `subscription Console($after: String) {
+  events(after: $after) {
+    __typename cursor kind externalId source receivedAt final callOutcome
+    ... on PaymentEvent {
+      paymentId
+      payment { operation action { value } details { status statusCode amount currency } }
+    }
+    ... on PayoutEvent {
+      transactionId
+      payout { status statusCode originalAmount currency }
+    }
+  }
+}`;
+
+/** As that subscription delivers it. */
+export interface EventData {
+  readonly events: {
+    readonly cursor: string;
+    readonly kind: "PAYMENT" | "PAYOUT";
+    readonly externalId: string;
+    readonly source: string;
+    readonly receivedAt: string;
+    readonly final: boolean;
+    readonly callOutcome: "UNKNOWN" | "SETTLED" | "NOT_DONE" | "NEEDS_OPERATOR" | null;
+    readonly paymentId?: string | null;
+    readonly payment?: {
+      readonly operation: string | null;
+      readonly action: { readonly value: string | null } | null;
+      readonly details: {
+        readonly status: string | null;
+        readonly statusCode: string | null;
+        readonly amount: string | null;
+        readonly currency: string | null;
+      } | null;
+    } | null;
+    readonly transactionId?: string | null;
+    readonly payout?: {
+      readonly status: string | null;
+      readonly statusCode: string | null;
+      readonly originalAmount: string | null;
+      readonly currency: string | null;
+    } | null;
+  };
+}
+
+export function rowOf({ events: event }: EventData): EventRow {
+  const { payment, payout } = event;
+  const details = payment?.details;
+  return {
+    cursor: event.cursor,
+    kind: event.kind === "PAYOUT" ? "payout" : "payment",
+    externalId: event.externalId,
+    source: event.source,
+    receivedAtMs: Date.parse(event.receivedAt),
+    final: event.final,
+    subjectId: event.paymentId ?? event.transactionId ?? undefined,
+    operation: payment?.operation?.toLowerCase() ?? undefined,
+    standing: event.callOutcome
+      ? (event.callOutcome.toLowerCase() as Standing)
+      : standingOf(details?.status ?? payout?.status),
+    statusCode: details?.statusCode ?? payout?.statusCode ?? undefined,
+    amount: details?.amount ?? payout?.originalAmount ?? undefined,
+    currency: details?.currency ?? payout?.currency ?? undefined,
+    actionUrl: webAddress(payment?.action?.value),
+  };
+}
+
+/** Payouts have more steps than these; all of them are on the way. */
+export function standingOf(status: string | null | undefined): Standing {
+  switch (status?.toLowerCase()) {
+    case "success":
+      return "success";
+    case "failure":
+      return "failure";
+    case "init":
+    case undefined:
+      return "init";
+    default:
+      return "pending";
+  }
+}
+
+/** What the service names may be anything; only a web address becomes a link. */
+export function webAddress(text: string | null | undefined): string | undefined {
+  const { protocol } = (text && URL.parse(text)) || {};
+  return protocol === "http:" || protocol === "https:" ? (text ?? undefined) : undefined;
+}

@@ -1,0 +1,277 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Kind } from "../src/admin/console-api.ts";
+import type { EventRow, Standing } from "./event-row.ts";
+import { type Feed, mostRows } from "./feed.ts";
+import { momentOf, plural, timeOf, words } from "./format.ts";
+import { Badge, Panel, Skeleton, textOf } from "./parts.tsx";
+import { useStore } from "./store.ts";
+
+/** What one looks at: a payment or payout, and perhaps one event of it. */
+export interface Subject {
+  readonly kind: Kind;
+  readonly externalId: string;
+  readonly cursor?: string;
+}
+
+interface Filter {
+  readonly externalId: string;
+  readonly kind: Kind | "";
+  readonly standing: Standing | "";
+}
+
+const all: Filter = { externalId: "", kind: "", standing: "" };
+
+/** Rows that are drawn at first; the rest is drawn when asked for. */
+const pageLength = 100;
+
+/** The stream of events: filtered, stopped and looked into. */
+export function Events({ feed, open }: { feed: Feed; open: (subject: Subject) => void }) {
+  const live = useStore(feed.held);
+  const connection = useStore(feed.connection);
+  const [stopped, setStopped] = useState<typeof live>();
+  const [filter, setFilter] = useState(all);
+  const [length, setLength] = useState(pageLength);
+  const { rows, restarted } = stopped ?? live;
+  const shown = useMemo(() => rows.filter((row) => matches(row, filter)), [rows, filter]);
+  const missed = stopped ? live.received - stopped.received : 0;
+  const isFiltered = Object.values(filter).some((value) => value !== "");
+  const isFirst = rows.length === 0 && connection.state === "connecting";
+
+  return (
+    <Panel
+      id="events"
+      title="Events"
+      class="events"
+      aside={
+        <button
+          type="button"
+          class="small"
+          aria-pressed={stopped !== undefined}
+          onClick={() => setStopped(stopped ? undefined : live)}
+        >
+          {stopped ? `Go on${missed > 0 ? ` (${missed} new)` : ""}` : "Hold"}
+        </button>
+      }
+    >
+      <FilterForm
+        filter={filter}
+        onChange={(change) => {
+          setFilter({ ...filter, ...change });
+          setLength(pageLength);
+        }}
+        onClear={isFiltered ? () => setFilter(all) : undefined}
+      />
+      {restarted && (
+        <p class="note" role="status">
+          The log was interrupted or has gone on further than it is kept: older events are not
+          shown.
+        </p>
+      )}
+      {isFirst ? (
+        <Skeleton lines={6} />
+      ) : shown.length === 0 ? (
+        <NoEvents filter={isFiltered ? filter : undefined} open={open} />
+      ) : (
+        <EventList rows={shown.slice(0, length)} open={open} />
+      )}
+      <footer class="list-foot">
+        {shown.length > length && (
+          <button type="button" class="small" onClick={() => setLength(length + pageLength)}>
+            Show more
+          </button>
+        )}
+        <span class="soft">
+          {isFiltered ? `${shown.length} of ${rows.length} match` : plural(rows.length, "event")}
+          {rows.length === mostRows && `; the page keeps the newest ${mostRows}`}
+        </span>
+      </footer>
+      <Announcer feed={feed} />
+    </Panel>
+  );
+}
+
+function matches(row: EventRow, { externalId, kind, standing }: Filter): boolean {
+  if (kind !== "" && row.kind !== kind) return false;
+  if (standing !== "" && row.standing !== standing) return false;
+  return externalId === "" || row.externalId.toLowerCase().includes(externalId.toLowerCase());
+}
+
+const choices: readonly Standing[] = [
+  "success",
+  "failure",
+  "pending",
+  "unknown",
+  "settled",
+  "not_done",
+  "needs_operator",
+];
+
+function FilterForm(props: {
+  filter: Filter;
+  onChange: (change: Partial<Filter>) => void;
+  onClear: (() => void) | undefined;
+}) {
+  const { filter, onChange, onClear } = props;
+  return (
+    <search class="filter">
+      <label class="grow">
+        <span>External id</span>
+        <input
+          type="search"
+          value={filter.externalId}
+          placeholder="order-1"
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => onChange({ externalId: currentTarget.value.trim() })}
+        />
+      </label>
+      <label>
+        <span>Kind</span>
+        <select
+          value={filter.kind}
+          onChange={({ currentTarget }) => onChange({ kind: currentTarget.value as Kind | "" })}
+        >
+          <option value="">all</option>
+          <option value="payment">payments</option>
+          <option value="payout">payouts</option>
+        </select>
+      </label>
+      <label>
+        <span>Status</span>
+        <select
+          value={filter.standing}
+          onChange={({ currentTarget }) =>
+            onChange({ standing: currentTarget.value as Standing | "" })
+          }
+        >
+          <option value="">all</option>
+          {choices.map((standing) => (
+            <option key={standing} value={standing}>
+              {textOf(standing)}
+            </option>
+          ))}
+        </select>
+      </label>
+      {onClear && (
+        <button type="button" class="small" onClick={onClear}>
+          Clear
+        </button>
+      )}
+    </search>
+  );
+}
+
+function NoEvents({ filter, open }: { filter: Filter | undefined; open: (s: Subject) => void }) {
+  if (!filter) {
+    return <p class="empty">No events yet. They show here as they happen.</p>;
+  }
+  const { externalId, kind } = filter;
+  const kinds: Kind[] = kind === "" ? ["payment", "payout"] : [kind];
+  return (
+    <div class="empty">
+      <p>None of the events on this page match.</p>
+      {externalId !== "" && (
+        <p class="actions">
+          {kinds.map((each) => (
+            <button
+              key={each}
+              type="button"
+              class="small"
+              onClick={() => open({ kind: each, externalId })}
+            >
+              Look up {each} {externalId}
+            </button>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** One stop for the tab key; the arrows go through the rows. */
+function EventList({ rows, open }: { rows: readonly EventRow[]; open: (s: Subject) => void }) {
+  const [current, setCurrent] = useState<string>();
+  const list = useRef<HTMLUListElement>(null);
+  const stop = rows.some(({ cursor }) => cursor === current) ? current : rows[0]?.cursor;
+
+  function onKeyDown(event: KeyboardEvent): void {
+    const buttons = [...(list.current?.querySelectorAll<HTMLElement>("button.row") ?? [])];
+    const at = buttons.indexOf(document.activeElement as HTMLElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 }[
+      event.key
+    ];
+    if (at < 0 || next === undefined) return;
+    event.preventDefault();
+    buttons[Math.min(Math.max(next, 0), buttons.length - 1)]?.focus();
+  }
+
+  return (
+    <ul class="rows" ref={list} onKeyDown={onKeyDown}>
+      {rows.map((row) => (
+        <li key={row.cursor}>
+          <button
+            type="button"
+            class="row"
+            tabIndex={row.cursor === stop ? 0 : -1}
+            onFocus={() => setCurrent(row.cursor)}
+            onClick={() => open(row)}
+          >
+            <time
+              dateTime={new Date(row.receivedAtMs).toISOString()}
+              title={momentOf(row.receivedAtMs)}
+            >
+              {timeOf(row.receivedAtMs)}
+            </time>
+            <Badge standing={row.standing} />
+            <span class="what">
+              <strong>{row.externalId}</strong>
+              <span class="soft">{detailsOf(row)}</span>
+            </span>
+            <span class="amount">{row.amount && `${row.amount} ${row.currency ?? ""}`}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const sources: Readonly<Record<string, string>> = {
+  CALLBACK: "by callback",
+  RESPONSE: "by answer",
+  RECONCILIATION: "looked up",
+};
+
+function detailsOf({ kind, operation, statusCode, source }: EventRow): string {
+  const what = kind === "payment" && operation && operation !== "payment" ? operation : kind;
+  const code = statusCode && !plainCodes.has(statusCode) ? words(statusCode) : undefined;
+  return [what, code, sources[source] ?? source.toLowerCase()].filter(Boolean).join(" · ");
+}
+
+/** They say no more than the state does. */
+const plainCodes = new Set(["transaction_successful", "pending"]);
+
+const announceEveryMs = 5_000;
+
+/** Tells those who do not see the list of what came, politely: once in a while and in few words. */
+function Announcer({ feed }: { feed: Feed }) {
+  const [text, setText] = useState("");
+  useEffect(() => {
+    let told = feed.held.value.received;
+    const timer = setInterval(() => {
+      const { received, rows } = feed.held.value;
+      const [newest] = rows;
+      if (received > told && newest) {
+        const { kind, externalId, standing } = newest;
+        const news = `${kind} ${externalId}, ${textOf(standing)}`;
+        setText(`${plural(received - told, "new event")}: ${news}`);
+      }
+      told = received;
+    }, announceEveryMs);
+    return () => clearInterval(timer);
+  }, [feed]);
+  return (
+    <p class="unseen" aria-live="polite">
+      {text}
+    </p>
+  );
+}

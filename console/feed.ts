@@ -1,0 +1,212 @@
+import type { Kind, Start } from "../src/admin/console-api.ts";
+import { ApiError, type Client, messageOf } from "./client.ts";
+import { type EventData, type EventRow, eventsQuery, rowOf, type Standing } from "./event-row.ts";
+import { deliveries } from "./sse.ts";
+import { Store } from "./store.ts";
+
+/** How the connection stands. */
+export type Connection =
+  | { readonly state: "connecting" | "live" }
+  | { readonly state: "waiting"; readonly reason: string; readonly retryAtMs: number }
+  | { readonly state: "refused"; readonly status: number; readonly reason: string };
+
+/** The events that the page holds. */
+export interface Held {
+  /** Newest first, at most `mostRows`. */
+  readonly rows: readonly EventRow[];
+  /** All that came since the page was opened, with those that were let go. */
+  readonly received: number;
+  /** Whether events may be missing before the oldest row that came after the last start. */
+  readonly restarted: boolean;
+}
+
+/** Rows that a page holds, however long it is open. */
+export const mostRows = 500;
+const mostFollowed = 50;
+const flushMs = 100;
+const firstPauseMs = 500;
+const longestPauseMs = 15_000;
+
+/**
+ * The account's events, live: the newest ones first, then each that comes, by the gateway's own GraphQL
+ * subscription. When the connection breaks it goes on behind the last event that it has seen.
+ */
+export class Feed {
+  readonly connection = new Store<Connection>({ state: "connecting" });
+  readonly held = new Store<Held>({ rows: [], received: 0, restarted: false });
+  /** How what was asked to be followed stands, by kind and external id. */
+  readonly standings = new Store<ReadonlyMap<string, EventRow>>(new Map());
+  readonly #client: Client;
+  readonly #account: string;
+  readonly #end = new AbortController();
+  readonly #followed = new Set<string>();
+  #waiting: EventRow[] = [];
+  #flushing = 0;
+  #retry: (() => void) | undefined;
+
+  constructor(client: Client, account: string) {
+    this.#client = client;
+    this.#account = account;
+  }
+
+  async run(): Promise<void> {
+    const online = () => this.#retry?.();
+    window.addEventListener("online", online, { signal: this.#end.signal });
+    let cursor: string | undefined;
+    let failures = 0;
+    while (!this.#end.signal.aborted) {
+      let reason = "the stream ended";
+      try {
+        cursor ??= await this.#start();
+        for await (const next of this.#read(cursor)) {
+          if (next.expired) {
+            cursor = undefined;
+            this.#forget();
+          } else {
+            cursor = next.cursor ?? cursor;
+            reason = next.reason ?? reason;
+          }
+          if (next.reason === undefined) failures = 0;
+        }
+      } catch (error) {
+        if (this.#end.signal.aborted) return;
+        if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+          const { status, message } = error;
+          this.connection.set({ state: "refused", status, reason: message });
+          return;
+        }
+        reason = error instanceof ApiError ? messageOf(error) : "the connection was lost";
+      }
+      if (this.#end.signal.aborted) return;
+      const longestMs = Math.min(firstPauseMs * 2 ** failures, longestPauseMs);
+      failures += 1;
+      await this.#pause(longestMs * (0.5 + Math.random() / 2), reason);
+    }
+  }
+
+  /** Keeps track of how something stands, also when its row is let go. */
+  follow(kind: Kind, externalId: string): void {
+    const [oldest] = this.#followed;
+    if (this.#followed.size >= mostFollowed && oldest !== undefined) this.#followed.delete(oldest);
+    this.#followed.add(subjectOf({ kind, externalId }));
+    this.#track(this.held.value.rows);
+  }
+
+  /** Tries again at once. */
+  retryNow(): void {
+    this.#retry?.();
+  }
+
+  close(): void {
+    this.#end.abort();
+    clearTimeout(this.#flushing);
+  }
+
+  async #start(): Promise<string> {
+    const query = { account: this.#account };
+    return (await this.#client.get<Start>("/api/start", query, this.#end.signal)).after;
+  }
+
+  async *#read(after: string): AsyncGenerator<{
+    readonly cursor?: string | undefined;
+    readonly expired?: boolean;
+    readonly reason?: string;
+  }> {
+    const connection = new AbortController();
+    const signal = AbortSignal.any([connection.signal, this.#end.signal]);
+    const operation = { query: eventsQuery, variables: { after } };
+    const response = await this.#client.stream(operation, this.#account, signal);
+    this.connection.set({ state: "live" });
+    yield {};
+    for await (const { data, errors } of deliveries<EventData>(response, connection)) {
+      if (data) {
+        const row = rowOf(data);
+        this.#add(row);
+        yield { cursor: row.cursor };
+        continue;
+      }
+      const [error] = errors ?? [];
+      const { code, resumeCursor } = error?.extensions ?? {};
+      if (code === "UNAUTHENTICATED" || code === "FORBIDDEN") {
+        throw new ApiError(code === "FORBIDDEN" ? 403 : 401, error?.message ?? "refused");
+      }
+      if (code === "CURSOR_EXPIRED") yield { expired: true, reason: "" };
+      else yield { cursor: resumeCursor, reason: error?.message ?? "the stream ended" };
+    }
+  }
+
+  async #pause(ms: number, reason: string): Promise<void> {
+    this.connection.set({ state: "waiting", reason, retryAtMs: Date.now() + ms });
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#retry = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#end.signal.addEventListener("abort", () => this.#retry?.(), { once: true });
+    });
+    this.#retry = undefined;
+    if (!this.#end.signal.aborted) this.connection.set({ state: "connecting" });
+  }
+
+  /** Events come in bursts: the page draws ten times a second at most. */
+  #add(row: EventRow): void {
+    this.#waiting.push(row);
+    if (this.#waiting.length > mostRows * 2) this.#flush();
+    else this.#flushing ||= setTimeout(() => this.#flush(), flushMs);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#flushing);
+    this.#flushing = 0;
+    const fresh = this.#waiting.reverse();
+    this.#waiting = [];
+    this.#track(fresh);
+    const { rows, received, restarted } = this.held.value;
+    this.held.set({
+      rows: [...fresh, ...rows].slice(0, mostRows),
+      received: received + fresh.length,
+      restarted,
+    });
+  }
+
+  /** The log was lost, or has gone on further than it is kept. */
+  #forget(): void {
+    this.#waiting = [];
+    this.held.set({ ...this.held.value, rows: [], restarted: true });
+  }
+
+  /** @param rows newest first */
+  #track(rows: readonly EventRow[]): void {
+    const standings = new Map(this.standings.value);
+    let changed = false;
+    for (const row of rows.toReversed()) {
+      const subject = subjectOf(row);
+      if (!this.#followed.has(subject)) continue;
+      const held = standings.get(subject);
+      if (held && certainty[held.standing] > certainty[row.standing]) continue;
+      standings.set(subject, row);
+      changed = true;
+    }
+    for (const subject of standings.keys()) {
+      if (!this.#followed.has(subject)) standings.delete(subject);
+    }
+    if (changed) this.standings.set(standings);
+  }
+}
+
+export function subjectOf({ kind, externalId }: Pick<EventRow, "kind" | "externalId">): string {
+  return `${kind} ${externalId}`;
+}
+
+/** What is known does not become less so by what comes late. */
+const certainty: Readonly<Record<Standing, number>> = {
+  settled: 0,
+  init: 1,
+  pending: 2,
+  unknown: 2,
+  not_done: 4,
+  needs_operator: 4,
+  failure: 5,
+  success: 6,
+};

@@ -1,0 +1,72 @@
+import type { ComponentChildren } from "preact";
+import type { Standing } from "./event-row.ts";
+
+/** A part of the page with its heading. */
+export function Panel(props: {
+  id: string;
+  title: string;
+  /** Beside the heading. */
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}) {
+  const { id, title, aside, children } = props;
+  return (
+    <section id={id} class={`panel ${props.class ?? ""}`} aria-labelledby={`${id}-title`}>
+      <header class="panel-head">
+        <h2 id={`${id}-title`}>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+const standings: Readonly<Record<Standing, readonly [glyph: string, text: string]>> = {
+  success: ["✓", "Success"],
+  failure: ["✕", "Failure"],
+  pending: ["…", "Pending"],
+  init: ["·", "Init"],
+  unknown: ["?", "Outcome unknown"],
+  settled: ["=", "Settled"],
+  not_done: ["∅", "Not done"],
+  needs_operator: ["!", "Needs you"],
+};
+
+/** A state, told by colour, sign and word. */
+export function Badge({ standing }: { standing: Standing }) {
+  const [glyph, text] = standings[standing];
+  return (
+    <span class={`badge ${standing}`}>
+      <span aria-hidden="true">{glyph}</span> {text}
+    </span>
+  );
+}
+
+export function textOf(standing: Standing): string {
+  return standings[standing][1].toLowerCase();
+}
+
+/** Why what is shown may be old, or is missing. */
+export function Problem({ text, old = false }: { text: string | undefined; old?: boolean }) {
+  if (text === undefined) return null;
+  return (
+    <p class="problem" role="status">
+      {old ? `Not up to date: ${text}. Trying again.` : `${capital(text)}. Trying again.`}
+    </p>
+  );
+}
+
+export function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+export function Skeleton({ lines }: { lines: number }) {
+  return (
+    <div class="skeleton" aria-hidden="true">
+      {Array.from({ length: lines }, (_, at) => (
+        <span key={at} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,178 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type {
+  CallbackTrial,
+  CallbackTrialAnswer,
+  Kind,
+  ScenarioInfo,
+  Scenarios,
+  Trial,
+  TrialAnswer,
+} from "../src/admin/console-api.ts";
+import { type Client, messageOf } from "./client.ts";
+import { webAddress } from "./event-row.ts";
+import type { Subject } from "./events.tsx";
+import type { Feed } from "./feed.ts";
+import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
+import { plainText } from "./scenario.ts";
+import { TrialForm } from "./trial-form.tsx";
+import { type Tried, TriedList } from "./tried-list.tsx";
+
+const mostTried = 20;
+
+/** Makes things happen: a payment or payout with each of the sandbox's magic values. */
+export function Sandbox(props: {
+  client: Client;
+  feed: Feed;
+  sandboxUrl: string;
+  open: (subject: Subject) => void;
+}) {
+  const { client, feed, sandboxUrl, open } = props;
+  const [scenarios, setScenarios] = useState<readonly ScenarioInfo[]>();
+  const [problem, setProblem] = useState<string>();
+  const [tried, setTried] = useState<readonly Tried[]>([]);
+  const [told, setTold] = useState("");
+  const count = useRef(0);
+
+  useEffect(() => {
+    client.get<Scenarios>("/api/sandbox").then(
+      (answer) => setScenarios(answer.scenarios),
+      (error) => setProblem(messageOf(error)),
+    );
+  }, [client]);
+
+  async function attempt(kind: Kind, scenario: ScenarioInfo, trial: Omit<Trial, "scenario">) {
+    const { externalId } = trial;
+    const isThis = (each: Tried) => each.externalId === externalId && each.kind === kind;
+    const tell = (answer: Tried["answer"]) =>
+      setTried((held) => held.map((each) => (isThis(each) ? { ...each, answer } : each)));
+    feed.follow(kind, externalId);
+    setTried((held) => [
+      { kind, externalId, scenario, answer: undefined },
+      ...held.filter((each) => !isThis(each)).slice(0, mostTried - 1),
+    ]);
+    try {
+      const path = kind === "payout" ? "/api/sandbox/payouts" : "/api/sandbox/payments";
+      tell(await client.post<TrialAnswer>(path, { ...trial, scenario: scenario.name }));
+    } catch (error) {
+      tell({ kind: "failed", message: messageOf(error) });
+    }
+  }
+
+  const newId = (kind: Kind) => {
+    count.current += 1;
+    return `${kind === "payout" ? "payout" : "order"}-${Date.now().toString(36).slice(-5)}-${count.current}`;
+  };
+
+  const quick = (scenario: ScenarioInfo) =>
+    attempt("payment", scenario, {
+      ...{ amount: "10.00", currency: "UAH", by: "card", externalId: newId("payment") },
+    });
+
+  /** Not all at once: the budget is the merchant's, as it would be. */
+  async function eachOnce(all: readonly ScenarioInfo[]): Promise<void> {
+    setTold(`Making ${all.length} payments, one with each magic value.`);
+    const queue = all.toReversed();
+    const worker = async () => {
+      for (let next = queue.shift(); next; next = queue.shift()) await quick(next);
+    };
+    await Promise.all([worker(), worker(), worker()]);
+    setTold("One payment with each magic value was made.");
+  }
+
+  async function callback(kind: CallbackTrial["kind"]): Promise<void> {
+    try {
+      const { status } = await client.post<CallbackTrialAnswer>("/api/sandbox/callbacks", { kind });
+      setTold(`The callback was answered with ${status}.`);
+    } catch (error) {
+      setTold(capital(messageOf(error)));
+    }
+  }
+
+  const link = webAddress(sandboxUrl);
+  return (
+    <Panel
+      id="sandbox"
+      title="Try it: the sandbox"
+      aside={
+        link && (
+          <a href={link} target="_blank" rel="noopener noreferrer">
+            its ledger<span class="unseen"> (new tab)</span> ↗
+          </a>
+        )
+      }
+    >
+      <p class="soft">An emulator stands in for the payments service. No real money moves here.</p>
+      {!scenarios && !problem && <Skeleton lines={4} />}
+      {scenarios && (
+        <>
+          <QuickTrials
+            scenarios={scenarios}
+            onTry={quick}
+            onEach={eachOnce}
+            onCallback={callback}
+          />
+          <TrialForm scenarios={scenarios} newId={newId} onTry={attempt} />
+        </>
+      )}
+      <p class="result" role="status">
+        {told}
+      </p>
+      <Problem text={problem} />
+      {tried.length > 0 && <TriedList tried={tried} feed={feed} open={open} />}
+    </Panel>
+  );
+}
+
+/** What shows the most, by one press each. */
+const quickOnes: readonly (readonly [scenario: string, text: string])[] = [
+  ["success", "Pay"],
+  ["3ds", "Pay with 3DS"],
+  ["insufficient_funds", "Decline"],
+  ["delayed", "Pay later"],
+  ["answer_and_callback_lost", "Lose answer"],
+];
+
+function QuickTrials(props: {
+  scenarios: readonly ScenarioInfo[];
+  onTry: (scenario: ScenarioInfo) => Promise<void>;
+  onEach: (all: readonly ScenarioInfo[]) => Promise<void>;
+  onCallback: (kind: CallbackTrial["kind"]) => Promise<void>;
+}) {
+  const { scenarios, onTry, onEach, onCallback } = props;
+  const [busy, setBusy] = useState(false);
+  return (
+    <div class="quick">
+      {quickOnes.map(([name, text]) => {
+        const scenario = scenarios.find((each) => each.name === name);
+        if (!scenario) return null;
+        return (
+          <button
+            key={name}
+            type="button"
+            class={name === "3ds" ? "main" : ""}
+            title={plainText(scenario.summary)}
+            onClick={() => void onTry(scenario)}
+          >
+            {text}
+          </button>
+        );
+      })}
+      <button
+        type="button"
+        disabled={busy}
+        onClick={() => {
+          setBusy(true);
+          void onEach(scenarios).finally(() => setBusy(false));
+        }}
+      >
+        One of each
+      </button>
+      <button type="button" class="wide" onClick={() => void onCallback("not_understood")}>
+        Odd callback
+      </button>
+      <button type="button" class="wide" onClick={() => void onCallback("forged")}>
+        Forged callback
+      </button>
+    </div>
+  );
+}

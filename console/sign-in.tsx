@@ -1,0 +1,57 @@
+import { useState } from "preact/hooks";
+import { capital } from "./parts.tsx";
+
+/** Asks for the credentials of an operator; `refusal` is why those before did not do. */
+export function SignIn(props: {
+  refusal: string | undefined;
+  busy: boolean;
+  onToken: (token: string, keep: boolean) => void;
+}) {
+  const { refusal, busy, onToken } = props;
+  const [token, setToken] = useState("");
+  const [keep, setKeep] = useState(false);
+  return (
+    <main class="sign-in">
+      <form
+        class="panel"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onToken(token.trim(), keep);
+        }}
+      >
+        <h1>Payments gateway</h1>
+        <p class="soft">
+          This console is for operators: it needs an API key or a token with the scope{" "}
+          <code>admin</code>.
+        </p>
+        <label>
+          <span>API key or token</span>
+          <input
+            type="password"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            aria-describedby="sign-in-refusal"
+            aria-invalid={refusal !== undefined}
+            value={token}
+            onInput={({ currentTarget }) => setToken(currentTarget.value)}
+          />
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={keep}
+            onChange={({ currentTarget }) => setKeep(currentTarget.checked)}
+          />
+          <span>Remember it until this tab is closed</span>
+        </label>
+        <p id="sign-in-refusal" class="problem" role="alert" hidden={refusal === undefined}>
+          {refusal && `${capital(refusal)}.`}
+        </p>
+        <button type="submit" class="main" disabled={busy || token.trim() === ""}>
+          {busy ? "Signing in…" : "Sign in"}
+        </button>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,66 @@
+import type { ScenarioInfo, TrialAnswer } from "../src/admin/console-api.ts";
+import { standingOf, webAddress } from "./event-row.ts";
+import type { Subject } from "./events.tsx";
+import { type Feed, subjectOf } from "./feed.ts";
+import { Badge } from "./parts.tsx";
+import { titleOf } from "./scenario.ts";
+import { useStore } from "./store.ts";
+
+/** Something that was tried here. */
+export interface Tried extends Subject {
+  readonly scenario: ScenarioInfo;
+  /** What a caller of the gateway got; absent while there is no answer. */
+  readonly answer: TrialAnswer | { readonly kind: "failed"; readonly message: string } | undefined;
+}
+
+/** What was tried, and how each of it stands by now. */
+export function TriedList(props: {
+  tried: readonly Tried[];
+  feed: Feed;
+  open: (subject: Subject) => void;
+}) {
+  const { tried, feed, open } = props;
+  const standings = useStore(feed.standings);
+  return (
+    <ul class="cards tried" aria-label="What was tried">
+      {tried.map((each) => {
+        const row = standings.get(subjectOf(each));
+        const { answer, scenario } = each;
+        const action = row
+          ? row.actionUrl
+          : answer?.kind === "answered" && webAddress(answer.actionUrl);
+        return (
+          <li key={subjectOf(each)} class="card">
+            <div class="card-head">
+              <button type="button" class="link" onClick={() => open(each)}>
+                {each.externalId}
+              </button>
+              {row ? (
+                <Badge standing={row.standing} />
+              ) : answer?.kind === "answered" ? (
+                <Badge standing={standingOf(answer.status)} />
+              ) : (
+                <span class="soft">{answer ? "no event" : "waiting"}</span>
+              )}
+            </div>
+            <p class="soft">
+              {each.kind} · {titleOf(scenario)}
+            </p>
+            {action && (
+              <p>
+                <a class="button" href={action} target="_blank" rel="noopener noreferrer">
+                  Open the 3DS page<span class="unseen"> (new tab)</span> ↗
+                </a>
+              </p>
+            )}
+            {answer && answer.kind !== "answered" && (
+              <p class="told">
+                The caller got{answer.kind === "refused" ? ` ${answer.code}` : ""}: {answer.message}
+              </p>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

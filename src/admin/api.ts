@@ -1,0 +1,135 @@
+import { z } from "zod";
+import type {
+  CallbackTrial,
+  CallbackTrialAnswer,
+  Calls,
+  History,
+  Kind,
+  LetterBody,
+  Letters,
+  Scenarios,
+  Session,
+  Start,
+  Status,
+  Trial,
+  TrialAnswer,
+} from "./console-api.ts";
+import type { AdminAnswer } from "./dead-letters.ts";
+import { accountOf, type Operator, Refused } from "./operator.ts";
+
+/** What the console shows, by account; see `console-api.ts`. */
+export interface ConsoleData {
+  session(operator: Operator): Session;
+  status(account: string): Promise<Status>;
+  start(account: string): Promise<Start>;
+  history(account: string, kind: Kind, externalId: string): Promise<History>;
+  calls(account: string): Promise<Calls>;
+  letters(account: string): Promise<Letters>;
+  letter(account: string, id: string): Promise<LetterBody | undefined>;
+  /** In sandbox mode alone. */
+  readonly trials?: Trials;
+}
+
+/** Makes the sandbox do something. */
+export interface Trials {
+  /** The one account that the emulator has. */
+  readonly account: string;
+  readonly scenarios: Scenarios;
+  pay(trial: Trial): Promise<TrialAnswer>;
+  payOut(trial: Trial): Promise<TrialAnswer>;
+  callback(trial: CallbackTrial): Promise<CallbackTrialAnswer>;
+}
+
+export interface ApiRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** @throws Refused */
+  body(): Promise<unknown>;
+}
+
+/** Answers `/api/...`; undefined for what is not there. @throws Refused */
+export async function answerApi(
+  data: ConsoleData,
+  operator: Operator,
+  request: ApiRequest,
+): Promise<AdminAnswer | undefined> {
+  const { method, path, query } = request;
+  const [, , room = "", ...rest] = path.split("/");
+  if (room === "sandbox") return answerTrials(data.trials, operator, request, rest);
+  if (method !== "GET") throw new Refused(405, "method not allowed");
+  if (room === "session" && rest.length === 0) return found(data.session(operator));
+
+  if (room === "dead-letters" && rest.length === 2) {
+    const [account = "", id = ""] = rest.map(decodeURIComponent);
+    const letter = await data.letter(accountOf(operator, account), id);
+    return letter && found(letter);
+  }
+  if (rest.length > 0) return undefined;
+  const account = () => accountOf(operator, query.get("account"));
+  switch (room) {
+    case "status":
+      return found(await data.status(account()));
+    case "start":
+      return found(await data.start(account()));
+    case "calls":
+      return found(await data.calls(account()));
+    case "dead-letters":
+      return found(await data.letters(account()));
+    case "history": {
+      const asked = historyQuery.safeParse(Object.fromEntries(query));
+      if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");
+      return found(await data.history(account(), asked.data.kind, asked.data.external_id));
+    }
+    default:
+      return undefined;
+  }
+}
+
+const historyQuery = z.object({
+  kind: z.enum(["payment", "payout"]),
+  external_id: z.string().min(1).max(1_000),
+});
+
+async function answerTrials(
+  trials: Trials | undefined,
+  operator: Operator,
+  { method, body }: ApiRequest,
+  [what, ...rest]: readonly string[],
+): Promise<AdminAnswer | undefined> {
+  if (!trials || rest.length > 0) return undefined;
+  accountOf(operator, trials.account);
+  if (what === undefined && method === "GET") return found(trials.scenarios);
+  if (method !== "POST") throw new Refused(405, "method not allowed");
+  switch (what) {
+    case "payments":
+      return found(await trials.pay(read(trial, await body())));
+    case "payouts":
+      return found(await trials.payOut(read(trial, await body())));
+    case "callbacks":
+      return found(await trials.callback(read(callbackTrial, await body())));
+    default:
+      return undefined;
+  }
+}
+
+const text = z.string().min(1).max(255);
+const trial = z.strictObject({
+  scenario: text,
+  amount: text,
+  currency: text,
+  externalId: text,
+  by: z.enum(["card", "amount"]),
+});
+const callbackTrial = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
+
+function read<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Refused(400, `${issue?.path.join(".") || "body"}: ${issue?.message ?? "is wrong"}`);
+}
+
+function found(body: unknown): AdminAnswer {
+  return { status: 200, body };
+}

@@ -1,0 +1,41 @@
+/** Upper bounds of the classes, in milliseconds; what is longer has a class of its own. */
+const bounds = [
+  2, 5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 1_500, 2_000, 3_000,
+  5_000, 7_500, 10_000, 15_000, 20_000, 30_000, 60_000,
+];
+
+/** How long things took, in classes: small whatever their number, and exact to about a third. */
+export class Durations {
+  readonly #counts = new Uint32Array(bounds.length + 1);
+  #total = 0;
+
+  add(ms: number): void {
+    const at = bounds.findIndex((bound) => ms <= bound);
+    const place = at < 0 ? bounds.length : at;
+    this.#counts[place] = (this.#counts[place] ?? 0) + 1;
+    this.#total += 1;
+  }
+
+  addAll(other: Durations): void {
+    for (const [place, count] of other.#counts.entries()) {
+      this.#counts[place] = (this.#counts[place] ?? 0) + count;
+    }
+    this.#total += other.#total;
+  }
+
+  /** What `share` (0 to 1) of them did not exceed, in whole milliseconds; undefined without any. */
+  quantile(share: number): number | undefined {
+    if (this.#total === 0) return undefined;
+    const wanted = share * this.#total;
+    let before = 0;
+    for (const [place, count] of this.#counts.entries()) {
+      if (count > 0 && before + count >= wanted) {
+        const from = bounds[place - 1] ?? 0;
+        const to = bounds[place] ?? from;
+        return Math.round(from + ((to - from) * (wanted - before)) / count);
+      }
+      before += count;
+    }
+    return bounds.at(-1);
+  }
+}

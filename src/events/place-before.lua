@@ -1,0 +1,17 @@
+-- Finds the place behind which the newest events of an account are.
+--
+-- KEYS[1] log   KEYS[2] events
+-- ARGV[1] how many events   ARGV[2] epoch of the log, should it not be there yet
+--
+-- Returns { epoch, id }
+
+local log, events = KEYS[1], KEYS[2]
+local count = tonumber(ARGV[1])
+
+local head = open(log, events, ARGV[2])
+if count == 0 then
+  return { head.epoch, head.tail }
+end
+local newest = redis.call('XREVRANGE', events, '+', '-', 'COUNT', count)
+local first = newest[#newest]
+return { head.epoch, first and first[2][2] or head.tail }

@@ -1,0 +1,21 @@
+import { isUnknown, type Unsettled, type UnsettledIntent } from "./store.ts";
+
+/** How many intents are looked into, of those that are due first and of those given up last. */
+export const mostLookedInto = 1_000;
+
+/** Those of unknown or pending outcome in the order in which people care for them. */
+export function unsettledOf(
+  all: readonly UnsettledIntent[],
+  limit: number,
+  now: number,
+): Unsettled {
+  const intents = all
+    .filter((intent) => intent.state === "pending" || isUnknown(intent, now))
+    .sort((a, b) => urgency(b) - urgency(a) || a.startedAtMs - b.startedAtMs);
+  return { intents: intents.slice(0, limit), total: intents.length };
+}
+
+function urgency({ needsOperator, state }: UnsettledIntent): number {
+  if (needsOperator) return 2;
+  return state === "pending" ? 0 : 1;
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Durations } from "../../src/admin/durations.ts";
+import { createRecent } from "../../src/admin/recent.ts";
+import { Ring } from "../../src/admin/ring.ts";
+
+const start = 1_700_000_000_000;
+
+test("a ring has the last steps, and forgets what is older", () => {
+  let now = start;
+  const create = () => ({ count: 0 });
+  const ring = new Ring({ stepMs: 1_000, length: 3, create, now: () => now });
+  ring.current.count += 1;
+  ring.current.count += 1;
+  now += 2_000;
+  ring.current.count += 1;
+  const counts = (length: number) => ring.last(length).map((slot) => slot?.count);
+  assert.deepEqual(counts(3), [2, undefined, 1]);
+  assert.deepEqual(counts(2), [undefined, 1]);
+  assert.deepEqual(counts(9), [2, undefined, 1], "no more than it has");
+  now += 1_000;
+  assert.deepEqual(counts(3), [undefined, 1, undefined]);
+  now += 3_600_000;
+  assert.deepEqual(counts(3), [undefined, undefined, undefined]);
+});
+
+test("quantiles are right to about a third", () => {
+  const durations = new Durations();
+  assert.equal(durations.quantile(0.5), undefined);
+  for (let ms = 1; ms <= 1_000; ms++) durations.add(ms);
+  for (const share of [0.1, 0.5, 0.9, 0.95, 0.99]) {
+    const told = durations.quantile(share) ?? 0;
+    assert.ok(Math.abs(told - share * 1_000) <= share * 333, `${share}: ${told}`);
+  }
+  durations.add(1e9);
+  assert.equal(durations.quantile(1), 60_000, "longer than the longest class");
+});
+
+test("calls are counted by how they ended, of the last minute and by endpoint", () => {
+  let now = start;
+  const recent = createRecent(() => now);
+  assert.equal(recent.upstream.health, "idle");
+  const call = (outcome: string, endpoint = "POST /new") =>
+    recent.call({ endpoint, outcome, durationMs: 40 });
+  call("200");
+  call("404");
+  call("CANCELLED");
+  assert.equal(recent.upstream.health, "healthy", "a refusal is an answer");
+  call("429");
+  call("500");
+  assert.equal(recent.upstream.health, "degraded");
+  for (let n = 0; n < 5; n++) call("UNKNOWN", "GET /info");
+  const { minute, health, endpoints } = recent.upstream;
+  assert.deepEqual([minute.calls, minute.failed, minute.limited], [10, 6, 1]);
+  assert.equal(health, "failing");
+  assert.deepEqual(
+    endpoints.map(({ endpoint, calls, failed }) => [endpoint, calls, failed]),
+    [
+      ["GET /info", 5, 5],
+      ["POST /new", 5, 1],
+    ],
+  );
+  assert.ok(recent.busy);
+  now += 61_000;
+  assert.equal(recent.upstream.health, "idle");
+  assert.equal(recent.upstream.endpoints.length, 2, "of five minutes");
+  assert.equal(recent.busy, false);
+  now += 300_000;
+  assert.deepEqual(recent.upstream.endpoints, []);
+});
+
+test("breakers and refused credentials go before figures", () => {
+  const recent = createRecent();
+  recent.call({ endpoint: "POST /new", outcome: "200", durationMs: 1 });
+  recent.breaker("other", "open");
+  assert.equal(recent.upstream.health, "failing");
+  recent.breaker("other", "closed");
+  assert.equal(recent.upstream.health, "healthy");
+  recent.credentials(false);
+  assert.equal(recent.upstream.health, "refused");
+});
+
+test("callbacks are counted lately and since the start, the budget by the second", () => {
+  let now = start;
+  const recent = createRecent(() => now);
+  recent.callback("stored");
+  recent.callback("stored");
+  now += 301_000;
+  recent.callback("duplicate");
+  assert.deepEqual(recent.callbacks.recent, { duplicate: 1 });
+  assert.deepEqual(recent.callbacks.total, { stored: 2, duplicate: 1 });
+  assert.deepEqual([recent.callbacks.history.length, recent.callbacks.history.at(-1)], [60, 1]);
+  recent.budget(7);
+  assert.deepEqual(recent.budgetHistory.at(-1), { remaining: 7, sent: 0 });
+  assert.deepEqual(recent.budgetHistory.at(-2), { remaining: null, sent: 0 });
+});
+
+test("what it remembers is bounded, whatever names come", () => {
+  const recent = createRecent();
+  for (let n = 0; n < 10_000; n++) {
+    recent.callback(`verdict-${n}`);
+    recent.call({ endpoint: `GET /${n}`, outcome: "200", durationMs: 1 });
+    recent.settled(`by-${n}`);
+  }
+  assert.equal(Object.keys(recent.callbacks.total).length, 50);
+  assert.equal(recent.upstream.endpoints.length, 50);
+  assert.equal(Object.keys(recent.reconciled.settled).length, 50);
+});

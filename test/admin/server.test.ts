@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { Registry } from "prom-client";
+import { loadPage } from "../../src/admin/page.ts";
+import { type Console, createAdminServer } from "../../src/admin/server.ts";
+import { GatewayError } from "../../src/errors.ts";
+
+async function serve(t: TestContext, about: Partial<Console> = {}): Promise<string> {
+  const server = createAdminServer({
+    registry: new Registry(),
+    notReady: () => [],
+    refresh: () => {},
+    deadLetters: { list: async () => [], replay: async () => "not_found" },
+    console: {
+      page: undefined,
+      isForeign: () => false,
+      operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
+      data: undefined as never,
+      graphql: () => {},
+      onFailure: () => {},
+      ...about,
+    },
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("a page that was not built is said to be so, and all else goes on", async (t) => {
+  const page = loadPage(new URL("./no-such-page.html", import.meta.url));
+  assert.equal(page, undefined);
+  const url = await serve(t, { page });
+  const answer = await fetch(url);
+  assert.equal(answer.status, 404);
+  assert.match(answer.headers.get("content-type") ?? "", /^text\/plain/);
+  assert.match(await answer.text(), /was not built\. Run `npm run build:console`/);
+  assert.equal((await fetch(`${url}/healthz`)).status, 200);
+  assert.equal((await fetch(`${url}/dead-letters`)).status, 200);
+});
+
+test("a failure that nobody expected is told to the log, not to the operator", async (t) => {
+  const failures: unknown[] = [];
+  const url = await serve(t, {
+    operatorOf: () => Promise.reject(new Error("the password is swordfish")),
+    onFailure: (error) => failures.push(error),
+  });
+  const answer = await fetch(`${url}/api/session`);
+  assert.equal(answer.status, 500);
+  assert.deepEqual(await answer.json(), { error: "internal error" });
+  assert.equal(failures.length, 1);
+});
+
+test("a store out of reach is 503, a path that is none 404", async (t) => {
+  const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
+  const url = await serve(t, { operatorOf: () => Promise.reject(away) });
+  const answer = await fetch(`${url}/dead-letters`);
+  assert.equal(answer.status, 503);
+  assert.deepEqual(await answer.json(), { error: "the store is out of reach" });
+  const there = await serve(t);
+  for (const path of ["/%zz", "/dead-letters/%zz/x", "/api/none", "/graphqlx", "/api"]) {
+    assert.equal((await fetch(there + path)).status, 404, path);
+  }
+});

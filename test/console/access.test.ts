@@ -1,0 +1,335 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { text } from "node:stream/consumers";
+import { after, before, describe, it, test } from "node:test";
+import { buildConsole } from "../../scripts/build-console.ts";
+import { scopes } from "../../src/auth/caller.ts";
+import { createWatchTokens } from "../../src/auth/watch-token.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { Secret } from "../../src/secret.ts";
+import { type KeyEntry, keysText, newKey, scratch } from "../auth/issuer.ts";
+import { startTestGateway } from "../start.ts";
+import { sendCallback } from "./callback.ts";
+import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+
+const files = scratch();
+const watchSecret = "w".repeat(32);
+const keys: KeyEntry[] = [
+  ...scopes.map((scope) => ({ name: scope, key: newKey(), scopes: [scope] })),
+  { name: "all but admin", key: newKey(), scopes: scopes.filter((scope) => scope !== "admin") },
+  { name: "market", key: newKey(), scopes: ["admin"], merchants: ["market"] },
+];
+const keyOf = (name: string) => keys.find((entry) => entry.name === name)?.key ?? "";
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const accounts = ["shop", "market"] as const;
+const env = {
+  // Nobody is there, and nobody is asked.
+  MERCHANTS_FILE: files.write(
+    "merchants",
+    JSON.stringify(
+      Object.fromEntries(
+        accounts.map((name) => [
+          name,
+          { login: name, password: `password-of-${name}`, url: "http://127.0.0.1:9" },
+        ]),
+      ),
+    ),
+  ),
+  API_KEYS_FILE: files.write("keys", keysText(keys)),
+  WATCH_TOKEN_SECRET: watchSecret,
+};
+
+let guarded: Gateway;
+let open: Gateway;
+before(async () => {
+  await buildConsole();
+  guarded = await startTestGateway({ ...env, AUTH_MODE: "keys" });
+  open = await startTestGateway({ ...env, AUTH_MODE: "none" });
+  for (const { publicUrl } of [guarded, open]) {
+    for (const account of accounts) {
+      const signed = { account, password: `password-of-${account}` };
+      await sendCallback(publicUrl, { ...signed, externalId: `order-of-${account}` });
+      await sendCallback(publicUrl, { ...signed, externalId: "", body: { nobody: account } });
+    }
+  }
+});
+after(() => Promise.all([guarded.stop(), open.stop()]));
+
+const json = { "content-type": "application/json" };
+const graphql = JSON.stringify({ query: "{ rateLimit { limit } }" });
+
+/** All that operators alone may have, about the account `shop`. */
+const operations: readonly (readonly [method: string, path: string, body?: string])[] = [
+  ["GET", "/api/session"],
+  ["GET", "/api/status?account=shop"],
+  ["GET", "/api/start?account=shop"],
+  ["GET", "/api/calls?account=shop"],
+  ["GET", "/api/dead-letters?account=shop"],
+  ["GET", "/api/dead-letters/shop/none"],
+  ["GET", "/api/history?account=shop&kind=payment&external_id=order-of-shop"],
+  ["GET", "/api/sandbox"],
+  ["POST", "/api/sandbox/callbacks", '{"kind":"forged"}'],
+  ["GET", "/dead-letters"],
+  ["GET", "/dead-letters/shop/none"],
+  ["POST", "/dead-letters/shop/none/replay", "{}"],
+  ["POST", "/graphql", graphql],
+];
+
+type Operation = (typeof operations)[number];
+
+async function statusOf(
+  { adminUrl }: Gateway,
+  [method, path, body]: Operation,
+  headers: Record<string, string>,
+): Promise<number> {
+  const account = { "x-merchant-account": "shop" };
+  const response = await fetch(adminUrl + path, {
+    method,
+    headers: { ...json, ...account, ...headers },
+    ...(body !== undefined && { body }),
+  });
+  await response.text();
+  return response.status;
+}
+
+const statuses = (gateway: Gateway, headers: Record<string, string>) =>
+  Promise.all(operations.map((operation) => statusOf(gateway, operation, headers)));
+
+describe("with authentication on", () => {
+  const everywhere = (status: number) => operations.map(() => status);
+
+  for (const [who, headers] of [
+    ["nobody", {}],
+    ["a wrong key", bearer(newKey())],
+    ["a key in another form", { authorization: `Basic ${keyOf("admin")}` }],
+  ] as const) {
+    it(`refuses ${who}`, async () => {
+      assert.deepEqual(await statuses(guarded, headers), everywhere(401));
+    });
+  }
+
+  it("refuses every scope but admin, alone and together, and watch tokens", async () => {
+    for (const { name, key } of keys.filter((entry) => !entry.scopes.includes("admin"))) {
+      assert.deepEqual(await statuses(guarded, bearer(key)), everywhere(403), name);
+    }
+    const token = await createWatchTokens(new Secret(watchSecret)).issue({
+      account: "shop",
+      kind: EventKind.PAYMENT,
+      externalId: "order-of-shop",
+      expiresAtMs: Date.now() + 60_000,
+    });
+    assert.deepEqual(await statuses(guarded, bearer(token)), everywhere(403));
+    const inUrl: Operation = ["POST", `/graphql?watch_token=${token}`, graphql];
+    assert.equal(await statusOf(guarded, inUrl, {}), 401);
+  });
+
+  it("lets an admin in, where there is something", async () => {
+    const found = await statuses(guarded, bearer(keyOf("admin")));
+    assert.deepEqual(found, [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 200]);
+  });
+
+  it("control: without authentication everybody is an operator", async () => {
+    assert.deepEqual(
+      await statuses(open, {}),
+      [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 200],
+    );
+  });
+
+  it("serves the page itself, health and metrics to everybody", async () => {
+    for (const path of ["/", "/healthz", "/readyz", "/metrics"]) {
+      assert.equal((await fetch(guarded.adminUrl + path)).status, 200, path);
+    }
+  });
+
+  it("shows an admin the own accounts alone", async () => {
+    const headers = bearer(keyOf("market"));
+    const get = async (path: string) => {
+      const response = await fetch(guarded.adminUrl + path, { headers });
+      return [response.status, await response.json()] as const;
+    };
+    const [, session] = await get("/api/session");
+    assert.deepEqual(session.accounts, ["market"]);
+    const [, { dead_letters }] = await get("/dead-letters");
+    assert.deepEqual(
+      dead_letters.map(({ account }: { account: string }) => account),
+      ["market"],
+    );
+    const [, all] = await get("/api/dead-letters");
+    const id = all.letters[0].id;
+    for (const path of [
+      "/api/status?account=shop",
+      "/api/history?account=shop&kind=payment&external_id=order-of-shop",
+      `/api/dead-letters/shop/${id}`,
+    ]) {
+      const [status, { error }] = await get(path);
+      assert.deepEqual([status, error], [403, "the account is unknown or not yours"], path);
+    }
+    assert.equal((await get("/api/status?account=nobody"))[0], 403);
+    assert.equal((await get(`/dead-letters/shop/${id}`))[0], 404);
+    const replay: Operation = ["POST", `/dead-letters/shop/${id}/replay`, "{}"];
+    assert.equal(await statusOf(guarded, replay, headers), 404);
+    const query: Operation = ["POST", "/graphql", graphql];
+    assert.equal(await statusOf(guarded, query, headers), 403);
+  });
+
+  it("reads by GraphQL, and changes nothing, whatever else the caller may", async () => {
+    const response = await fetch(`${open.adminUrl}/graphql`, {
+      method: "POST",
+      headers: { ...json, "x-merchant-account": "shop" },
+      body: JSON.stringify({
+        query: `mutation {
+          confirmPayment(input: {externalId: "e"}) { __typename }
+          createWatchToken(input: {externalId: "e", kind: PAYMENT}) { __typename }
+        }`,
+      }),
+    });
+    const { errors } = (await response.json()) as { errors: { extensions: { code: string } }[] };
+    assert.deepEqual(
+      errors.map(({ extensions }) => extensions.code),
+      ["FORBIDDEN", "FORBIDDEN"],
+    );
+  });
+
+  it("opens nothing on the other listeners", async () => {
+    const response = await fetch(`${guarded.publicUrl}/graphql`, {
+      method: "POST",
+      headers: { ...json, ...bearer(keyOf("admin")), "x-merchant-account": "shop" },
+      body: JSON.stringify({ query: '{ payment(externalId: "order-of-shop") { id } }' }),
+    });
+    const { errors } = (await response.json()) as { errors: { extensions: { code: string } }[] };
+    assert.equal(errors[0]?.extensions.code, "FORBIDDEN");
+  });
+});
+
+describe("pages of others", () => {
+  /** With headers that `fetch` does not let a script set. */
+  async function send([method, path, body]: Operation, headers: Record<string, string>) {
+    const account = { "x-merchant-account": "shop" };
+    const request = httpRequest(open.adminUrl + path, {
+      method,
+      headers: { ...account, ...headers },
+    });
+    request.end(body);
+    const [response] = await once(request, "response");
+    await text(response);
+    return response;
+  }
+
+  for (const [what, headers] of [
+    ["another site", { origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
+    ["another port of this machine", { origin: "http://127.0.0.1:1" }],
+    ["no origin", { origin: "null" }],
+    ["another site, by GET", { "sec-fetch-site": "cross-site" }],
+  ] as const) {
+    it(`get nothing and change nothing: ${what}`, async () => {
+      for (const operation of operations) {
+        const { statusCode, headers: answered } = await send(operation, { ...json, ...headers });
+        assert.equal(statusCode, 403, operation[1]);
+        assert.equal(answered["access-control-allow-origin"], undefined);
+      }
+    });
+  }
+
+  it("cannot send what needs no asking first", async () => {
+    for (const [method, path, body] of operations.filter(([name]) => name === "POST")) {
+      if (path.startsWith("/api/sandbox")) continue;
+      const form = { "content-type": "text/plain" };
+      assert.equal((await send([method, path, body ?? ""], form)).statusCode, 415, path);
+      assert.notEqual((await send([method, path, body ?? ""], json)).statusCode, 415, path);
+    }
+  });
+
+  it("are not asked for: the page's own origin goes through", async () => {
+    const { host } = new URL(open.adminUrl);
+    const own = { ...json, origin: `http://${host}`, "sec-fetch-site": "same-origin" };
+    assert.equal((await send(["GET", "/api/session"], own)).statusCode, 200);
+    const before = await send(["OPTIONS", "/api/session"], own);
+    assert.equal(before.headers["access-control-allow-origin"], undefined);
+  });
+});
+
+test("the page is one document, held to itself by its policy", async () => {
+  const response = await fetch(open.adminUrl);
+  const html = await response.text();
+  assert.match(response.headers.get("content-type") ?? "", /^text\/html/);
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  assert.equal(response.headers.get("x-content-type-options"), "nosniff");
+  assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assert.match(policy, /default-src 'none'; script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+';/);
+  assert.match(policy, /connect-src 'self';.*frame-ancestors 'none'/);
+  assert.doesNotMatch(policy, /unsafe/);
+  assert.doesNotMatch(html, /<(?:script|link|img|iframe)[^>]+(?:src|href)="(?!data:)/);
+});
+
+describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
+  const browser = browserForTests();
+  const refused = /status of 40[13]/;
+
+  it("asks for a key with the scope admin, and keeps it out of the document", async () => {
+    const opened = await browser.open(guarded.adminUrl);
+    const { page } = opened;
+    const field = page.getByLabel("API key or token");
+    const enter = async (key: string) => {
+      await field.fill(key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+    };
+    await enter("not-a-key");
+    await page.getByText("The API key or token is not valid.").waitFor();
+    await enter(keyOf("all but admin"));
+    await page.getByText("Needs the scope admin.").waitFor();
+    await enter(keyOf("admin"));
+    await live(page);
+    await rowsOf(page, "order-of-shop").waitFor();
+    assert.ok(!(await page.content()).includes(keyOf("admin")));
+    assert.equal(await page.evaluate("sessionStorage.length + localStorage.length"), 0);
+    assert.equal(await page.evaluate("document.cookie"), "");
+    await page.reload();
+    await field.waitFor();
+    await page.getByLabel("Remember it until this tab is closed").check();
+    await enter(keyOf("admin"));
+    await live(page);
+    await page.reload();
+    await live(page);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await field.waitFor();
+    assert.equal(await page.evaluate("sessionStorage.length"), 0);
+    await browser.close(opened, refused);
+  });
+
+  it("shows one account at a time, by choice", async () => {
+    const opened = await browser.open(open.adminUrl);
+    const { page } = opened;
+    await rowsOf(page, "order-of-shop").waitFor();
+    assert.equal(await page.locator("#sandbox").count(), 0, "there is no sandbox to play with");
+    await page.getByLabel("Account").selectOption("market");
+    await rowsOf(page, "order-of-market").waitFor();
+    assert.equal(await rowsOf(page, "order-of-shop").count(), 0);
+    const letter = page.locator("#letters .card");
+    await letter.getByRole("button", { name: "Show body" }).click();
+    await letter.getByText('"nobody": "market"').waitFor();
+    await browser.close(opened);
+  });
+
+  it("ends at once when the key is removed, and says why", async () => {
+    const key = newKey();
+    const entry = { name: "leaves", key, scopes: ["admin"] };
+    const file = { API_KEYS_FILE: files.write("leaving", keysText([entry])) };
+    const gateway = await startTestGateway({ ...env, ...file, AUTH_MODE: "keys" });
+    try {
+      const opened = await browser.open(gateway.adminUrl);
+      const { page } = opened;
+      await page.getByLabel("API key or token").fill(key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await live(page);
+      files.write("leaving", keysText([]));
+      await page.getByRole("alert").waitFor();
+      assert.match(await page.getByRole("alert").innerText(), /removed|not valid/);
+      await browser.close(opened, refused);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

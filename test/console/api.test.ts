@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type {
+  Calls,
+  History,
+  Scenarios,
+  Status,
+  TrialAnswer,
+} from "../../src/admin/console-api.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { magicValues } from "../../src/sandbox/scenarios.ts";
+import { startTestGateway } from "../start.ts";
+import { sendCallback } from "./callback.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+async function get<T>(path: string): Promise<T> {
+  const response = await fetch(gateway.adminUrl + path);
+  assert.equal(response.status, 200, path);
+  return (await response.json()) as T;
+}
+
+async function post(path: string, body: string, type = "application/json") {
+  const response = await fetch(gateway.adminUrl + path, {
+    method: "POST",
+    headers: { "content-type": type },
+    body,
+  });
+  return { status: response.status, body: (await response.json()) as { error: string } };
+}
+
+const trial = { scenario: "success", amount: "10.00", currency: "UAH", by: "card" };
+
+async function pay(about: object): Promise<TrialAnswer> {
+  const { status, body } = await post(
+    "/api/sandbox/payments",
+    JSON.stringify({ ...trial, ...about }),
+  );
+  assert.equal(status, 200);
+  return body as unknown as TrialAnswer;
+}
+
+test("the magic values are told without a card's number", async () => {
+  const { scenarios } = await get<Scenarios>("/api/sandbox");
+  assert.deepEqual(
+    scenarios.map(({ name, card, cents }) => [name, card, cents]),
+    magicValues.map(({ scenario, cards, cents }) => [scenario.name, cards[0]?.slice(-4), cents]),
+  );
+  assert.doesNotMatch(JSON.stringify(scenarios), /\d{12}/);
+});
+
+test("a trial is answered with what a caller of the gateway would have got", async () => {
+  assert.deepEqual(await pay({ externalId: "t-1" }), {
+    kind: "answered",
+    status: "success",
+    statusCode: "transaction_successful",
+  });
+  const challenge = await pay({ externalId: "t-2", scenario: "3ds" });
+  assert.ok(challenge.kind === "answered");
+  assert.match(challenge.actionUrl ?? "", /^http:\/\/127\.0\.0\.1:\d+\/3ds\//);
+  const byAmount = { scenario: "insufficient_funds", by: "amount", amount: "10.61" };
+  const declined = await pay({ externalId: "t-3", ...byAmount });
+  assert.ok(declined.kind === "refused");
+  assert.equal(declined.upstreamCode, "insufficient_funds");
+  const lost = await pay({ externalId: "t-4", scenario: "answer_and_callback_lost" });
+  assert.equal(lost.kind, "unknown");
+  const { calls } = await get<Calls>("/api/calls");
+  const call = calls.find(({ externalId }) => externalId === "t-4");
+  assert.deepEqual(
+    [call?.state, call?.method, call?.checks, call?.needsOperator],
+    ["unknown", "CreatePayment", 0, false],
+  );
+  assert.ok((call?.nextLookMs ?? 0) > Date.now());
+});
+
+test("what is wrong with a trial is told", async () => {
+  const wrong = (about: object) =>
+    post("/api/sandbox/payments", JSON.stringify({ ...trial, externalId: "wrong", ...about }));
+  for (const [about, message] of [
+    [{ scenario: "none" }, /there is no such scenario/],
+    [{ scenario: "3ds", by: "amount" }, /no amount triggers/],
+    [{ externalId: "" }, /^externalId: /],
+    [{ more: 1 }, /Unrecognized key/],
+  ] as const) {
+    const { status, body } = await wrong(about);
+    assert.equal(status, 400);
+    assert.match(body.error, message);
+  }
+  const refused = await pay({ externalId: "wrong", amount: "1e3" });
+  assert.ok(refused.kind === "refused");
+  assert.equal(refused.code, "INVALID_ARGUMENT");
+  assert.equal((await post("/api/sandbox/payments", "{")).status, 400);
+  assert.equal(
+    (await post("/api/sandbox/payments", JSON.stringify(trial), "text/plain")).status,
+    415,
+  );
+  assert.equal((await post("/api/sandbox/payments", `"${"x".repeat(20_000)}"`)).status, 413);
+  assert.equal((await post("/api/sandbox/none", "{}")).status, 404);
+});
+
+test("a history has the messages as REST writes them, its secrets and card numbers masked", async () => {
+  const token = "tok_of_a_card_that_is_secret";
+  const number = "4000000000003014";
+  await sendCallback(gateway.publicUrl, {
+    externalId: "1234567812345670",
+    body: {
+      description: undefined,
+      payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
+      customer: { first_name: `paid with ${number}` },
+    },
+  });
+  const path = "/api/history?kind=payment&external_id=1234567812345670";
+  const { events } = await get<History>(path);
+  const [event] = events;
+  assert.deepEqual(
+    [event?.source, event?.final, event?.status, event?.amount, event?.currency],
+    ["CALLBACK", true, "success", "12.5", "UAH"],
+  );
+  const message = JSON.parse(event?.message ?? "{}");
+  assert.equal(message.external_id, "1234567812345670", "an id that only looks like a card");
+  assert.equal(message.payment_method.cc_token.token, "••••••");
+  assert.equal(message.payment_method.cc_token.mask, "400000******3014");
+  assert.equal(message.customer.first_name, "paid with 400000******3014");
+  const all = JSON.stringify(events);
+  assert.ok(!all.includes(token) && !all.includes(number));
+  assert.deepEqual((await get<History>("/api/history?kind=payout&external_id=none")).events, []);
+  const bad = await fetch(`${gateway.adminUrl}/api/history?kind=refund&external_id=x`);
+  assert.equal(bad.status, 400);
+});
+
+test("the status tells of this replica, its budget, the service and the callbacks", async () => {
+  await pay({ externalId: "s-1" });
+  await pay({ externalId: "s-2", scenario: "html_500" });
+  const { replica, budget, upstream, callbacks, notReady } = await get<Status>("/api/status");
+  assert.equal(replica.pid, process.pid);
+  assert.deepEqual(notReady, []);
+  assert.equal(budget.source, "own");
+  assert.equal(budget.history.length, 180);
+  assert.ok(budget.history.at(-1)?.remaining !== null, "it is sampled as it is looked at");
+  assert.ok(upstream.minute.failed >= 1 && upstream.minute.calls > upstream.minute.failed);
+  assert.ok(["degraded", "failing"].includes(upstream.health));
+  assert.equal(upstream.endpoints[0]?.endpoint, "POST /api/payments/v1/new");
+  assert.ok((callbacks.total.stored ?? 0) >= 1);
+});
+
+test("a method that is not there is refused", async () => {
+  for (const [path, status] of [
+    ["/api/status", 405],
+    ["/", 405],
+    ["/healthz", 405],
+    ["/api/sandbox", 404],
+  ] as const) {
+    assert.equal((await post(path, "{}")).status, status, path);
+  }
+});

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Gateway } from "../../src/gateway.ts";
+import { startTestGateway } from "../start.ts";
+import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+
+describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () => {
+  const browser = browserForTests();
+  let gateway: Gateway;
+  before(async () => {
+    gateway = await startTestGateway({ RECONCILE_AFTER: "60s" });
+  });
+  after(() => gateway.stop());
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    it(`fits wide and narrow screens and can be read by all, ${colorScheme}`, async () => {
+      const opened = await browser.open(gateway.adminUrl, { colorScheme });
+      const { page } = opened;
+      await live(page);
+      for (const name of ["Pay", "Pay with 3DS", "Decline", "Lose answer", "Odd callback"]) {
+        await page.getByRole("button", { name, exact: true }).click();
+      }
+      await page.locator("#calls .card").first().waitFor();
+      await page.locator("#letters .card").first().waitFor();
+      await page.getByText("All magic values, payouts, own amounts").click();
+      await rowsOf(page, "Failure").first().waitFor();
+      const look = async () => {
+        for (const width of [1280, 700, 390]) {
+          await page.setViewportSize({ width, height: 900 });
+          assert.deepEqual(await page.evaluate(overflowing), [], `${width}`);
+          assert.deepEqual(await page.evaluate(hardToRead), [], `${width}`);
+        }
+      };
+      await look();
+      await rowsOf(page, "by callback").first().click();
+      await page.getByRole("dialog").locator("pre").waitFor();
+      await look();
+      await browser.close(opened);
+    });
+  }
+
+  it("control: what is too wide or too pale is found", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await live(page);
+    await page.evaluate(() => {
+      const heading = document.querySelector<HTMLElement>("h1");
+      if (!heading) return;
+      heading.style.width = "200vw";
+      heading.style.color = "rgb(170, 170, 170)";
+    });
+    assert.notDeepEqual(await page.evaluate(overflowing), []);
+    assert.notDeepEqual(await page.evaluate(hardToRead), []);
+    await browser.close(opened);
+  });
+});
+
+/** In the page: what reaches beyond its right side and does not scroll by itself. */
+function overflowing(): string[] {
+  const isScrolled = (element: Element | null): boolean =>
+    element !== null &&
+    (getComputedStyle(element).overflowX !== "visible" || isScrolled(element.parentElement));
+  return [...document.body.querySelectorAll("*")]
+    .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
+    .filter((element) => !isScrolled(element.parentElement))
+    .map((element) => `${element.tagName}.${element.className}`);
+}
+
+/** In the page: texts whose contrast to what is behind them is below WCAG AA, 4.5 to 1. */
+function hardToRead(): string[] {
+  const numbers = (color: string) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = ([red = 0, green = 0, blue = 0]: number[]) => {
+    const linear = (value: number) =>
+      value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  };
+  const backOf = (element: Element | null): number[] => {
+    if (!element) return [255, 255, 255];
+    const back = numbers(getComputedStyle(element).backgroundColor);
+    return (back[3] ?? 1) < 1 ? backOf(element.parentElement) : back;
+  };
+  const found: string[] = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent?.trim() ?? "";
+    const element = walker.currentNode.parentElement;
+    if (text === "" || !element || element.closest("script, style, title, option")) continue;
+    if (element.closest(":disabled, .unseen, .skip")) continue;
+    const [one, other] = [numbers(getComputedStyle(element).color), backOf(element)].map(luminance);
+    const [low = 0, high = 0] = [one ?? 0, other ?? 0].sort((a, b) => a - b);
+    const contrast = (high + 0.05) / (low + 0.05);
+    if (contrast < 4.5) found.push(`${text.slice(0, 40)}: ${contrast.toFixed(2)}`);
+  }
+  return found;
+}

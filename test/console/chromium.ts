@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { after, before } from "node:test";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { buildConsole } from "../../scripts/build-console.ts";
+import { magicValues } from "../../src/sandbox/scenarios.ts";
+import { patienceMs } from "../start.ts";
+
+const executablePath = "/usr/bin/chromium";
+
+/** Why these tests cannot run here, for `skip`. In CI they never skip: without a browser they fail. */
+export const withoutChromium: string | false =
+  process.env.CI || existsSync(executablePath) ? false : "needs chromium: apt-get install chromium";
+
+/** A page of the console, and what went wrong in it. */
+export interface Opened {
+  readonly page: Page;
+  /** Requests to others than the console's own listener, and what the browser complained about. */
+  readonly foreignRequests: string[];
+  readonly complaints: string[];
+}
+
+/** One browser for the tests of a file, with the page as its sources are now. */
+export function browserForTests(): {
+  /** Opens the console. It is closed, and held to its promises, with `close`. */
+  open(adminUrl: string, options?: BrowserContextOptions): Promise<Opened>;
+  /**
+   * Closes a page after it was checked that it asked nobody else, shows no card number, and that the
+   * browser had nothing to complain about but what was expected.
+   */
+  close(opened: Opened, expected?: RegExp): Promise<void>;
+} {
+  let browser: Browser | undefined;
+  before(async () => {
+    if (withoutChromium) return;
+    await buildConsole();
+    browser = await chromium.launch({
+      executablePath,
+      args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+    });
+  });
+  after(() => browser?.close());
+
+  return {
+    async open(adminUrl, options = {}) {
+      assert.ok(browser);
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 900 },
+        ...options,
+      });
+      context.setDefaultTimeout(patienceMs);
+      const page = await context.newPage();
+      const foreignRequests: string[] = [];
+      const complaints: string[] = [];
+      const { origin } = new URL(adminUrl);
+      page.on("request", (request) => {
+        const url = request.url();
+        if (!url.startsWith(`${origin}/`) && !url.startsWith("data:")) foreignRequests.push(url);
+      });
+      page.on("pageerror", ({ message }) => complaints.push(message));
+      page.on("console", (message) => {
+        if (message.type() === "error" || message.type() === "warning") {
+          complaints.push(message.text());
+        }
+      });
+      await page.goto(adminUrl);
+      return { page, foreignRequests, complaints };
+    },
+    async close({ page, foreignRequests, complaints }, expected) {
+      const shown = await page.content();
+      for (const number of cardNumbers) {
+        assert.ok(!shown.replace(/(\d)[ -](?=\d)/g, "$1").includes(number), "a card number shows");
+      }
+      await page.context().close();
+      assert.deepEqual(foreignRequests, []);
+      assert.deepEqual(
+        complaints.filter((complaint) => !expected?.test(complaint)),
+        [],
+      );
+    },
+  };
+}
+
+const cardNumbers = [...magicValues.flatMap(({ cards }) => cards), "4242424242424242"];
+
+/** A row of the list of events. */
+export function rowsOf(page: Page, text: string | RegExp) {
+  return page.locator("#events button.row", { hasText: text });
+}
+
+/** Waits until the page says that it is live. */
+export async function live(page: Page): Promise<void> {
+  await page.getByText("Live", { exact: true }).waitFor();
+}

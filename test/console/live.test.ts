@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
+import { createRedisLog } from "../../src/events/redis-log.ts";
+import type { Gateway } from "../../src/gateway.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { deriveKeyring } from "../../src/seal/keyring.ts";
+import { Secret } from "../../src/secret.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+import { sendCallback } from "./callback.ts";
+import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+
+const timeout = 90_000;
+
+describe("the console's stream of events", { skip: withoutChromium, timeout }, () => {
+  const browser = browserForTests();
+  let gateway: Gateway;
+  before(async () => {
+    gateway = await startTestGateway();
+  });
+  after(() => gateway.stop());
+
+  const idsOf = (page: Page) => page.locator("#events .row strong").allInnerTexts();
+  const send = (externalId: string, status = "success") =>
+    sendCallback(gateway.publicUrl, { externalId, status });
+
+  it("goes on behind a network cut with every event once, and says so meanwhile", async () => {
+    const link = await startLink(gateway.adminUrl);
+    const opened = await browser.open(link.url);
+    const { page } = opened;
+    await live(page);
+    await send("before-the-cut");
+    await rowsOf(page, "before-the-cut").waitFor();
+    link.cut();
+    await page.getByText("Reconnecting").waitFor();
+    await page.getByText("Not up to date").first().waitFor();
+    const during = Array.from({ length: 20 }, (_, n) => `during-the-cut-${n}`);
+    for (const externalId of during) await send(externalId);
+    assert.deepEqual(await idsOf(page), ["before-the-cut"], "what was known stays");
+    link.mend();
+    await live(page);
+    await rowsOf(page, "during-the-cut-19").waitFor();
+    await send("after-the-cut");
+    await rowsOf(page, "after-the-cut").waitFor();
+    const expected = ["before-the-cut", ...during, "after-the-cut"].reverse();
+    assert.deepEqual(await idsOf(page), expected);
+    await page.getByText("Not up to date").first().waitFor({ state: "detached" });
+    await browser.close(opened, /Failed to load resource: net::ERR/);
+    await link.close();
+  });
+
+  it("starts anew with a gateway that has lost its log, and says so", async () => {
+    const another = await startTestGateway();
+    const link = await startLink(another.adminUrl);
+    const opened = await browser.open(link.url);
+    const { page } = opened;
+    await sendCallback(another.publicUrl, { externalId: "of-a-log-that-is-lost" });
+    await rowsOf(page, "of-a-log-that-is-lost").waitFor();
+    link.cut();
+    await another.stop();
+    link.mend(gateway.adminUrl);
+    await rowsOf(page, "after-the-cut").waitFor();
+    await page.getByText("The log was interrupted").waitFor();
+    assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
+    await browser.close(opened, /Failed to load resource: net::ERR/);
+    await link.close();
+  });
+
+  it("starts with the newest events, and shows those that match", async () => {
+    await send("filter-one");
+    await send("filter-two", "failure");
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await rowsOf(page, "filter-one").waitFor();
+    const filter = page.getByRole("searchbox", { name: "External id" });
+    await filter.fill("FILTER-");
+    assert.deepEqual(await idsOf(page), ["filter-two", "filter-one"]);
+    await page.getByLabel("Status").selectOption("failure");
+    assert.deepEqual(await idsOf(page), ["filter-two"]);
+    await page.getByLabel("Kind").selectOption("payout");
+    await page.getByText("None of the events on this page match.").waitFor();
+    await page.getByRole("button", { name: "Look up payout FILTER-" }).click();
+    await page.getByText("Nothing is kept of this payout.").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Clear" }).click();
+    assert.ok((await idsOf(page)).includes("filter-one"));
+    await browser.close(opened);
+  });
+
+  it("holds still when it is asked to, and catches up", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await rowsOf(page, "filter-two").waitFor();
+    await page.getByRole("button", { name: "Hold" }).click();
+    const held = await idsOf(page);
+    await send("while-held");
+    await page.getByRole("button", { name: "Go on (1 new)" }).waitFor();
+    assert.deepEqual(await idsOf(page), held);
+    await page.getByRole("button", { name: "Go on (1 new)" }).click();
+    await rowsOf(page, "while-held").waitFor();
+    await browser.close(opened);
+  });
+
+  it("keeps a bounded number of events, however many come", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await live(page);
+    for (let batch = 0; batch < 12; batch++) {
+      await Promise.all(Array.from({ length: 50 }, (_, n) => send(`many-${batch}-${n}`)));
+    }
+    await send("the-last");
+    await rowsOf(page, "the-last").waitFor();
+    await page.getByText("500 events; the page keeps the newest 500").waitFor();
+    assert.equal(await page.locator("#events .row").count(), 100);
+    await page.getByRole("button", { name: "Show more" }).click();
+    assert.equal(await page.locator("#events .row").count(), 200);
+    await browser.close(opened);
+  });
+
+  it("can be used by keyboard alone", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await live(page);
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "Skip to the events");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "Hold");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("before-the-cut");
+    await page.getByRole("button", { name: "Clear" }).waitFor();
+    await page.keyboard.press("ControlOrMeta+A");
+    await page.keyboard.press("Delete");
+    await page.getByRole("button", { name: "Clear" }).waitFor({ state: "detached" });
+    for (const _ of ["kind", "status", "first row"]) await page.keyboard.press("Tab");
+    const [first, second] = await idsOf(page);
+    assert.ok((await focused()).includes(first ?? "?"));
+    await page.keyboard.press("ArrowDown");
+    assert.ok((await focused()).includes(second ?? "?"));
+    await page.keyboard.press("End");
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: `payment ${second}` }).waitFor();
+    await page.keyboard.press("Escape");
+    assert.ok((await focused()).includes(second ?? "?"), "the focus is where it was");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "Show more", "one stop for all rows");
+    await browser.close(opened);
+  });
+});
+
+describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeout }, () => {
+  const browser = browserForTests();
+  let redis: RedisServer;
+  let gateway: Gateway;
+  const prefix = `console-${randomUUID()}`;
+  before(async () => {
+    redis = await startRedis();
+    gateway = await startTestGateway({ REDIS_URL: redis.url, REDIS_PREFIX: prefix });
+  });
+  after(async () => {
+    await gateway.stop();
+    await redis.close();
+  });
+
+  it("replays dead letters: those that are understood now become events", async () => {
+    const connector = connectRedis(new Secret(redis.url), () => {});
+    await until(async () => connector.client.status === "ready");
+    const keyring = await deriveKeyring([new Secret("sandbox-password")]);
+    const keyringOf = () => keyring;
+    const log = createRedisLog({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
+    const details = { payment_id: randomUUID(), status: "success", amount: 5, currency: "UAH" };
+    const bodies = [
+      JSON.stringify({ external_id: "from-a-letter", operation: "payment", details }),
+      '{"still": "not understood", "token": "tok_secret", "broken": ',
+    ];
+    for (const [at, body] of bodies.entries()) {
+      await log.bury("default", {
+        id: `letter-${at}`,
+        kind: EventKind.PAYMENT,
+        body: Buffer.from(body).toString("base64"),
+        reason: "a release of long ago did not know it",
+        receivedAtMs: Date.now() + at,
+      });
+    }
+    await log.close();
+    await connector.close();
+
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    const letters = page.locator("#letters");
+    await letters.locator(".card").nth(1).waitFor();
+    await letters.getByRole("button", { name: "Show body" }).first().click();
+    assert.match(await letters.locator("pre").innerText(), /"token": "•+", "broken": $/);
+    await letters.getByRole("button", { name: "Replay all" }).click();
+    const ask = page.getByRole("dialog", { name: "Replay these 2 callbacks?" });
+    await ask.getByRole("button", { name: "Replay" }).click();
+    await letters.getByText("2 callbacks replayed, 1 understood now.").waitFor();
+    await rowsOf(page, "from-a-letter").getByText("Success").waitFor();
+    await letters.locator(".card").nth(1).waitFor({ state: "detached" });
+    await letters.locator(".card").getByText("Still not understood").waitFor();
+    await page.locator("#budget").getByText("shared").waitFor();
+    await browser.close(opened, /status of 422/);
+  });
+
+  it("says so when the store is away, and goes on when it is back", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await live(page);
+    redis.pause();
+    await page
+      .locator("#calls .problem")
+      .getByText(/store is out of reach/i)
+      .waitFor();
+    await page.locator("#budget").getByText("on its own share").waitFor();
+    redis.resume();
+    await page.locator("#calls .problem").waitFor({ state: "detached" });
+    await page.locator("#budget").getByText("shared").waitFor();
+    await until(async () => {
+      const about = { externalId: "after-the-outage" };
+      return (await sendCallback(gateway.publicUrl, about)) === 200;
+    });
+    await rowsOf(page, "after-the-outage").first().waitFor();
+    await browser.close(opened, /status of 503/);
+  });
+});
+
+/** A way to the gateway that can be cut. */
+async function startLink(target: string) {
+  let { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const server = createServer((socket) => {
+    if (isCut) return void socket.resetAndDestroy();
+    const far = connect(Number(port), hostname);
+    for (const [end, other] of [
+      [socket, far],
+      [far, socket],
+    ] as const) {
+      sockets.add(end);
+      end.on("error", () => other.destroy());
+      end.on("close", () => {
+        sockets.delete(end);
+        other.destroy();
+      });
+    }
+    socket.pipe(far).pipe(socket);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  assert.ok(typeof address === "object" && address);
+  const reset = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    cut() {
+      isCut = true;
+      reset();
+    },
+    /** @param to another gateway than before */
+    mend(to = target) {
+      ({ hostname, port } = new URL(to));
+      isCut = false;
+    },
+    async close() {
+      server.close();
+      reset();
+      await once(server, "close");
+    },
+  };
+}

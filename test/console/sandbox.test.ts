@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
+import type { Gateway } from "../../src/gateway.ts";
+import { magicValues } from "../../src/sandbox/scenarios.ts";
+import { startTestGateway } from "../start.ts";
+import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+
+const timeout = 90_000;
+
+describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, () => {
+  const browser = browserForTests();
+  let gateway: Gateway;
+  before(async () => {
+    gateway = await startTestGateway({ RECONCILE_AFTER: "500ms" });
+  });
+  after(() => gateway.stop());
+
+  const press = (page: Page, name: string) =>
+    page.getByRole("button", { name, exact: true }).click();
+  const tried = (page: Page, text: string) => page.locator(".tried .card", { hasText: text });
+
+  it("shows a 3DS payment succeed live, from the press to the customer's approval", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await live(page);
+    await page.getByText("No events yet").waitFor();
+    await press(page, "Pay with 3DS");
+    const card = tried(page, "3DS");
+    await card.getByText("Pending").waitFor();
+    const [bank] = await Promise.all([
+      page.context().waitForEvent("page"),
+      card.getByRole("link", { name: "Open the 3DS page" }).click(),
+    ]);
+    assert.equal(await bank.evaluate("window.opener"), null);
+    await bank.getByRole("button", { name: "Approve" }).click();
+    await card.getByText("Success").waitFor();
+    assert.equal(await card.getByRole("link").count(), 0, "nothing is left to do there");
+    const id = await card.locator(".card-head button").innerText();
+    await rowsOf(page, id).filter({ hasText: "by callback" }).waitFor();
+    assert.equal(await rowsOf(page, id).count(), 2);
+    await browser.close(opened);
+  });
+
+  it("opens a payment's history with the callback that made it, secrets masked", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await press(page, "Pay");
+    const id = await page.locator(".tried .card-head button").innerText();
+    const row = rowsOf(page, id).filter({ hasText: "by callback" });
+    await row.getByText("Success").waitFor();
+    await row.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("The service's callback").waitFor();
+    await dialog.getByText("The service's answer").waitFor();
+    const message = await dialog.locator("pre").first().innerText();
+    const { details, payment_method } = JSON.parse(message);
+    assert.equal(details.amount, "10.00");
+    assert.equal(details.status, "success");
+    assert.match(payment_method.cc_token.mask, /^\d{6}\*+\d{4}$/);
+    assert.equal(payment_method.cc_token.token, "••••••");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(await row.evaluate((node) => node === document.activeElement), true);
+    await browser.close(opened);
+  });
+
+  it("makes a payment with each magic value, and says what callers were told", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await press(page, "One of each");
+    await page.getByText("One payment with each magic value was made.").waitFor();
+    assert.equal(await page.locator(".tried .card").count(), magicValues.length);
+    await tried(page, "Insufficient funds").getByText("Failure").waitFor();
+    await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
+    // Looked up by the gateway, since neither answer nor callback came.
+    await tried(page, "Answer and callback lost").getByText("Success").waitFor();
+    await page.locator("#budget .caption").getByText("requests sent").waitFor();
+    const failed = page.locator("#upstream .bad-text");
+    assert.ok(Number(await failed.innerText()) >= 3);
+    await browser.close(opened);
+  });
+
+  it("makes payouts by card and by amount", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await page.getByText("All magic values, payouts, own amounts").click();
+    await page.getByRole("radio", { name: "Payout" }).check();
+    const happens = page.getByLabel("What happens");
+    assert.equal(await happens.getByText("3DS").count(), 0, "a payout has no customer");
+    await happens.selectOption("insufficient_funds");
+    await page.getByLabel("Triggered by").selectOption("amount");
+    await page.getByLabel("External id").last().fill("payout-by-amount");
+    await press(page, "Make the payout of 10.61");
+    await tried(page, "payout-by-amount").getByText("Failure").waitFor();
+    await rowsOf(page, "payout-by-amount").filter({ hasText: "10.61 UAH" }).first().waitFor();
+    await happens.selectOption("success");
+    await page.getByLabel("External id").last().fill("payout-by-card");
+    await press(page, "Make the payout");
+    await tried(page, "payout-by-card").getByText("Success").waitFor();
+    await browser.close(opened);
+  });
+
+  it("tells of an unknown outcome, its age, its tries and what comes next", async () => {
+    const patient = await startTestGateway({ RECONCILE_AFTER: "60s" });
+    try {
+      const opened = await browser.open(patient.adminUrl);
+      const { page } = opened;
+      const calls = page.locator("#calls");
+      await calls.getByText("Every call that moved money has its answer.").waitFor();
+      await press(page, "Lose answer");
+      const card = calls.locator(".card");
+      await card.getByText("Outcome unknown").waitFor();
+      await card.getByText(/create payment · .+ ago/).waitFor();
+      await card.getByText(/Asks for the callback again in \d+\ss; gives up in 24\sh\./).waitFor();
+      await rowsOf(page, "Outcome unknown").waitFor();
+      await browser.close(opened);
+    } finally {
+      await patient.stop();
+    }
+  });
+
+  it("counts a forged callback, and keeps one that nobody understands to be replayed", async () => {
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await press(page, "Forged callback");
+    await page.getByText("The callback was answered with 401.").waitFor();
+    const forged = page.locator(".verdicts li", { hasText: "bad signature" });
+    await forged.getByText("1").waitFor();
+    await press(page, "Odd callback");
+    const letter = page.locator("#letters .card");
+    await letter.getByText("is missing").waitFor();
+    await letter.getByRole("button", { name: "Show body" }).click();
+    const body = JSON.parse(await letter.locator("pre").innerText());
+    assert.equal(body.card.token, "••••••");
+    assert.equal(body.card.mask, "411111******1111");
+    await letter.getByRole("button", { name: "Replay" }).click();
+    const ask = page.getByRole("dialog");
+    await ask.getByRole("button", { name: "Cancel" }).click();
+    await ask.waitFor({ state: "detached" });
+    assert.equal(await letter.getByText("Still not understood").count(), 0);
+    await letter.getByRole("button", { name: "Replay" }).click();
+    await ask.getByRole("button", { name: "Replay" }).click();
+    await letter.getByText("Still not understood: it stays here.").waitFor();
+    await browser.close(opened, /status of 422/);
+  });
+
+  it("control: a card number on the page and a script of others are found and stopped", async () => {
+    const shown = await browser.open(gateway.adminUrl);
+    await shown.page.evaluate(() => document.body.append("4000 0000 0000 3014"));
+    await assert.rejects(browser.close(shown), /a card number shows/);
+    const opened = await browser.open(gateway.adminUrl);
+    const { page, complaints } = opened;
+    const elsewhere = page.evaluate((url) => fetch(url).then(() => "reached"), gateway.publicUrl);
+    await assert.rejects(elsewhere, /Failed to fetch/);
+    const markup = page.evaluate(() => {
+      document.body.innerHTML = "<img src=x onerror=alert()>";
+    });
+    await assert.rejects(markup, /TrustedHTML/);
+    assert.match(complaints.join(), /Content Security Policy/);
+    await browser.close(opened, /./);
+  });
+});
