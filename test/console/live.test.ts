@@ -173,7 +173,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
   it("replays dead letters: those that are understood now become events", async () => {
     const connector = connectRedis(new Secret(redis.url), () => {});
     await until(async () => connector.client.status === "ready");
-    const keyring = await deriveKeyring([new Secret("sandbox-password")]);
+    const keyring = await deriveKeyring("default", [new Secret("sandbox-password")]);
     const keyringOf = () => keyring;
     const log = createRedisLog({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
     const details = { payment_id: randomUUID(), status: "success", amount: 5, currency: "UAH" };
