@@ -132,6 +132,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       response.setHeader("x-ratelimit-remaining", remaining);
       response.setHeader("x-ratelimit-reset", resetSeconds);
     }
+    // What is left of a request that was given up is never read: nothing may wait behind it.
+    if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
   }
 

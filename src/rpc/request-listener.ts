@@ -1,4 +1,4 @@
-import { type IncomingMessage, ServerResponse } from "node:http";
+import { IncomingMessage, ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
@@ -43,6 +43,9 @@ export function createRequestListener(
     try {
       const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
       call = universalRequestFromNodeRequest(request, response, undefined, valuesOf(incoming));
+      if (request instanceof IncomingMessage) {
+        call = { ...call, body: readToEnd(request, response) };
+      }
     } catch {
       return refuse(response, 400);
     }
@@ -71,6 +74,16 @@ function cut(response: Response): void {
 function sendsWholeBody(handler: UniversalHandler): boolean {
   const kind = handler.method.methodKind;
   return kind === "unary" || kind === "server_streaming";
+}
+
+/**
+ * The body of a request of HTTP/1.1 that may be answered before its end, such as one that is too
+ * large. Left to itself, Connect would destroy the request then, and the next one on the connection
+ * would wait behind it for ever. The rest is read and thrown away; Node's time-out for requests holds.
+ */
+function readToEnd(request: IncomingMessage, response: Response): AsyncIterable<Uint8Array> {
+  response.once("finish", () => request.resume());
+  return request.iterator({ destroyOnReturn: false });
 }
 
 /** Ends a request whose body stalls. HTTP/1.1 has this in Node, HTTP/2 has not. */

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import type grpc from "@grpc/grpc-js";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
@@ -16,6 +17,7 @@ import {
   OutcomeUnknownSchema,
   UpstreamErrorSchema,
 } from "../../src/gen/payments/v1/error_pb.ts";
+import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { grpcJsClient, start, wires } from "./start.ts";
 
@@ -142,6 +144,27 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(error.code, Code.FailedPrecondition);
     assert.equal(error.rawMessage, "it is FAILED_PRECONDITION");
     assertEveryDetail(error);
+  });
+}
+
+for (const [name, createTransport] of Object.entries({
+  Connect: createConnectTransport,
+  "gRPC-Web": createGrpcWebTransport,
+})) {
+  test(`an error brings all its details to a web page by ${name}, of a call and of a stream`, async () => {
+    await using started = await start({
+      ...failing("FAILED_PRECONDITION", everyDetail),
+      async *watchPayment() {
+        yield create(EventSchema, { cursor: "c-42" });
+        throw new GatewayError("FAILED_PRECONDITION", "it is over", everyDetail);
+      },
+    });
+    const transport = createTransport({ baseUrl: started.url });
+    const client = createClient(PaymentService, transport);
+    assertEveryDetail(await failure(client.getPayment({ externalId: "order-1" })));
+    const events = client.watchPayment({})[Symbol.asyncIterator]();
+    assert.equal((await events.next()).value?.event?.cursor, "c-42");
+    assertEveryDetail(await failure(events.next()));
   });
 }
 

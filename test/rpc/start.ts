@@ -115,7 +115,11 @@ export async function start(
 }
 
 /** A plain grpc-js client of a service, with our own messages. */
-export function grpcJsClient(service: DescService, port: number): grpc.Client {
+export function grpcJsClient(
+  service: DescService,
+  port: number,
+  options: grpc.ClientOptions = {},
+): grpc.Client {
   const definition: Record<string, grpc.MethodDefinition<Message, Message>> = {};
   for (const method of service.methods) {
     definition[method.localName] = {
@@ -129,7 +133,7 @@ export function grpcJsClient(service: DescService, port: number): grpc.Client {
     };
   }
   const Client = grpc.makeGenericClientConstructor(definition, service.typeName);
-  return new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
+  return new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), options);
 }
 
 const transportsOf = {

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort, until } from "../redis/server.ts";
+
+const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
+
+/** Why tests behind HAProxy cannot run here, for `skip`; false if they can. In CI they never skip. */
+export const withoutHaproxy: string | false =
+  process.env.CI || spawnSync("haproxy", ["-v"], { env }).status === 0
+    ? false
+    : "needs haproxy: apt-get install haproxy";
+
+/** The addresses of one gateway, as its ready line names them. */
+export interface Backend {
+  readonly rpc: string;
+  readonly public: string;
+  readonly admin: string;
+}
+
+/** A proxy in front of some gateways, which it asks for their readiness ten times a second. */
+export interface Haproxy {
+  /** HTTP/2 from the caller to the rpc listener, as gRPC needs it. */
+  readonly grpcUrl: string;
+  /** HTTP/1.1 from the caller to the rpc listener. */
+  readonly rpcUrl: string;
+  readonly publicUrl: string;
+  /** Resolves when so many gateways take calls, on each listener. */
+  serving(count: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startHaproxy(backends: readonly Backend[], triesLeft = 5): Promise<Haproxy> {
+  const dir = await mkdtemp(join(tmpdir(), "haproxy-"));
+  const ports = await Promise.all(Array.from({ length: 4 }, freePort));
+  const [grpc = 0, rpc = 0, web = 0, stats = 0] = ports;
+  const file = join(dir, "haproxy.cfg");
+  await writeFile(file, configuration(backends, { grpc, rpc, web, stats }));
+  const child = spawn("haproxy", ["-db", "-f", file], { env, stdio: ["ignore", "ignore", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (chunk) => {
+    errors += chunk;
+  });
+  const close = async () => {
+    await end(child);
+    await rm(dir, { recursive: true, force: true });
+  };
+  const serving = async (count: number) => {
+    const gone = new AbortController();
+    const onExit = () => gone.abort(new Error(`haproxy ended: ${errors}`));
+    child.once("exit", onExit);
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(30_000)]);
+    await until(async () => (await upOf(stats)) === 3 * count, signal);
+    child.off("exit", onExit);
+  };
+  try {
+    await serving(backends.length);
+  } catch (error) {
+    await close();
+    // Someone else may be faster to take a port that was free.
+    if (triesLeft === 0 || !/cannot bind/i.test(errors)) throw error;
+    return startHaproxy(backends, triesLeft - 1);
+  }
+  const url = (port: number) => `http://127.0.0.1:${port}`;
+  return { grpcUrl: url(grpc), rpcUrl: url(rpc), publicUrl: url(web), serving, close };
+}
+
+type Ports = Record<"grpc" | "rpc" | "web" | "stats", number>;
+
+/** As an operator would write it. Only connections that were refused are tried again: nothing was sent. */
+function configuration(backends: readonly Backend[], { grpc, rpc, web, stats }: Ports): string {
+  const servers = (listener: "rpc" | "public", options = "") =>
+    backends
+      .map((backend, index) => {
+        const { host } = new URL(backend[listener]);
+        const { port } = new URL(backend.admin);
+        return `  server gateway${index} ${host} check check-proto h1 port ${port} ${options}`;
+      })
+      .join("\n");
+  return `
+global
+  maxconn 2000
+defaults
+  mode http
+  timeout connect 5s
+  timeout check 5s
+  timeout client 1m
+  timeout server 1m
+  timeout tunnel 1m
+  option redispatch 1
+  retries 3
+  retry-on conn-failure
+  balance roundrobin
+  default-server inter 100ms fall 1 rise 1
+listen grpc
+  bind 127.0.0.1:${grpc} proto h2
+  option httpchk GET /readyz
+${servers("rpc", "proto h2")}
+listen rpc
+  bind 127.0.0.1:${rpc}
+  option httpchk GET /readyz
+${servers("rpc")}
+listen public
+  bind 127.0.0.1:${web}
+  option httpchk GET /readyz
+${servers("public")}
+frontend stats
+  bind 127.0.0.1:${stats}
+  stats enable
+  stats uri /
+`;
+}
+
+/** Servers that take calls, over all listeners. */
+async function upOf(stats: number): Promise<number> {
+  const csv = await (await fetch(`http://127.0.0.1:${stats}/;csv`)).text();
+  return csv.split("\n").filter((line) => /^\w+,gateway\d+,/.test(line) && line.includes(",UP,"))
+    .length;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+}

@@ -1,0 +1,283 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type grpc from "@grpc/grpc-js";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import {
+  EventService,
+  StreamEventsRequestSchema,
+  type StreamEventsResponse,
+} from "../../src/gen/payments/v1/event_service_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  GetPaymentRequestSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { grpcJsClient } from "../rpc/start.ts";
+import type { Haproxy } from "./haproxy.ts";
+import { paymentRequest } from "./operations.ts";
+
+/** Calls that were made, by what they were, and those that failed. */
+export interface Calls {
+  readonly made: Map<string, number>;
+  readonly failures: string[];
+  /** Lets the calls under way end. */
+  stop(): Promise<void>;
+}
+
+/** Calls without a break, reads and payments, by every kind of client; nobody tries anything again. */
+export function callOn(proxy: Haproxy, password: string): Calls {
+  const made = new Map<string, number>();
+  const failures: string[] = [];
+  let going = true;
+  let n = 0;
+
+  const viaGrpc = grpcJsClient(PaymentService, Number(new URL(proxy.grpcUrl).port)) as never as {
+    [Method in "getPayment" | "createPayment"]: (
+      request: unknown,
+      done: (error: grpc.ServiceError | null) => void,
+    ) => void;
+  } & grpc.Client;
+  const unary = (method: "getPayment" | "createPayment", request: unknown) =>
+    new Promise<void>((resolve, reject) => {
+      viaGrpc[method](request, (error) => (error ? reject(error) : resolve()));
+    });
+  const transport = createConnectTransport({ baseUrl: proxy.rpcUrl, httpVersion: "1.1" });
+  const connect = createClient(PaymentService, transport);
+  const post = async (path: string, body: string, headers: Record<string, string>) => {
+    const answer = await fetch(proxy.publicUrl + path, { method: "POST", headers, body });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`${answer.status} ${text}`);
+    return text;
+  };
+  const graphql = async (query: string, variables: object) => {
+    const body = JSON.stringify({ query, variables });
+    const text = await post("/graphql", body, { "content-type": "application/json" });
+    if (/"errors"|Error"/.test(text)) throw new Error(text);
+  };
+  const fresh = () => `none-${n++}`;
+
+  const calls: Record<string, () => Promise<unknown>> = {
+    "grpc-js read": () =>
+      unary("getPayment", create(GetPaymentRequestSchema, { externalId: "none-first" })),
+    "grpc-js payment": () =>
+      unary("createPayment", create(CreatePaymentRequestSchema, paymentRequest(fresh()) as never)),
+    "Connect read": () => connect.getPayment({ externalId: "none-first" }),
+    "Connect payment": () => connect.createPayment(paymentRequest(fresh()) as never),
+    "GraphQL read": () => graphql(readQuery, { id: "none-first" }),
+    "GraphQL payment": () => graphql(payMutation, { id: fresh() }),
+    callback: () => {
+      const body = callbackBody(`callback-${n++}`);
+      const signature = sign(Buffer.from(body), password);
+      return post("/callbacks/default/payments", body, { "x-service-signature": signature });
+    },
+  };
+
+  const worker = async (name: string, call: () => Promise<unknown>) => {
+    while (going) {
+      made.set(name, (made.get(name) ?? 0) + 1);
+      await call().catch((error: Error) => failures.push(`${name}: ${error.message}`));
+      await delay(5);
+    }
+  };
+  const workers = Object.entries(calls).flatMap(([name, call]) => [
+    worker(name, call),
+    worker(name, call),
+  ]);
+  return {
+    made,
+    failures,
+    async stop() {
+      going = false;
+      await Promise.all(workers);
+      viaGrpc.close();
+    },
+  };
+}
+
+const readQuery = "query($id: ID!) { payment(externalId: $id) { externalId } }";
+const payMutation = `mutation($id: String!) {
+  createPayment(input: {
+    externalId: $id, amount: "10.00", currency: "UAH", mode: DIRECT,
+    customer: { email: "customer@shop.example" },
+    paymentMethod: { method: { cc: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 } } }
+  }) { __typename ... on Error { message } }
+}`;
+
+function callbackBody(externalId: string): string {
+  return JSON.stringify({
+    external_id: externalId,
+    operation: "payment",
+    details: { payment_id: `p-${externalId}`, status: "success" },
+  });
+}
+
+/** A stream of all events that is taken up again wherever it ends. */
+export interface Follower {
+  /** Cursors, in the order in which they came. */
+  readonly seen: string[];
+  /** How each of its streams ended, other than by `stop`. */
+  readonly ends: StreamEnd[];
+  stop(): Promise<void>;
+}
+
+export interface StreamEnd {
+  readonly code: string;
+  readonly resumeCursor?: string | undefined;
+}
+
+/** Reads events behind a cursor until the stream ends, and says how. */
+type Read = (
+  after: string,
+  seen: (cursor: string) => void,
+  leave: AbortSignal,
+) => Promise<StreamEnd>;
+
+/** One follower from the oldest event on, by each kind of stream. */
+export function followOn(proxy: Haproxy): Record<string, Follower> {
+  return {
+    "grpc-js": follow(readByGrpc(proxy)),
+    SSE: follow(readBySse(proxy)),
+    WebSocket: follow(readByWebSocket(proxy)),
+  };
+}
+
+function follow(read: Read): Follower {
+  const seen: string[] = [];
+  const ends: StreamEnd[] = [];
+  const leave = new AbortController();
+  const run = async () => {
+    let after = "earliest";
+    while (!leave.signal.aborted) {
+      const end = await read(
+        after,
+        (cursor) => {
+          seen.push(cursor);
+          after = cursor;
+        },
+        leave.signal,
+      ).catch((error: Error): StreamEnd => ({ code: error.message || String(error) }));
+      if (leave.signal.aborted) return;
+      ends.push(end);
+      // What the gateway says is behind the last event, and may skip events of other topics.
+      after = end.resumeCursor ?? after;
+      await delay(20);
+    }
+  };
+  const running = run();
+  return {
+    seen,
+    ends,
+    async stop() {
+      leave.abort();
+      await running;
+    },
+  };
+}
+
+function readByGrpc({ grpcUrl }: Haproxy): Read {
+  return (after, seen, leave) =>
+    new Promise((resolve) => {
+      const client = grpcJsClient(EventService, Number(new URL(grpcUrl).port)) as never as {
+        streamEvents(request: unknown): grpc.ClientReadableStream<StreamEventsResponse>;
+      } & grpc.Client;
+      const stream = client.streamEvents(create(StreamEventsRequestSchema, { afterCursor: after }));
+      const cancel = () => stream.cancel();
+      leave.addEventListener("abort", cancel, { once: true });
+      const end = (how: StreamEnd) => {
+        leave.removeEventListener("abort", cancel);
+        client.close();
+        resolve(how);
+      };
+      stream.on("data", ({ event }) => seen(event?.cursor ?? ""));
+      stream.on("end", () => end({ code: "OK" }));
+      stream.on("error", ({ code, metadata, details }: grpc.ServiceError) =>
+        end({
+          code: code === 14 ? "UNAVAILABLE" : `${code} ${details}`,
+          resumeCursor: metadata.get("x-resume-cursor")[0]?.toString(),
+        }),
+      );
+    });
+}
+
+interface Result {
+  readonly data?: { readonly events: { readonly cursor: string } } | null;
+  readonly errors?: readonly {
+    readonly extensions?: { readonly code?: string; readonly resumeCursor?: string };
+  }[];
+}
+
+const subscription = (after: string) => ({
+  query: `subscription { events(after: "${after}") { cursor } }`,
+});
+
+async function readResults(
+  results: AsyncIterableIterator<unknown>,
+  seen: (cursor: string) => void,
+  leave: AbortSignal,
+): Promise<StreamEnd> {
+  const cancel = () => void results.return?.();
+  leave.addEventListener("abort", cancel, { once: true });
+  try {
+    for await (const result of results) {
+      const { data, errors } = result as Result;
+      if (errors) {
+        const { code = "none", resumeCursor } = errors[0]?.extensions ?? {};
+        return { code: code.replace("UPSTREAM_", ""), resumeCursor };
+      }
+      if (data) seen(data.events.cursor);
+    }
+    return { code: "complete" };
+  } finally {
+    leave.removeEventListener("abort", cancel);
+  }
+}
+
+function readBySse({ publicUrl }: Haproxy): Read {
+  return async (after, seen, leave) => {
+    const client = createSseClient({ url: `${publicUrl}/graphql`, retryAttempts: 0 });
+    try {
+      return await readResults(client.iterate(subscription(after)), seen, leave);
+    } finally {
+      client.dispose();
+    }
+  };
+}
+
+function readByWebSocket({ publicUrl }: Haproxy): Read {
+  return async (after, seen, leave) => {
+    const client = createWsClient({
+      url: `${publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    try {
+      return await readResults(client.iterate(subscription(after)), seen, leave);
+    } finally {
+      await client.dispose();
+    }
+  };
+}
+
+/** The cursors of every event, read from one gateway at leisure. */
+export async function everyCursor(rpc: string, upTo: number): Promise<string[]> {
+  const transport = createConnectTransport({ baseUrl: rpc, httpVersion: "2" });
+  const leave = new AbortController();
+  const cursors: string[] = [];
+  const events = createClient(EventService, transport).streamEvents(
+    { afterCursor: "earliest" },
+    { signal: leave.signal },
+  );
+  try {
+    for await (const { event } of events) if (cursors.push(event?.cursor ?? "") === upTo) break;
+  } catch (error) {
+    throw ConnectError.from(error);
+  } finally {
+    leave.abort();
+  }
+  return cursors;
+}

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
+import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
+import { callOn, everyCursor, followOn } from "./rolling-load.ts";
+import { killSpawned, type Spawned, spawnCli } from "./spawn.ts";
+
+const password = "password";
+const skip = withoutRedis || withoutHaproxy;
+
+interface Replica {
+  readonly spawned: Spawned;
+  readonly ready: Record<string, string>;
+}
+
+describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
+  let redis: RedisServer;
+  let upstream: MoneyUpstream;
+  let replicas: Replica[];
+  let proxy: Haproxy;
+
+  before(async () => {
+    redis = await startRedis();
+    upstream = await startMoneyUpstream(password);
+    // Calls are always under way somewhere.
+    upstream.answerMs = 50;
+    replicas = await Promise.all([start(), start(), start()]);
+    proxy = await startHaproxy(replicas.map(({ ready }) => ready as never));
+    const { rpc = "" } = replicas[0]?.ready ?? {};
+    const first = await fetch(`${rpc}/payments.v1.PaymentService/CreatePayment`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        amount: "1.00",
+        currency: "UAH",
+        mode: "PAYMENT_MODE_HOSTED",
+        external_id: "none-first",
+        payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" },
+      }),
+    });
+    assert.equal(first.status, 200, await first.text());
+  });
+  after(async () => {
+    killSpawned();
+    await proxy?.close();
+    await upstream.close();
+    await redis.close();
+  });
+
+  /** At the addresses of the one before, if there was one. */
+  async function start({ rpc, public: web, admin }: Record<string, string> = {}): Promise<Replica> {
+    const address = (url = "http://127.0.0.1:0") => new URL(url).host;
+    const spawned = spawnCli(["serve"], {
+      PUBLIC_ADDR: address(web),
+      RPC_ADDR: address(rpc),
+      ADMIN_ADDR: address(admin),
+      UPSTREAM_URL: upstream.url,
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: password,
+      AUTH_MODE: "none",
+      REDIS_URL: redis.url,
+      RATE_LIMIT_INITIAL: "2000",
+      RECONCILE_AFTER: "0",
+      // Twenty looks of the proxy, of which one is enough.
+      SHUTDOWN_DELAY: "2s",
+      LOG_LEVEL: "warn",
+    });
+    return { spawned, ready: await spawned.ready };
+  }
+
+  async function replace(index: number, signal: "SIGTERM" | "SIGKILL"): Promise<unknown[]> {
+    const old = replicas[index];
+    assert.ok(old);
+    old.spawned.child.kill(signal);
+    const exit = await old.spawned.exit;
+    replicas[index] = await start(old.ready);
+    await proxy.serving(3);
+    return exit;
+  }
+
+  test("each is restarted in turn, and nobody sees it", async (t) => {
+    const followers = followOn(proxy);
+    const calls = callOn(proxy, password);
+    t.after(async () => {
+      await calls.stop();
+      await Promise.all(Object.values(followers).map((follower) => follower.stop()));
+    });
+    const exits: unknown[] = [];
+    for (const index of replicas.keys()) exits.push(await replace(index, "SIGTERM"));
+    await calls.stop();
+
+    const total = [...calls.made.values()].reduce((sum, count) => sum + count, 0);
+    console.log(`${total} calls, ${calls.failures.length} failed`, Object.fromEntries(calls.made));
+    assert.deepEqual(calls.failures.slice(0, 5), []);
+    assert.deepEqual(exits, [
+      [0, null],
+      [0, null],
+      [0, null],
+    ]);
+
+    const most = () => Math.max(...Object.values(followers).map(({ seen }) => seen.length));
+    const every = await everyCursor(replicas[0]?.ready.rpc ?? "", most());
+    for (const [name, follower] of Object.entries(followers)) {
+      await until(async () => follower.seen.length >= every.length);
+      console.log(`${name}: ${follower.seen.length} events`, follower.ends);
+      assert.deepEqual(follower.seen.slice(0, every.length), every, name);
+      assert.ok(follower.ends.length >= 1, `${name} was never ended`);
+      for (const { code, resumeCursor } of follower.ends) {
+        assert.equal(code, "UNAVAILABLE", name);
+        assert.ok(resumeCursor, name);
+      }
+    }
+  });
+
+  test("with the drain off, calls fail", async () => {
+    const calls = callOn(proxy, password);
+    await until(async () => [...calls.made.values()].every((count) => count > 10));
+    await replace(1, "SIGKILL");
+    await calls.stop();
+    console.log(`killed: ${calls.failures.length} failed`, calls.failures.slice(0, 3));
+    assert.ok(calls.failures.length > 0);
+  });
+});

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { create } from "@bufbuild/protobuf";
+import { Code, createClient } from "@connectrpc/connect";
+import {
+  compressionBrotli,
+  compressionGzip,
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
+import grpc from "@grpc/grpc-js";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  type CreatePaymentResponse,
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { defaultLimits } from "../../src/rpc/server.ts";
+import { caller, grpcJsClient, start } from "./start.ts";
+
+const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+const text = "0123456789".repeat(5_000);
+const echo = {
+  createPayment: async (request: { description?: string | undefined }) =>
+    create(PaymentSchema, { externalId: request.description ?? "" }),
+};
+const transports = {
+  connect: createConnectTransport,
+  grpc: createGrpcTransport,
+  grpcWeb: createGrpcWebTransport,
+};
+const wires = Object.entries(transports).flatMap(([protocol, createTransport]) =>
+  (["1.1", "2"] as const).map((httpVersion) => ({
+    name: `${protocol} over HTTP/${httpVersion}`,
+    createTransport,
+    httpVersion,
+  })),
+);
+const encodings = { gzip: compressionGzip, br: compressionBrotli };
+
+for (const { name, createTransport, httpVersion } of wires) {
+  test(`messages go compressed both ways by ${name}`, async () => {
+    await using started = await start(echo);
+    for (const [encoding, compression] of Object.entries(encodings)) {
+      const transport = createTransport({
+        baseUrl: started.url,
+        httpVersion,
+        sendCompression: compression,
+        acceptCompression: [compression],
+      });
+      let told: string | null = null;
+      const { payment } = await createClient(PaymentService, transport).createPayment(
+        { description: text },
+        {
+          onHeader: (header) => {
+            told = header.get("content-encoding") ?? header.get("grpc-encoding");
+          },
+        },
+      );
+      assert.equal(payment?.externalId, text);
+      assert.equal(told, encoding);
+    }
+  });
+
+  test(`a message beyond the limit is RESOURCE_EXHAUSTED, compressed or not, by ${name}`, async () => {
+    await using started = await start(echo);
+    const bomb = { description: "x".repeat(defaultLimits.readMaxBytes + 1) };
+    for (const sendCompression of [undefined, compressionGzip, compressionBrotli]) {
+      const transport = createTransport({
+        baseUrl: started.url,
+        httpVersion,
+        ...(sendCompression ? { sendCompression } : {}),
+      });
+      const client = createClient(PaymentService, transport);
+      await assert.rejects(client.createPayment(bomb), { code: Code.ResourceExhausted });
+      assert.equal((await client.createPayment({ description: text })).payment?.externalId, text);
+    }
+    assert.equal(started.calls.length, 3);
+  });
+}
+
+test("grpc-js sends and reads gzip, and is told what is beyond the limit", async () => {
+  const seen: (string | null)[] = [];
+  const identify = async (headers: Headers) => {
+    seen.push(headers.get("grpc-encoding"));
+    return caller;
+  };
+  await using started = await start(echo, { identify });
+  const client = grpcJsClient(PaymentService, started.port, {
+    "grpc.default_compression_algorithm": grpc.compressionAlgorithms.gzip,
+  });
+  const { createPayment } = client as never as {
+    createPayment: (
+      request: unknown,
+      done: (error: grpc.ServiceError | null, answer?: CreatePaymentResponse) => void,
+    ) => void;
+  };
+  const call = (description: string) => {
+    const answered = Promise.withResolvers<CreatePaymentResponse | undefined>();
+    const request = create(CreatePaymentRequestSchema, { description });
+    createPayment.call(client, request, (error, answer) =>
+      error ? answered.reject(error) : answered.resolve(answer),
+    );
+    return answered.promise;
+  };
+  assert.equal((await call(text))?.payment?.externalId, text);
+  const bomb = call("x".repeat(defaultLimits.readMaxBytes + 1));
+  await assert.rejects(bomb, { code: grpc.status.RESOURCE_EXHAUSTED });
+  assert.deepEqual(seen, ["gzip", "gzip"]);
+  client.close();
+});
+
+test("a bomb is cut at the limit, not unpacked", async () => {
+  await using started = await start(echo);
+  const bomb = gzipSync(Buffer.alloc(128 * 1024 * 1024, " "));
+  const before = process.memoryUsage().rss;
+  const refusals = Array.from({ length: 8 }, async () => {
+    const answer = await fetch(`${started.url}/payments.v1.PaymentService/CreatePayment`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "content-encoding": "gzip" },
+      body: bomb,
+    });
+    const { code } = (await answer.json()) as { code: string };
+    return [answer.status, code];
+  });
+  for (const refusal of await Promise.all(refusals)) {
+    assert.deepEqual(refusal, [429, "resource_exhausted"]);
+  }
+  const grown = process.memoryUsage().rss - before;
+  assert.ok(grown < 256 * 1024 * 1024, `${grown} bytes more`);
+});
+
+test("no answer may be kept, and least of all one to a GET", async () => {
+  await using started = await start({ getPayment: async () => known });
+  const path = "/payments.v1.PaymentService/GetPayment";
+  const query = `connect=v1&encoding=json&message=${encodeURIComponent('{"external_id":"o"}')}`;
+  const answers = await Promise.all([
+    fetch(`${started.url}${path}?${query}`),
+    fetch(`${started.url}${path}?${query.replace("external_id", "nothing")}`),
+    fetch(`${started.url}/payments.v1.PaymentService/CreatePayment?${query}`),
+    fetch(started.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    }),
+  ]);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 400, 405, 200],
+  );
+  for (const { headers } of answers) assert.equal(headers.get("cache-control"), "no-store");
+
+  const transport = createWebTransport({ baseUrl: started.url, useHttpGet: true });
+  const seen: (string | null)[] = [];
+  await createClient(PaymentService, transport).getPayment(
+    { externalId: "o" },
+    { onHeader: (header) => seen.push(header.get("cache-control")) },
+  );
+  assert.deepEqual(seen, ["no-store"]);
+});
