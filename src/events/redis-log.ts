@@ -1,13 +1,13 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { RedisConnector } from "../redis/connect.ts";
 import { accountKeys } from "../redis/keys.ts";
+import { createWriter } from "../redis/writer.ts";
 import type { EventLog } from "./log.ts";
 import { RedisAccount } from "./redis-account.ts";
 import { RedisDeadLetters } from "./redis-dead-letters.ts";
 import type { FeedState } from "./redis-feed.ts";
 import { RedisStore } from "./redis-store.ts";
 import { createWakeUps } from "./redis-wake-ups.ts";
-import { createWriter } from "./redis-writer.ts";
 import { readOn } from "./tail.ts";
 
 export interface RedisLogOptions {

@@ -5,11 +5,11 @@ import { ask } from "../redis/ask.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
+import type { Writer } from "../redis/writer.ts";
 import { assertReadable, cursorExpired, newEpoch } from "./cursor.ts";
 import type { Appended, Cursor, Entry, OperationState, Rank, Snapshot } from "./log.ts";
 import { stateKey } from "./merge.ts";
 import { cursorOf, idOf } from "./redis-place.ts";
-import type { Writer } from "./redis-writer.ts";
 import type { Page } from "./tail.ts";
 
 export interface RedisStoreOptions {
