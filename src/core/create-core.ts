@@ -1,5 +1,5 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
-import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
+import { settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
@@ -20,7 +20,7 @@ export interface RunningCore extends Core {
 
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new AbortController();
-  const { log, intents, seals } = options;
+  const { intents, seals } = options;
   const moneyCalls = createMoneyCalls({
     ...options.patience,
     intents,
@@ -40,9 +40,8 @@ export function createCore(options: CoreOptions): RunningCore {
       }
     },
     async released(account, kind, externalId) {
-      const open = await intents.open(account, kind, externalId);
-      const snapshot = await log.snapshot(account, kind, externalId);
-      const settled = open.map((intent) => settleByEvents(options, account, intent, snapshot));
+      const { standings } = await standingsOf(options, account, kind, externalId);
+      const settled = standings.map((standing) => settleByEvents(options, account, standing));
       return (await Promise.all(settled)).some((became) => became !== undefined);
     },
   });

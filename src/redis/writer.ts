@@ -47,15 +47,7 @@ const maxBatch = 128;
  * shares the next WAIT.
  */
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
-  if (minReplicas === 0) {
-    const run: Writer["run"] = (script, keys, args) =>
-      ask(redis.client, () => script.run(redis.client, keys, args));
-    return {
-      run,
-      attempt: async (...write) => ({ answer: await run(...write), missing: undefined }),
-      close() {},
-    };
-  }
+  if (minReplicas === 0) return createClientWriter(redis.client);
   const client = redis.dedicated();
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
@@ -75,6 +67,17 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
       return answer;
     },
     close: () => client.disconnect(),
+  };
+}
+
+/** What the server itself has is written; it may take `ms` to answer, 1 s by default. */
+export function createClientWriter(client: RedisClient, ms?: number): Writer {
+  const run: Writer["run"] = (script, keys, args) =>
+    ask(client, () => script.run(client, keys, args), ms);
+  return {
+    run,
+    attempt: async (...write) => ({ answer: await run(...write), missing: undefined }),
+    close() {},
   };
 }
 
