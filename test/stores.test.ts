@@ -88,7 +88,10 @@ async function slowWayTo(t: TestContext, port: number) {
     const onward = connect(port, "127.0.0.1");
     let gone = false;
     client.on("data", (data) => setTimeout(() => gone || onward.write(data), way.delayMs));
-    for (const event of ["end", "close"]) client.on(event, () => void (gone = true));
+    const leave = () => {
+      gone = true;
+    };
+    client.on("end", leave).on("close", leave);
     onward.pipe(client);
     for (const socket of [client, onward]) sockets.add(socket.on("error", () => {}));
   }).listen(0, "127.0.0.1");

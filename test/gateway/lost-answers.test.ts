@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/gateway.ts";
@@ -87,14 +88,41 @@ test("a payout whose answer and callback are lost settles by payout info", async
     }
     return events;
   })();
-  const lost = payouts.requestPayout({
-    order: { currency: "UAH", description: "salary", externalId, originalAmount: "10.71" },
-    payer: { entityId: "e" },
-    payoutType: "cash",
-    recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
-  });
-  await assertUnknown(lost, externalId);
+  await assertUnknown(requestPayout(externalId, "10.71"), externalId);
   assert.deepEqual(await seen, ["UNKNOWN", "final true"]);
+});
+
+test("who looks a payout in doubt up learns what became of it at once", async () => {
+  const externalId = "payout-looked-up";
+  await assertUnknown(requestPayout(externalId, "10.71"), externalId);
+  const payouts = createClient(PayoutService, transport());
+  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
+  assert.deepEqual([payout?.externalId, outcomeUnknown], [externalId, false]);
+});
+
+test("a payout in doubt that the service does not find is not told as one that is not", async () => {
+  const externalId = "payout-in-doubt";
+  const payouts = createClient(PayoutService, transport());
+  await assert.rejects(payouts.getPayout({ externalId }), { code: Code.NotFound }, "the control");
+  // HTTP 500 with a page: nothing was paid out, but who can tell?
+  await assertUnknown(requestPayout(externalId, "10.72"), externalId);
+  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
+  assert.deepEqual([payout, outcomeUnknown], [undefined, true]);
+  const query = `{ payout(externalId: "${externalId}") { externalId outcomeUnknown status } }`;
+  assert.deepEqual((await graphql(query)).payout, {
+    ...{ externalId, outcomeUnknown: true, status: null },
+  });
+  // Asked often enough, the service's no is a no.
+  for (;;) {
+    const known = await payouts.getPayout({ externalId }).catch((error: ConnectError) => error);
+    if (known instanceof ConnectError) {
+      assert.equal(known.code, Code.NotFound);
+      break;
+    }
+    assert.equal(known.outcomeUnknown, true);
+    await delay(20);
+  }
+  assert.equal((await graphql(query)).payout, null);
 });
 
 test("a call that never charged anything turns out as not done, and may be made again", async () => {
@@ -174,6 +202,15 @@ function create(externalId: string, number: string) {
     paymentMethod: {
       method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
     },
+  });
+}
+
+function requestPayout(externalId: string, originalAmount: string) {
+  return createClient(PayoutService, transport()).requestPayout({
+    order: { currency: "UAH", description: "salary", externalId, originalAmount },
+    payer: { entityId: "e" },
+    payoutType: "cash",
+    recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
   });
 }
 
