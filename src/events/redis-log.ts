@@ -101,6 +101,14 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       await letters.exhume(keysOf(account), id);
     },
 
+    async unfinished(account, forMs, limit) {
+      return accountOf(account).store.unfinished(forMs, limit);
+    },
+
+    async dismiss(account, unfinished) {
+      await accountOf(account).store.dismiss(unfinished);
+    },
+
     async close() {
       closed = true;
       for (const account of accounts.values()) account.close(closedError());

@@ -41,13 +41,19 @@ export function evidenceOf(
   return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
 }
 
-/** What the service calls the operation that a method asks for. */
+/** What the service calls the operation that a method asks for; the likeliest first. */
 export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
   CreatePayment: ["payment"],
   CreateRecurrentPayment: ["recurrent", "payment"],
   ConfirmPayment: ["confirm"],
   RequestPayout: ["payout"],
 };
+
+/** The method that asks for an operation; undefined for one that no call here asks for. */
+export function methodOf(operation: string): MoneyMethod | undefined {
+  const methods = Object.keys(operations) as MoneyMethod[];
+  return methods.find((method) => operations[method][0] === operation);
+}
 
 /** What tells the doings of a call from those of others for its external_id. */
 export function markOf(

@@ -6,14 +6,17 @@ import {
   type IntentStats,
   type IntentStore,
   type IntentStoreOptions,
+  intentOf,
   isUnknown,
   type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
   markOfEnding,
   mostAnswered,
+  mostTracked,
   type NewIntent,
   type NextLook,
+  type Pending,
 } from "./store.ts";
 
 export interface MemoryIntentsOptions extends IntentStoreOptions {
@@ -141,6 +144,15 @@ export class MemoryIntents implements IntentStore {
     return [...subject.open]
       .flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? [])
       .map((intent) => ({ ...intent, answered }));
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const now = this.#now();
+    const intent = intentOf(pending, now);
+    if (this.#intents.has(id(account, intent.id))) return true;
+    if (this.#of(account).length >= mostTracked) return false;
+    this.#keep(account, intent, now);
+    return true;
   }
 
   async due(account: string, limit: number): Promise<Intent[]> {

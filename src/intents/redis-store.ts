@@ -16,14 +16,17 @@ import {
   type IntentStats,
   type IntentStore,
   type IntentStoreOptions,
+  intentOf,
   isUnknown,
   type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
   markOfEnding,
   mostAnswered,
+  mostTracked,
   type NewIntent,
   type NextLook,
+  type Pending,
 } from "./store.ts";
 
 export interface RedisIntentsOptions extends IntentStoreOptions {
@@ -143,6 +146,13 @@ class RedisIntents implements IntentStore {
     }
   }
 
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const intent = intentOf(pending, this.nowMs(account));
+    return await this.#adopt(account, intent, {
+      ...{ ageMs: pending.ageMs, leaseMs: 0, exclusive: false, most: mostTracked },
+    });
+  }
+
   async due(account: string, limit: number): Promise<Intent[]> {
     const keys = this.#keys(account);
     const [now, ids] = (await this.#ask(() =>
@@ -248,17 +258,27 @@ class RedisIntents implements IntentStore {
     // Our clock need not be Redis's: it is told how long ago that was.
     const at = performance.now();
     this.#running.set(given.id, given);
-    this.#outbox.add(() => this.#adopt(account, intent, given, performance.now() - at), cause);
+    const { leaseMs, exclusive } = given;
+    this.#outbox.add(async () => {
+      const ageMs = performance.now() - at;
+      await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
+    }, cause);
     return begun;
   }
 
-  async #adopt(account: string, intent: Intent, given: NewIntent, ageMs: number): Promise<void> {
-    const leaseMs = given.leaseMs - ageMs;
+  /** @returns false if there are too many */
+  async #adopt(
+    account: string,
+    intent: Intent,
+    { ageMs, leaseMs, exclusive, most = 0 }: Adoption,
+  ): Promise<boolean> {
+    const leftMs = Math.max(leaseMs - ageMs, 0);
     const { giveUpMs } = this.#options;
-    const times = [ageMs, leaseMs, leaseMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
-    const exclusive = given.exclusive ? "1" : "0";
-    const args = [intent.id, ...times, exclusive, "0", ...intentFields(intent)];
-    await this.#ask(() => scripts.adopt.run(this.#client, this.#keysOf(account, intent), args));
+    const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
+    const limits = [exclusive ? "1" : "0", String(most)];
+    const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
+    const on = this.#keysOf(account, intent);
+    return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
   }
 
   /** @param given the call, if it ran here */
@@ -268,8 +288,9 @@ class RedisIntents implements IntentStore {
     if (!given || ending.state === "closed") return;
     // Within its lease nobody else ends a call: it was lost with a server that failed.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
-    if (ageMs > given.leaseMs) return;
-    await this.#adopt(account, intent, given, ageMs);
+    const { leaseMs, exclusive } = given;
+    if (ageMs > leaseMs) return;
+    await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
     await write();
   }
 
@@ -346,6 +367,12 @@ class RedisIntents implements IntentStore {
   #ask<T>(question: () => Promise<T>): Promise<T> {
     return ask(this.#client, question, this.#answerMs);
   }
+}
+
+interface Adoption extends Pick<NewIntent, "leaseMs" | "exclusive"> {
+  readonly ageMs: number;
+  /** How many may be open. Default: any number. */
+  readonly most?: number;
 }
 
 const openField = "open:";

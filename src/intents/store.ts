@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
 
 /** The calls that move money, by their names in the contract. */
@@ -101,6 +102,13 @@ export function markOfEnding(ending: Ending): string | undefined {
 /** What becomes of the call's key: it is free again, or has this answer, or stays as it is. */
 export type KeyEnding = "free" | "keep" | Buffer;
 
+/** What is pending without a call of ours, or without one that is still remembered. */
+export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
+  readonly subjectId: string;
+  /** How long ago it was first heard of. */
+  readonly ageMs: number;
+}
+
 /** When an intent is looked at next, and what is remembered of the looks before. */
 export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
@@ -132,6 +140,11 @@ export interface IntentStore {
   /** Calls for one external_id that are not settled, the oldest first, as they are at one instant. */
   open(account: string, kind: EventKind, externalId: string): Promise<Intent[]>;
 
+  /**
+   * Looks after what is pending as after an answered call, from now on; told again it changes nothing.
+   * @returns false if so many are looked after that this one has to wait
+   */
+  track(account: string, pending: Pending): Promise<boolean>;
   /** Those whose time to be looked at has come, the longest due first. Leases that ran out count. */
   due(account: string, limit: number): Promise<Intent[]>;
   /** Looks again later. */
@@ -164,10 +177,28 @@ export const keptBeyondMs = 7 * 24 * 3_600_000;
 /** How many marks of answered attempts are remembered of an external_id. */
 export const mostAnswered = 50;
 
-/** How long it is remembered that a call is over, so that what was held up on its way to the store does not begin it again. */
+/**
+ * How long it is remembered that a call is over, so that what was held up on its way to the store
+ * does not begin it again.
+ */
 export const endedForMs = 10 * 60_000;
 
 /** Whether nothing tells what became of a call: no answer came, or its replica is gone. */
 export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
   return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
+}
+
+/** Of an account, while fewer intents are open what is pending without a call of ours is tracked too. */
+export const mostTracked = 10_000;
+
+/** What is pending, as an intent. */
+export function intentOf(pending: Pending, nowMs: number): Intent {
+  const { method, kind, externalId, subjectId, ageMs } = pending;
+  const name = JSON.stringify([method, kind, externalId, subjectId]);
+  return {
+    id: `pending-${createHash("sha256").update(name).digest("base64url")}`,
+    ...{ method, kind, externalId, subjectId, state: "pending", answered: [] },
+    ...{ startedAtMs: nowMs - ageMs, leaseUntilMs: nowMs },
+    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
+  };
 }

@@ -9,6 +9,7 @@ import type {
   IntentStore,
   IntentStoreOptions,
   NewIntent,
+  Pending,
 } from "../../src/intents/store.ts";
 
 /** Makes two replicas' stores of the same intents, which share nothing with those made before. */
@@ -251,6 +252,27 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       started(await a.begin(account, given()));
       await b.hasten(account, EventKind.PAYMENT, "order");
       assert.deepEqual(await b.due(account, 10), []);
+    });
+
+    it("tracks what is pending without a call, once", async (t) => {
+      const [a, b] = await stores(t);
+      const pending: Pending = {
+        ...{ method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
+        ...{ subjectId: "p1", ageMs: 5_000 },
+      };
+      assert.equal(await a.track(account, pending), true);
+      assert.equal(await b.track(account, pending), true);
+      const [tracked, ...others] = await b.due(account, 10);
+      assert.ok(tracked && others.length === 0);
+      assert.deepEqual([tracked.state, tracked.subjectId], ["pending", "p1"]);
+      const ageMs = b.nowMs(account) - tracked.startedAtMs;
+      assert.ok(ageMs >= 5_000 && ageMs < 60_000, `${ageMs}`);
+      started(await a.begin(account, given()));
+      await a.postpone(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
+      await b.track(account, pending);
+      assert.deepEqual(await b.due(account, 10), []);
+      await a.end(account, tracked, { state: "closed", key: "keep" });
+      assert.equal((await a.open(account, EventKind.PAYMENT, "order")).length, 1);
     });
 
     it("has one owner at a time, and another one when its lease is over", async (t) => {

@@ -10,6 +10,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 
 let gateway: Gateway;
@@ -146,6 +147,37 @@ test("a call that never charged anything turns out as not done, and may be made 
     if (again === Code.NotFound) break;
   }
   const { payment } = await create(externalId, "4111111111111111");
+  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+});
+
+test("a payment that another client made settles though its last callback never comes", async () => {
+  const externalId = "made-elsewhere";
+  const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
+  const made = await fetch(`${gateway.sandboxUrl}/api/payments/v1/new`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({
+      ...{ amount: 10, currency: "UAH", mode: "direct", external_id: externalId },
+      customer: { email: "customer@shop.example" },
+      payment_method: {
+        type: "cc_number",
+        cc: { number: "4000000000000697", cvv: "123", exp_month: 12, exp_year: 2031 },
+      },
+    }),
+  });
+  const body = new Uint8Array(await made.arrayBuffer());
+  const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(body, "sandbox-password") },
+    body,
+  });
+  assert.equal(callback.status, 200);
+  const sources: (EventSource | undefined)[] = [];
+  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, patience())) {
+    sources.push(event?.source);
+  }
+  assert.deepEqual(sources, [EventSource.CALLBACK, EventSource.RECONCILIATION]);
+  const { payment } = await rpc().getPayment({ externalId });
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 

@@ -201,6 +201,29 @@ test("what comes while the service says that it knows nothing counts more", asyn
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
+test("what stays pending is looked up though no call here made it", async (t) => {
+  const books = rig();
+  await books.tell("p1", PaymentStatus.PENDING);
+  let asked = 0;
+  const given = reconcile(t, books, async () => {
+    if (++asked === 2) await books.tell("p1", PaymentStatus.SUCCESS);
+  });
+  await until(() => given.settled.length > 0);
+  assert.deepEqual(await books.intents.open(account, PAYMENT, externalId), []);
+  assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
+});
+
+test("what a call here made is looked up once, not for its events too", async (t) => {
+  const books = rig();
+  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+  await books.intents.end(account, await books.begin(), pending);
+  await books.tell("p1", PaymentStatus.PENDING);
+  const given = reconcile(t, books, async () => {});
+  await until(() => given.probes >= 3);
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
+});
+
 test("nothing is asked while the budget is in use", async (t) => {
   const books = rig();
   await books.lose();
