@@ -81,9 +81,9 @@ class RedisIntents implements IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     try {
       // A lock that is not written yet must not be overtaken.
-      await this.#outbox.flush();
+      if (!this.#outbox.isEmpty) await within(this.#answerMs, this.#outbox.flush());
     } catch (error) {
-      if (given.key) throw error;
+      if (given.key) throw storeAway(error);
       return await this.#beginAlone(account, given, error);
     }
     try {
