@@ -266,11 +266,14 @@ export async function startGateway(
       rpc.close();
       admin.close();
       admin.closeAllConnections();
-      const rooms = [...running.values()].flatMap(({ upstream, bucket }) => [
-        upstream.close(),
-        bucket.close(),
+      const rooms = [...running.values()];
+      // Buckets give back what they have not used, through connections that the stores close.
+      const given = Promise.allSettled(rooms.map(({ bucket }) => bucket.close()));
+      const closing = Promise.allSettled([
+        ...rooms.map(({ upstream }) => upstream.close()),
+        given.then(() => stores.close()),
+        emulator?.close(),
       ]);
-      const closing = Promise.allSettled([...rooms, stores.close(), emulator?.close()]);
       await Promise.race([closing, timeUp]);
     },
   };

@@ -15,7 +15,9 @@ import { createRedisBucket } from "./ratelimit/redis-bucket.ts";
 import { connectRedis } from "./redis/connect.ts";
 import { describeDurability } from "./redis/durability.ts";
 import { accountKeys } from "./redis/keys.ts";
+import { createWriter } from "./redis/writer.ts";
 import type { Keyring } from "./seal/keyring.ts";
+import type { Secret } from "./secret.ts";
 
 /** Where state is kept: in Redis for all replicas, or in this process alone. */
 export interface Stores {
@@ -81,6 +83,7 @@ function redisStores(
   const intents = createRedisIntents({
     ...intentOptions(config),
     client: redis.client,
+    writer: createWriter({ redis, minReplicas }),
     prefix,
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
@@ -89,6 +92,7 @@ function redisStores(
     },
   });
   redis.client.once("ready", () => warnIfNotDurable());
+  if (minReplicas === 0 && hasFailover(url)) log.warn(failoverWarning);
   return {
     eventLog,
     intents,
@@ -120,11 +124,22 @@ function redisStores(
   }
 }
 
+/** Sentinels and clusters make a replica the master when the master fails. */
+function hasFailover(url: Secret): boolean {
+  return url.reveal().startsWith("redis+sentinel:") || url.reveal().includes(",");
+}
+
+const failoverWarning =
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; 1 keeps them";
+
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
   return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
 }
 
+/** With what is behind it: "the store is out of reach" alone does not tell an operator why. */
 function reasonOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.message : undefined;
+  if (!(error instanceof Error)) return undefined;
+  const cause = reasonOf(error.cause);
+  return cause === undefined ? error.message : `${error.message}: ${cause}`;
 }

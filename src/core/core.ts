@@ -20,6 +20,7 @@ import type {
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type {
   GetPayoutRequest,
+  GetPayoutResponse,
   RequestPayoutRequest,
   WatchPayoutRequest,
 } from "../gen/payments/v1/payout_service_pb.ts";
@@ -69,7 +70,7 @@ export interface Core {
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
 
   requestPayout(request: RequestPayoutRequest, call: Call): Promise<Payout>;
-  getPayout(request: GetPayoutRequest, call: Call): Promise<Payout>;
+  getPayout(request: GetPayoutRequest, call: Call): Promise<GetPayoutResponse>;
   watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
 
   /** `full_number` is set only for callers with `wallet:pan`. */

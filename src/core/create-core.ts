@@ -1,5 +1,5 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
-import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
+import { settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
@@ -21,7 +21,7 @@ export interface RunningCore extends Core {
 
 export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
-  const { log, intents, keyrings } = options;
+  const { intents, keyrings } = options;
   const moneyCalls = createMoneyCalls({
     ...options.patience,
     intents,
@@ -41,9 +41,8 @@ export function createCore(options: CoreOptions): RunningCore {
       }
     },
     async released(account, kind, externalId) {
-      const open = await intents.open(account, kind, externalId);
-      const snapshot = await log.snapshot(account, kind, externalId);
-      const settled = open.map((intent) => settleByEvents(options, account, intent, snapshot));
+      const { standings } = await standingsOf(options, account, kind, externalId);
+      const settled = standings.map((standing) => settleByEvents(options, account, standing));
       return (await Promise.all(settled)).some((became) => became !== undefined);
     },
   });

@@ -4,9 +4,18 @@ import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobu
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import { CallOutcome, type EventKind } from "../gen/payments/v1/event_pb.ts";
+import { markOf, markOfRefusal } from "../intents/evidence.ts";
 import { alreadyPaid } from "../intents/settle.ts";
-import type { Begun, Intent, IntentStore, MoneyMethod, NewIntent } from "../intents/store.ts";
+import type {
+  Begun,
+  Ending,
+  Intent,
+  IntentStore,
+  MoneyMethod,
+  NewIntent,
+} from "../intents/store.ts";
 import type { Keyring } from "../seal/keyring.ts";
+import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
 import { checkKey, createSharedRuns, keyReused, type Run } from "./idempotency.ts";
@@ -93,7 +102,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     run: { sent: boolean; elsewhere: boolean },
   ): Promise<MessageShape<Answer>> {
     const { account } = call.caller;
-    const begun = await begin(account, given, sending.signal, run);
+    const { begun, elapsedMs } = await begin(account, given, sending.signal, run);
     if (begun.kind === "keyAnswered") {
       const { answers } = keyringOf(account);
       const { digest = "" } = given.key ?? {};
@@ -108,39 +117,54 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         ? sealOutcome(keyringOf(account).answers, answerSchema, outcome, given.key.digest)
         : Buffer.alloc(0);
 
-    const beganAt = [Date.now(), performance.now()] as const;
     const onSent = () => {
-      // By either clock, whichever went on: this process may have stood still, and others may
-      // have found by now that the call never arrived.
-      const elapsedMs = Math.max(Date.now() - beganAt[0], performance.now() - beganAt[1]);
-      if (elapsedMs > sendWithinMs) throw new Error("too late to be sent");
+      // This process may have stood still, and others may have found by now that the call never
+      // arrived.
+      if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");
       run.sent = true;
+    };
+    const end = async (ending: Exclude<Ending, { state: "unknown" }>) => {
+      // Others may have told by now that nobody knows what became of it.
+      if (elapsedMs() > leaseMs) {
+        await tell(account, intent, run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
+      }
+      await intents.end(account, intent, ending);
     };
     let result: MessageShape<Answer>;
     try {
       result = await send({ ...sending, onSent });
     } catch (error) {
       if (!run.sent) {
-        await intents.end(account, intent, { state: "closed", key: "free" });
-      } else if (isUnderstood(error)) {
-        const { paymentId: subjectId = "", code } = error.details.upstream ?? {};
-        if (code === alreadyPaid) await options.paid(account, intent, subjectId);
-        // To be told "later" is no answer to keep.
-        const later = error.code === "RESOURCE_EXHAUSTED";
-        const key = later ? "free" : sealed({ error });
-        await intents.end(account, intent, { state: "closed", subjectId, key });
-      } else {
+        await end({ state: "closed", key: "free" });
+        throw error;
+      }
+      if (!isUnderstood(error)) {
         await tell(account, intent, CallOutcome.UNKNOWN);
         await intents.end(account, intent, { state: "unknown" });
+        throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
+      if (error.code === "RESOURCE_EXHAUSTED") {
+        // To be told "later" is no answer to keep, and nothing was attempted.
+        await end({ state: "closed", key: "free" });
+        throw error;
+      }
+      const { paymentId, code } = error.details.upstream ?? {};
+      if (code === alreadyPaid) await options.paid(account, intent, paymentId ?? "");
+      const mark = markOfRefusal(intent.method, paymentId);
+      await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }
     const told = entry(result);
     await learn(account, externalId, told);
     const key = sealed({ answer: result });
-    const { subjectId = "", rank = 2 } = told ?? {};
-    const state = rank < 2 ? "pending" : "closed";
-    await intents.end(account, intent, { state, subjectId, key });
+    // What does not say which payment it is about, or how far it has come, is looked up too.
+    if (!told) await end({ state: "pending", subjectId: "", key });
+    else {
+      const { subjectId, rank } = told;
+      const mark = markOf(intent.method, told);
+      if (rank < 2) await end({ state: "pending", subjectId, mark, key });
+      else await end({ state: "closed", mark, key });
+    }
     return result;
   }
 
@@ -150,17 +174,19 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     intent: NewIntent,
     signal: AbortSignal,
     run: { elsewhere: boolean },
-  ): Promise<Extract<Begun, { kind: "started" | "keyAnswered" }>> {
+  ): Promise<{ begun: Extract<Begun, { kind: "started" | "keyAnswered" }>; elapsedMs: Stopwatch }> {
     const { externalId } = intent;
     let askedForLock = false;
     for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)) {
       if (signal.aborted) throw errorOfAbort(signal);
+      // The lease begins before its beginning is heard of.
+      const elapsedMs = startStopwatch();
       const begun = await intents.begin(account, intent);
       run.elsewhere = begun.kind === "keyRunning";
       switch (begun.kind) {
         case "started":
         case "keyAnswered":
-          return begun;
+          return { begun, elapsedMs };
         case "keyReused":
           throw keyReused();
         case "keyUnknown":
@@ -211,6 +237,15 @@ const graceMs = 2_000;
 /** Longest pause between two questions whether another replica has the answer. */
 const longestPauseMs = 250;
 
+/** Milliseconds since its start. */
+type Stopwatch = () => number;
+
+/** By either clock, whichever went on: a process, or a whole machine, may stand still. */
+function startStopwatch(): Stopwatch {
+  const [wallMs, ownMs] = [Date.now(), performance.now()];
+  return () => Math.max(Date.now() - wallMs, performance.now() - ownMs);
+}
+
 /** How long and for whom an upstream call may take. */
 export function sendOptions(call: Call): SendOptions {
   if (call.signal.aborted) throw errorOfAbort(call.signal);
@@ -230,14 +265,14 @@ function unlessAbandoned<Answer>(
   externalId: string,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(perhapsSent() ? outcomeUnknown(externalId) : errorOfAbort(signal));
+    const onAbort = () => reject(perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));
     signal.addEventListener("abort", onAbort, { once: true });
     const done = () => signal.removeEventListener("abort", onAbort);
     answer.then(resolve, reject).finally(done);
   });
 }
 
-function outcomeUnknown(externalId: string): GatewayError {
+function notKnownYet(externalId: string): GatewayError {
   return new GatewayError(
     "DEADLINE_EXCEEDED",
     "the call was sent and its outcome is not known yet: look it up before you try again",

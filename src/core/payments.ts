@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, type MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { paymentEntry } from "../events/entry.ts";
@@ -24,7 +24,9 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { evidenceOf } from "../intents/evidence.ts";
+import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import type { MoneyMethod } from "../intents/store.ts";
+import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -46,68 +48,52 @@ type PaymentCases = Pick<
 export function paymentCases(context: Context): PaymentCases {
   const { log, moneyCalls } = context;
 
-  const callbackUrl = (call: Call, given: string | undefined) =>
-    given ?? context.callbackUrl(call.caller.account, "payments");
-
-  const entryOf = (externalId: string, operation: PaymentOperation) => (payment: Payment) =>
-    paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation });
+  /** Makes a call that moves money; its answer becomes an event. */
+  async function pay<Request extends PaymentRequest>(
+    request: MessageShape<Request>,
+    call: Call,
+    { schema, method, operation, exclusive = false, send }: PaymentCall<Request>,
+  ): Promise<Payment> {
+    validate(schema, request);
+    const { account } = call.caller;
+    const { externalId } = request;
+    const sent = clone(schema, request);
+    sent.callbackUrl ??= context.callbackUrl(account, "payments");
+    return moneyCalls.run({
+      ...{ call, method, kind: EventKind.PAYMENT, externalId, exclusive },
+      ...{ schema, request, answerSchema: PaymentSchema },
+      send: (options) => send(context.account(account).upstream, sent, options),
+      entry: (payment) =>
+        paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation }),
+    });
+  }
 
   return {
-    async createPayment(request, call) {
-      validate(CreatePaymentRequestSchema, request);
-      const { externalId } = request;
-      const { account } = call.caller;
-      const sent = complete(request, callbackUrl(call, request.callbackUrl));
-      return moneyCalls.run({
-        call,
-        method: "CreatePayment",
-        kind: EventKind.PAYMENT,
-        answerSchema: PaymentSchema,
-        externalId,
+    createPayment: (request, call) =>
+      pay(request, call, {
         schema: CreatePaymentRequestSchema,
-        request,
+        method: "CreatePayment",
+        operation: PaymentOperation.PAYMENT,
         // A second attempt while the first has no answer could charge twice.
         exclusive: true,
-        send: (options) => context.account(account).upstream.createPayment(sent, options),
-        entry: entryOf(externalId, PaymentOperation.PAYMENT),
-      });
-    },
+        send: (upstream, sent, options) => upstream.createPayment(withTypes(sent), options),
+      }),
 
-    async createRecurrentPayment(request, call) {
-      validate(CreateRecurrentPaymentRequestSchema, request);
-      const sent = clone(CreateRecurrentPaymentRequestSchema, request);
-      sent.callbackUrl = callbackUrl(call, request.callbackUrl);
-      return moneyCalls.run({
-        call,
-        method: "CreateRecurrentPayment",
-        kind: EventKind.PAYMENT,
-        answerSchema: PaymentSchema,
-        externalId: request.externalId,
+    createRecurrentPayment: (request, call) =>
+      pay(request, call, {
         schema: CreateRecurrentPaymentRequestSchema,
-        request,
-        send: (options) =>
-          context.account(call.caller.account).upstream.createRecurrentPayment(sent, options),
-        entry: entryOf(request.externalId, PaymentOperation.RECURRENT),
-      });
-    },
+        method: "CreateRecurrentPayment",
+        operation: PaymentOperation.RECURRENT,
+        send: (upstream, sent, options) => upstream.createRecurrentPayment(sent, options),
+      }),
 
-    async confirmPayment(request, call) {
-      validate(ConfirmPaymentRequestSchema, request);
-      const sent = clone(ConfirmPaymentRequestSchema, request);
-      sent.callbackUrl = callbackUrl(call, request.callbackUrl);
-      return moneyCalls.run({
-        call,
-        method: "ConfirmPayment",
-        kind: EventKind.PAYMENT,
-        answerSchema: PaymentSchema,
-        externalId: request.externalId,
+    confirmPayment: (request, call) =>
+      pay(request, call, {
         schema: ConfirmPaymentRequestSchema,
-        request,
-        send: (options) =>
-          context.account(call.caller.account).upstream.confirmPayment(sent, options),
-        entry: entryOf(request.externalId, PaymentOperation.CONFIRM),
-      });
-    },
+        method: "ConfirmPayment",
+        operation: PaymentOperation.CONFIRM,
+        send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
+      }),
 
     async resendCallback(request, call) {
       validate(ResendCallbackRequestSchema, request);
@@ -120,19 +106,19 @@ export function paymentCases(context: Context): PaymentCases {
       validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
-      // Read before the events are: what is settled in between shows in them.
-      const open = await context.intents.open(account, EventKind.PAYMENT, externalId);
-      const snapshot = await log.snapshot(account, EventKind.PAYMENT, externalId);
-      const outcomeUnknown = open.some(
-        (intent) => intent.state !== "pending" && !evidenceOf(intent, snapshot),
+      const { standings, snapshot } = await standingsOf(
+        context,
+        account,
+        EventKind.PAYMENT,
+        externalId,
       );
+      const doubts = doubtsOf(standings);
       const event = snapshot && currentEvent(snapshot);
-      if (!event && !outcomeUnknown) throw unknownPayment(externalId);
+      if (!event && !doubts.outcomeUnknown) throw unknownPayment(externalId);
       return create(GetPaymentResponseSchema, {
         ...(event?.resource.case === "payment" && { payment: event.resource.value }),
         cursor: snapshot?.cursor ?? "",
-        outcomeUnknown,
-        needsOperator: open.some((intent) => intent.needsOperator && !evidenceOf(intent, snapshot)),
+        ...doubts,
       });
     },
 
@@ -151,10 +137,28 @@ export function paymentCases(context: Context): PaymentCases {
   };
 }
 
-/** The request as it is sent: with a callback URL, and with the types that the objects tell. */
-function complete(request: CreatePaymentRequest, callbackUrl: string): CreatePaymentRequest {
-  const sent = clone(CreatePaymentRequestSchema, request);
-  sent.callbackUrl = callbackUrl;
+type PaymentRequest =
+  | typeof CreatePaymentRequestSchema
+  | typeof CreateRecurrentPaymentRequestSchema
+  | typeof ConfirmPaymentRequestSchema;
+
+/** What tells the calls that move money apart. */
+interface PaymentCall<Request extends PaymentRequest> {
+  readonly schema: Request;
+  readonly method: MoneyMethod;
+  /** What the answer is about, should it not say so. */
+  readonly operation: PaymentOperation;
+  readonly exclusive?: boolean;
+  /** Sends a copy of the request, which has a callback URL. */
+  readonly send: (
+    upstream: Upstream,
+    sent: MessageShape<Request>,
+    options: SendOptions,
+  ) => Promise<Payment>;
+}
+
+/** The request with the types that its objects tell. */
+function withTypes(sent: CreatePaymentRequest): CreatePaymentRequest {
   if (sent.paymentMethod) sent.paymentMethod.type = methodType(sent.paymentMethod);
   const recipientMethod = sent.recipient?.paymentMethod;
   if (recipientMethod) recipientMethod.type = recipientMethodType(recipientMethod);

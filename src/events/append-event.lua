@@ -3,7 +3,8 @@
 -- the readers, as one step.
 --
 -- KEYS[1] log        KEYS[2] events         KEYS[3] topic
--- KEYS[4] state      KEYS[5] seen identity  KEYS[6] seen body; absent for one without a digest
+-- KEYS[4] state      KEYS[5] seen identity  KEYS[6] unfinished
+-- KEYS[7] seen body; absent for one without a digest
 -- ARGV[1] the event's bytes, without a cursor
 -- ARGV[2] 'c' for a callback, else 'o'
 -- ARGV[3] key of its operation: JSON list of subject and operation
@@ -17,13 +18,16 @@
 -- ARGV[10] channel to tell the id on
 -- ARGV[11] '1' if a duplicate is to be written as well: a WAIT behind it then vouches for all
 --          that was written before
+-- ARGV[12] member of the unfinished ones that it is until it has come to its end; empty if it is none
+-- ARGV[13] how many unfinished ones are kept in mind
 --
 -- Returns { 'stored', epoch, id, 1 for a conflict else 0 } or { 'duplicate' }
 
 local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local seen_identity, seen_body = KEYS[5], KEYS[6]
+local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
 local bytes, teller, operation, operation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rank, status, retention_ms = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local member, most_unfinished = ARGV[12], tonumber(ARGV[13])
 local last_seq = 0xffffff
 
 -- As merge.ts has it.
@@ -94,6 +98,15 @@ if merged.replaces then
     id = id,
   }
   redis.call('HSET', state, operation, cjson.encode(told), 'e' .. operation, bytes)
+end
+
+if member ~= '' and merged.replaces then
+  if rank == 2 then
+    redis.call('ZREM', unfinished, member)
+  elseif redis.call('ZADD', unfinished, 'NX', now, member) == 1 then
+    redis.call('ZREMRANGEBYRANK', unfinished, 0, -most_unfinished - 1)
+    redis.call('PEXPIRE', unfinished, 2 * retention_ms)
+  end
 end
 
 if teller == 'c' then

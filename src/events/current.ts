@@ -28,7 +28,8 @@ export function firstEvent(snapshot: Snapshot): Event | undefined {
   return (paid ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
 }
 
-const payingOperations: ReadonlySet<string> = new Set([
+/** Operations of payments and payouts that move the money itself. */
+export const payingOperations: ReadonlySet<string> = new Set([
   "payment",
   "recurrent",
   "confirm",

@@ -83,6 +83,16 @@ export interface KeptLetter extends Omit<DeadLetter, "body"> {
   readonly body?: string;
 }
 
+/** An operation that pays and has not come to its end, as far as the log knows. */
+export interface Unfinished {
+  readonly kind: EventKind;
+  readonly externalId: string;
+  readonly subjectId: string;
+  readonly operation: string;
+  /** How long ago the log first heard of it. */
+  readonly ageMs: number;
+}
+
 export interface ReadOptions {
   /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
@@ -139,6 +149,13 @@ export interface EventLog {
   deadLetters(account: string): Promise<KeptLetter[]>;
   /** Forgets a dead letter, after it was replayed. */
   exhume(account: string, id: string): Promise<void>;
+  /**
+   * Operations that pay, that the log first heard of so long ago, and of which it knows no end: the
+   * oldest first. The newest 100,000 of an account are kept in mind.
+   */
+  unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]>;
+  /** Tells of them no more, until another event without an end comes: somebody looks after them. */
+  dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void>;
   /** Ends all reads; a closed log takes nothing more. */
   close(): Promise<void>;
 }

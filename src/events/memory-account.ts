@@ -9,11 +9,20 @@ import {
 import { type Bounds, beginning, encodeCursor, maxSeq, newEpoch, type Position } from "./cursor.ts";
 import { Deque } from "./deque.ts";
 import { type Follower, Hub } from "./hub.ts";
-import type { Appended, Cursor, Entry, OperationState, Snapshot, Topic } from "./log.ts";
+import type {
+  Appended,
+  Cursor,
+  Entry,
+  OperationState,
+  Snapshot,
+  Topic,
+  Unfinished,
+} from "./log.ts";
 import { merge, stateKey, stateOf } from "./merge.ts";
 import { Seen } from "./seen.ts";
 import type { Page, StoredLog } from "./tail.ts";
 import { isAbout, subjectKey } from "./topics.ts";
+import { memberOf, mostUnfinished, ofMember } from "./unfinished.ts";
 
 export interface MemoryAccountOptions {
   readonly retentionMs: number;
@@ -50,6 +59,8 @@ export class MemoryAccount implements StoredLog {
   readonly #callbackDigests: Seen;
   readonly #callbackIdentities: Seen;
   readonly #identities: Seen;
+  /** Operations that have not come to their end, in the order of when they were first told of. */
+  readonly #unfinished = new Map<string, number>();
   #position: Position = beginning;
   #floor = encodeCursor(beginning, this.#epoch);
   #tail = this.#floor;
@@ -77,6 +88,7 @@ export class MemoryAccount implements StoredLog {
     if (replaces) states.set(stateKey(entry), stateOf(entry, event, held?.since ?? event.cursor));
     this.#known.delete(key);
     this.#known.set(key, { states, last: event.cursor, touchedMs: now });
+    if (replaces) this.#noteUnfinished(entry, now);
     this.#trim(now);
     this.#hub.publish(event);
     return { outcome: "stored", event, conflict };
@@ -103,6 +115,21 @@ export class MemoryAccount implements StoredLog {
     this.#sweep(this.#options.now());
     const at = this.#stored.length - Math.max(count, 0);
     return at > 0 ? (this.#stored.at(at - 1)?.event.cursor ?? this.#floor) : this.#floor;
+  }
+
+  unfinished(forMs: number, limit: number): Unfinished[] {
+    const now = this.#options.now();
+    this.#sweep(now);
+    const found: Unfinished[] = [];
+    for (const [member, sinceMs] of this.#unfinished) {
+      if (found.length >= limit || sinceMs > now - forMs) break;
+      found.push(ofMember(member, now - sinceMs));
+    }
+    return found;
+  }
+
+  dismiss(unfinished: readonly Unfinished[]): void {
+    for (const one of unfinished) this.#unfinished.delete(memberOf(one) ?? "");
   }
 
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
@@ -148,6 +175,15 @@ export class MemoryAccount implements StoredLog {
     return { epoch: this.#epoch, floor: this.#floor, tail: this.#tail };
   }
 
+  #noteUnfinished(entry: Entry, now: number): void {
+    const member = memberOf(entry);
+    if (member === undefined) return;
+    if (entry.rank === 2) this.#unfinished.delete(member);
+    else if (!this.#unfinished.has(member)) this.#unfinished.set(member, now);
+    const [oldest] = this.#unfinished.keys();
+    if (this.#unfinished.size > mostUnfinished && oldest) this.#unfinished.delete(oldest);
+  }
+
   #isDuplicate(entry: Entry, late: boolean): boolean {
     if (entry.source !== EventSource.CALLBACK) return late || this.#identities.has(entry.identity);
     return (
@@ -190,6 +226,10 @@ export class MemoryAccount implements StoredLog {
       seen.sweep(now);
     }
     const { retentionMs, maxEvents } = this.#options;
+    for (const [member, sinceMs] of this.#unfinished) {
+      if (sinceMs > now - 2 * retentionMs) break;
+      this.#unfinished.delete(member);
+    }
     for (const [key, { touchedMs }] of this.#known) {
       if (touchedMs >= now - 2 * retentionMs && this.#known.size <= maxEvents) return;
       this.#known.delete(key);

@@ -73,6 +73,14 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       letters.exhume(account, id);
     },
 
+    async unfinished(account, forMs, limit) {
+      return accountOf(account).unfinished(forMs, limit);
+    },
+
+    async dismiss(account, unfinished) {
+      accountOf(account).dismiss(unfinished);
+    },
+
     async close() {
       closed = true;
       for (const account of accounts.values()) account.close(closedError());

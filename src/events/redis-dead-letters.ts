@@ -3,9 +3,9 @@ import { ask } from "../redis/ask.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
+import type { Writer } from "../redis/writer.ts";
 import type { Seal } from "../seal/seal.ts";
 import type { DeadLetter, KeptLetter } from "./log.ts";
-import type { Writer } from "./redis-writer.ts";
 
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;

@@ -1,6 +1,7 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { RedisConnector } from "../redis/connect.ts";
 import { accountKeys } from "../redis/keys.ts";
+import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../seal/keyring.ts";
 import type { EventLog } from "./log.ts";
 import { RedisAccount } from "./redis-account.ts";
@@ -8,7 +9,6 @@ import { RedisDeadLetters } from "./redis-dead-letters.ts";
 import type { FeedState } from "./redis-feed.ts";
 import { RedisStore } from "./redis-store.ts";
 import { createWakeUps } from "./redis-wake-ups.ts";
-import { createWriter } from "./redis-writer.ts";
 import { readOn } from "./tail.ts";
 
 export interface RedisLogOptions {
@@ -119,6 +119,14 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
 
     async exhume(account, id) {
       await letters.exhume(keysOf(account), id);
+    },
+
+    async unfinished(account, forMs, limit) {
+      return accountOf(account).store.unfinished(forMs, limit);
+    },
+
+    async dismiss(account, unfinished) {
+      await accountOf(account).store.dismiss(unfinished);
     },
 
     async close() {

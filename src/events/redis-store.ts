@@ -5,14 +5,15 @@ import { ask } from "../redis/ask.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
+import type { Writer } from "../redis/writer.ts";
 import type { Seal } from "../seal/seal.ts";
 import { assertReadable, cursorExpired, newEpoch } from "./cursor.ts";
-import type { Appended, Cursor, Entry, OperationState, Rank, Snapshot } from "./log.ts";
+import type { Appended, Cursor, Entry, OperationState, Rank, Snapshot, Unfinished } from "./log.ts";
 import { stateKey } from "./merge.ts";
 import { cursorOf, idOf } from "./redis-place.ts";
-import type { Writer } from "./redis-writer.ts";
 import { readEvent, writeEvent } from "./stored-event.ts";
 import type { Page } from "./tail.ts";
+import { memberOf, mostUnfinished, ofMember } from "./unfinished.ts";
 
 export interface RedisStoreOptions {
   readonly client: RedisClient;
@@ -56,6 +57,7 @@ export class RedisStore {
         keys.topic(...named(entry)),
         keys.state(...named(entry)),
         keys.seenIdentity(entry.identity),
+        keys.unfinished,
         ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
       ],
       [
@@ -70,6 +72,8 @@ export class RedisStore {
         `${Math.floor(Math.random() * firstSeqs)}`,
         keys.wakeUp,
         touchDuplicates ? "1" : "0",
+        memberOf(entry) ?? "",
+        `${mostUnfinished}`,
       ],
     )) as ["duplicate"] | ["stored", epoch: string, id: string, conflict: 0 | 1];
     if (answer[0] === "duplicate") return { outcome: "duplicate", conflict: false };
@@ -172,8 +176,24 @@ export class RedisStore {
     )) as [string, string];
     return cursorOf(id, epoch);
   }
+
+  async unfinished(forMs: number, limit: number): Promise<Unfinished[]> {
+    const { client, keys, retentionMs } = this.#options;
+    const args = [`${forMs}`, `${limit}`, `${2 * retentionMs}`];
+    const found = (await ask(client, () =>
+      readUnfinished.runBuffer(client, [keys.unfinished], args),
+    )) as Buffer[];
+    return pairs(found).map(([member, ageMs]) => ofMember(`${member}`, Number(`${ageMs}`)));
+  }
+
+  async dismiss(unfinished: readonly Unfinished[]): Promise<void> {
+    const { client, keys } = this.#options;
+    const members = unfinished.flatMap((one) => memberOf(one) ?? []);
+    if (members.length > 0) await ask(client, () => client.zrem(keys.unfinished, ...members));
+  }
 }
 
+const readUnfinished = loadScript(new URL("./read-unfinished.lua", import.meta.url));
 const script = (name: string) =>
   loadScript(new URL("./open-log.lua", import.meta.url), new URL(name, import.meta.url));
 const appendEvent = script("./append-event.lua");

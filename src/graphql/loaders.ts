@@ -10,7 +10,7 @@ import {
   GetPaymentRequestSchema,
   type GetPaymentResponse,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import {
@@ -25,24 +25,25 @@ type Customer = CustomerIdentity | undefined;
 export interface Loaders {
   /** Without more than its externalId when an unknown outcome is all that is known of it. */
   payment(externalId: string): Promise<Payment>;
+  /** As `payment`. */
   payout(externalId: string): Promise<Payout>;
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
-  /** What else was told of a payment that was looked up by one of these loaders. */
-  standingOf(payment: Payment): Standing | undefined;
+  /** What else was told of a payment or payout that was looked up by one of these loaders. */
+  standingOf(resource: Payment | Payout): Standing | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
   customerOf(item: WalletItem): Customer;
 }
 
-/** Whether the calls for a payment are all accounted for. */
+/** Whether the calls for a payment or payout are all accounted for. */
 export type Standing = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
 
 export function createLoaders(core: Core, call: Call): Loaders {
   const owners = new WeakMap<WalletItem, Customer>();
 
-  const standings = new WeakMap<Payment, Standing>();
+  const standings = new WeakMap<Payment | Payout, Standing>();
 
   const payment = loader(async (externalId: string) => {
     const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
@@ -51,9 +52,12 @@ export function createLoaders(core: Core, call: Call): Loaders {
     standings.set(payment, answer);
     return payment;
   });
-  const payout = loader((externalId: string) =>
-    core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
-  );
+  const payout = loader(async (externalId: string) => {
+    const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+    const payout = { ...(answer.payout ?? create(PayoutSchema, { externalId })) };
+    standings.set(payout, answer);
+    return payout;
+  });
   const operation = loader((key: { externalId: string; operationId: string }) =>
     core.getOperation(create(GetOperationRequestSchema, key), call),
   );
@@ -86,7 +90,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       }),
     walletConfirmation: (customer, optionId) =>
       walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
-    standingOf: (payment) => standings.get(payment),
+    standingOf: (resource) => standings.get(resource),
     customerOf: (item) => owners.get(item),
   };
 }

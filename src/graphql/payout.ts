@@ -28,9 +28,28 @@ const Payout = messageType(PayoutSchema, {
   },
 });
 
+builder.objectFields(Payout, (t) => ({
+  outcomeUnknown: t.boolean({
+    description:
+      "A `requestPayout` for this externalId is out and has no understood answer: the money may have " +
+      "moved, whatever the state says. Told of payouts that were looked up by `payout`, else false.",
+    nullable: false,
+    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.outcomeUnknown ?? false,
+  }),
+  needsOperator: t.boolean({
+    description:
+      "The gateway could not find out in time what became of the payout or of such a call: look at " +
+      "the payments service, by hand. Told as `outcomeUnknown` is.",
+    nullable: false,
+    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.needsOperator ?? false,
+  }),
+}));
+
 builder.queryField("payout", (t) =>
   t.field({
-    description: "A payout's state, read from the payments service. Null when it knows none.",
+    description:
+      "A payout's state, read from the payments service. Null when it knows none; with " +
+      "`outcomeUnknown` and no state when a call for it may be on its way there.",
     type: Payout,
     args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
     resolve: (_, { externalId }, { loaders }) => orNull(loaders.payout(externalId)),

@@ -1,5 +1,5 @@
 -- Takes an Idempotency-Key, the lock on an external_id, and records the intent of a call that moves
--- money, as one step: all of it or nothing.
+-- money, as one step: all of it or nothing. It may be told more than once, and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] idempotency key; absent for a call without one
@@ -12,8 +12,9 @@
 -- ARGV[10] how long a key is kept, in milliseconds
 -- ARGV[11...] fingerprints of the request, the present one first
 --
--- Returns { 'started', now, answered ids as JSON }, { 'inFlight' }, { 'keyReused' },
--- { 'keyRunning' }, { 'keyUnknown' } or { 'keyAnswered', answer }; now in milliseconds
+-- Returns { 'started', now, marks of answered calls as JSON }, { 'inFlight', now }, { 'keyReused' },
+-- { 'keyRunning' }, { 'keyUnknown' }, { 'keyAnswered', answer } or { 'ended' } for a call that is
+-- over already; now in milliseconds
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,6 +23,14 @@ local id, lease_ms, lock_ms, keep_ms = ARGV[1], tonumber(ARGV[5]), tonumber(ARGV
 
 local function text(number)
   return string.format('%.0f', number)
+end
+
+if redis.call('EXISTS', intent) == 1 then
+  local begun = redis.call('HMGET', intent, 'id', 'started', 'answered')
+  if not begun[1] then
+    return { 'ended' }
+  end
+  return { 'started', begun[2], begun[3] }
 end
 
 if key then
@@ -48,7 +57,7 @@ end
 local held = redis.call('HMGET', subject, 'lock', 'lock_until', 'answered')
 if ARGV[8] == '1' then
   if held[1] and tonumber(held[2]) > now then
-    return { 'inFlight' }
+    return { 'inFlight', text(now) }
   end
   redis.call('HSET', subject, 'lock', id, 'lock_until', text(now + lock_ms))
 end

@@ -1,8 +1,9 @@
 -- KEYS[1] intents due
 -- ARGV[1] how many at most
 --
--- Returns the ids of intents whose time has come, the longest due first
+-- Returns { now in milliseconds, ids of intents whose time has come, the longest due first }
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return redis.call('ZRANGE', KEYS[1], '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[1])
+local ids = redis.call('ZRANGE', KEYS[1], '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[1])
+return { string.format('%.0f', now), ids }

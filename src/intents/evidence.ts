@@ -1,36 +1,47 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { decodeCursor } from "../events/cursor.ts";
 import type { OperationState, Snapshot } from "../events/log.ts";
 import type { Intent, MoneyMethod } from "./store.ts";
 
 /** What the event log tells of a call that has no understood answer, or a pending one. */
 export type Evidence =
-  /** It is over, or can move no money any more. */
-  | { readonly kind: "settled" }
+  /** It is over, or can move no money any more; `mark` is that of what it made, where that is told. */
+  | { readonly kind: "settled"; readonly mark?: string }
   /** The service has it: it goes on as this payment or payout. */
-  | { readonly kind: "arrived"; readonly subjectId: string };
+  | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
 
 /**
  * Reads what became of a call from the events of its external_id; undefined while they do not tell.
- * Known failures of earlier attempts are no word about this one. A success is, whosever it was: at
- * most one payment per external_id succeeds (spec, Payments).
+ * What one call made is no word about another one, so each state is evidence for one call at most:
+ * - not for this one if it is marked as accounted for (`Intent.answered`), or began before the call;
+ * - not if another call that is open has the first claim to it: one that is running, since its own
+ *   answer will tell, or one of unknown outcome that began earlier;
+ * - a failure is not if it may be that of an attempt which was refused without naming its payment.
+ *
+ * A success of a payment settles every CreatePayment, whosever it was: at most one payment per
+ * external_id succeeds (spec, Payments).
+ * @param open all calls for the external_id that are open, this one too, as `IntentStore.open` tells
+ * them; the snapshot is read behind them
  */
-export function evidenceOf(intent: Intent, snapshot: Snapshot | undefined): Evidence | undefined {
+export function evidenceOf(
+  intent: Intent,
+  open: readonly Intent[],
+  snapshot: Snapshot | undefined,
+): Evidence | undefined {
   if (!snapshot) return undefined;
-  const states = snapshot.states.filter(({ operation }) =>
-    operations[intent.method].includes(operation),
-  );
+  const states = snapshot.states.filter((state) => isOperationOf(intent.method, state));
   if (intent.method === "CreatePayment" && states.some(succeeded)) return { kind: "settled" };
-  if (intent.state === "pending") {
+  if (isNamed(intent)) {
     const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
     return own?.rank === 2 ? { kind: "settled" } : undefined;
   }
-  const own = states.filter((state) => isOf(intent, state));
-  if (own.some(({ rank }) => rank === 2)) return { kind: "settled" };
-  const [arrived] = own;
-  return arrived && { kind: "arrived", subjectId: arrived.subjectId };
+  const own = claimed(intent, open, snapshot);
+  if (!own) return undefined;
+  const { subjectId } = own;
+  const mark = markOf(intent.method, own);
+  return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
 }
 
-/** What the service calls the operation that a method asks for. */
+/** What the service calls the operation that a method asks for; the likeliest first. */
 export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
   CreatePayment: ["payment"],
   CreateRecurrentPayment: ["recurrent", "payment"],
@@ -38,13 +49,92 @@ export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
   RequestPayout: ["payout"],
 };
 
+/** The method that asks for an operation; undefined for one that no call here asks for. */
+export function methodOf(operation: string): MoneyMethod | undefined {
+  const methods = Object.keys(operations) as MoneyMethod[];
+  return methods.find((method) => operations[method][0] === operation);
+}
+
+/** What tells the doings of a call from those of others for its external_id. */
+export function markOf(
+  method: MoneyMethod,
+  { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
+): string {
+  // A confirmation goes under the id of the payment that it confirms.
+  return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
+}
+
+/**
+ * Marks a call that was refused. A failure may be told of it yet; where the refusal names no payment
+ * (or names the one that was to be confirmed), it is not known of which.
+ */
+export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
+  return method === "ConfirmPayment" ? nameless : (paymentId ?? nameless);
+}
+
+const nameless = "";
+
+/** Whether it is known which payment or payout the call made. */
+export function isNamed({ state, subjectId }: Intent): boolean {
+  return state === "pending" && subjectId !== "";
+}
+
+function isOperationOf(method: MoneyMethod, { operation }: OperationState): boolean {
+  return operations[method].includes(operation);
+}
+
 function succeeded({ status }: OperationState): boolean {
   return status === "success";
 }
 
-function isOf({ answered, startedAtMs, method }: Intent, state: OperationState): boolean {
-  const { receivedAt } = state.event;
-  if (receivedAt === undefined || timestampMs(receivedAt) < startedAtMs) return false;
-  // A confirmation goes under the id of the payment that it confirms.
-  return method === "ConfirmPayment" || !answered.includes(state.subjectId);
+/** The state that is left for a call when those before it have taken theirs. */
+function claimed(
+  intent: Intent,
+  open: readonly Intent[],
+  { states }: Snapshot,
+): OperationState | undefined {
+  const taken = new Set<OperationState>();
+  const take = ({ method, answered, startedAtMs }: Intent) => {
+    const all = states
+      .filter((state) => isOperationOf(method, state) && !answered.includes(markOf(method, state)))
+      // Failures last: to take one for a call's end while something goes on could have it repeated.
+      .sort((a, b) => failed(a) - failed(b) || beganAtMs(method, a) - beganAtMs(method, b));
+    let namelessLeft = answered.filter((mark) => mark === nameless).length;
+    const found = all.find((state) => {
+      if (failed(state) && namelessLeft-- > 0) return false;
+      return !taken.has(state) && beganAtMs(method, state) >= startedAtMs;
+    });
+    if (found) taken.add(found);
+    return found;
+  };
+  for (const rival of open.filter((other) => isRival(other, intent)).sort(byClaim)) take(rival);
+  return take(intent);
+}
+
+function failed({ status }: OperationState): 0 | 1 {
+  return status === "failure" ? 1 : 0;
+}
+
+function isRival(other: Intent, intent: Intent): boolean {
+  return (
+    other.id !== intent.id &&
+    !isNamed(other) &&
+    !other.needsOperator &&
+    byClaim(other, intent) < 0 &&
+    operations[other.method].some((operation) => operations[intent.method].includes(operation))
+  );
+}
+
+function byClaim(a: Intent, b: Intent): number {
+  const running = ({ state }: Intent) => (state === "running" ? 0 : 1);
+  if (running(a) !== running(b)) return running(a) - running(b);
+  return a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1);
+}
+
+/**
+ * When the log first heard of it, on the clock that intents are timed by too. Confirmations of one
+ * payment share a state: there the last that was heard tells.
+ */
+function beganAtMs(method: MoneyMethod, { since, event }: OperationState): number {
+  return decodeCursor(method === "ConfirmPayment" ? event.cursor : since).ms;
 }

@@ -6,13 +6,17 @@ import {
   type IntentStats,
   type IntentStore,
   type IntentStoreOptions,
+  intentOf,
   isUnknown,
   type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
+  markOfEnding,
   mostAnswered,
+  mostTracked,
   type NewIntent,
   type NextLook,
+  type Pending,
   type Unsettled,
 } from "./store.ts";
 import { unsettledOf } from "./unsettled.ts";
@@ -115,25 +119,42 @@ export class MemoryIntents implements IntentStore {
     }
     const kept = this.#intents.get(id(account, intentId));
     const subject = this.#subject(account, about.kind, about.externalId, now);
-    if (ending.state !== "unknown") {
-      this.#unlock(subject, intentId);
-      if (ending.subjectId) {
-        subject.answered = [...subject.answered, ending.subjectId].slice(-mostAnswered);
-      }
-    }
+    if (ending.state !== "unknown") this.#unlock(subject, intentId);
     if (!kept) return;
+    const was = kept.intent.state;
+    const subjectId = ending.state === "pending" ? ending.subjectId : "";
+    const again =
+      was === "pending" && ending.state === "pending" && kept.intent.subjectId === subjectId;
+    const mark = markOfEnding(ending);
+    if (mark !== undefined && !again) {
+      subject.answered = [...subject.answered, mark].slice(-mostAnswered);
+    }
     if (ending.state === "closed") {
       this.remove(account, kept.intent);
       return;
     }
-    const subjectId = ending.state === "pending" ? ending.subjectId : "";
+    // What came to be known in between stays known.
+    if (again || (ending.state === "unknown" && was !== "running")) return;
     kept.intent = { ...kept.intent, state: ending.state, subjectId, checks: 0, notFound: 0 };
     kept.dueMs = now + this.#options.firstLookMs;
   }
 
   async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
-    const open = this.#subjects.get(id(account, kind, externalId))?.open ?? [];
-    return [...open].flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? []);
+    const subject = this.#subjects.get(id(account, kind, externalId));
+    if (!subject) return [];
+    const { answered } = subject;
+    return [...subject.open]
+      .flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? [])
+      .map((intent) => ({ ...intent, answered }));
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const now = this.#now();
+    const intent = intentOf(pending, now);
+    if (this.#intents.has(id(account, intent.id))) return true;
+    if (this.#of(account).length >= mostTracked) return false;
+    this.#keep(account, intent, now);
+    return true;
   }
 
   async due(account: string, limit: number): Promise<Intent[]> {
@@ -206,19 +227,24 @@ export class MemoryIntents implements IntentStore {
     return true;
   }
 
+  nowMs(): number {
+    return this.#now();
+  }
+
   async close(): Promise<void> {}
+
+  /** External ids that something is remembered of. */
+  get size(): number {
+    return this.#subjects.size;
+  }
 
   /** Takes an intent over that was begun elsewhere. */
   adopt(account: string, intent: Intent, exclusive: boolean): void {
+    this.#sweep(this.#now());
     this.#keep(account, intent, intent.leaseUntilMs);
     const untilMs = intent.startedAtMs + this.#options.giveUpMs;
     const subject = this.#subject(account, intent.kind, intent.externalId, this.#now());
     if (exclusive) subject.lock = { id: intent.id, untilMs };
-  }
-
-  /** The intent as it is kept here. */
-  get(account: string, intentId: string): Intent | undefined {
-    return this.#intents.get(id(account, intentId))?.intent;
   }
 
   /** Forgets an intent, and its lock. */
@@ -230,6 +256,13 @@ export class MemoryIntents implements IntentStore {
     subject.open.delete(intentId);
     this.#unlock(subject, intentId);
     if (subject.open.size === 0 && subject.answered.length === 0) this.#subjects.delete(key);
+  }
+
+  /** Forgets an intent with all that is remembered of its external_id, if none is open for it. */
+  forget(account: string, intent: Intent): void {
+    this.remove(account, intent);
+    const key = id(account, intent.kind, intent.externalId);
+    if (this.#subjects.get(key)?.open.size === 0) this.#subjects.delete(key);
   }
 
   #keyed(account: string, { digest, fingerprints }: KeyUse, now: number): Begun | undefined {
@@ -282,7 +315,8 @@ export class MemoryIntents implements IntentStore {
       this.remove(key, intent);
     }
     for (const [key, { touchedMs, open }] of this.#subjects) {
-      if (touchedMs > now - this.#keepMs) break;
+      const isOld = touchedMs <= now - this.#keepMs;
+      if (!isOld && (open.size > 0 || this.#subjects.size <= mostSubjects)) break;
       if (open.size === 0) this.#subjects.delete(key);
     }
   }
@@ -291,6 +325,9 @@ export class MemoryIntents implements IntentStore {
     return (this.#options.now ?? Date.now)();
   }
 }
+
+/** Of more external ids it is not remembered what was answered for them, unless a call is open. */
+const mostSubjects = 100_000;
 
 function id(...parts: readonly (string | number)[]): string {
   return JSON.stringify(parts);

@@ -1,12 +1,13 @@
 type Write = () => Promise<void>;
 
 /**
- * Writes that could not be made yet, in their order. Each must do no harm when it is made twice. It
- * goes on trying by itself until they are made.
+ * Writes that could not be made yet. They are made in their order, but for those that failed when
+ * others behind them did not: each must do no harm when it is made twice, or late. It goes on trying
+ * by itself until all are made.
  */
 export class Outbox {
   readonly #onStateChange: (state: "shared" | "alone", cause?: unknown) => void;
-  readonly #writes: Write[] = [];
+  readonly #writes = new Set<Write>();
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -16,7 +17,7 @@ export class Outbox {
   }
 
   get isEmpty(): boolean {
-    return this.#writes.length === 0;
+    return this.#writes.size === 0;
   }
 
   /** Writes now, or, behind what waits already, as soon as it can be done. Never throws. */
@@ -37,7 +38,7 @@ export class Outbox {
   /** Keeps a write for later. */
   add(write: Write, cause?: unknown): void {
     if (this.isEmpty) this.#onStateChange("alone", cause);
-    this.#writes.push(write);
+    this.#writes.add(write);
     this.#tryLater();
   }
 
@@ -57,11 +58,25 @@ export class Outbox {
   }
 
   async #flush(): Promise<void> {
-    for (let write = this.#writes[0]; write; write = this.#writes[0]) {
-      await write();
-      this.#writes.shift();
+    while (!this.isEmpty) {
+      const results = await Promise.allSettled(
+        this.#first(atOnce).map(async (write) => {
+          await write();
+          this.#writes.delete(write);
+        }),
+      );
+      const failed = results.find((result) => result.status === "rejected");
+      if (failed) throw failed.reason;
     }
     this.#onStateChange("shared");
+  }
+
+  #first(count: number): Write[] {
+    const first: Write[] = [];
+    for (const write of this.#writes) {
+      if (first.push(write) === count) break;
+    }
+    return first;
   }
 
   #tryLater(): void {
@@ -72,5 +87,8 @@ export class Outbox {
     }, retryMs).unref();
   }
 }
+
+/** Writes under way at a time: after a long absence there are many, and calls wait for them. */
+const atOnce = 100;
 
 const retryMs = 250;

@@ -6,7 +6,7 @@
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if redis.call('EXISTS', KEYS[1]) == 0 then
+if redis.call('HEXISTS', KEYS[1], 'id') == 0 then
   redis.call('ZREM', KEYS[2], ARGV[1])
   return
 end

@@ -1,7 +1,7 @@
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { Intent, IntentState, MoneyMethod } from "./store.ts";
 
-/** An intent as the fields of its hash, names and values in turn. */
+/** An intent as the fields of its hash, names and values in turn; its times are the store's to set. */
 export function intentFields(intent: Intent): string[] {
   return Object.entries({
     id: intent.id,
@@ -9,8 +9,6 @@ export function intentFields(intent: Intent): string[] {
     kind: String(intent.kind),
     external_id: intent.externalId,
     state: intent.state,
-    started: String(intent.startedAtMs),
-    until: String(intent.leaseUntilMs),
     subject: intent.subjectId,
     answered: JSON.stringify(intent.answered),
     checks: String(intent.checks),
@@ -31,11 +29,15 @@ export function readIntent(fields: Readonly<Record<string, string>>): Intent | u
     startedAtMs: Number(fields.started),
     leaseUntilMs: Number(fields.until),
     subjectId: fields.subject ?? "",
-    // Lua's empty list is written as an empty object.
-    answered: Object.values(JSON.parse(fields.answered ?? "[]") as Record<string, string>),
+    answered: marksOf(fields.answered),
     checks: Number(fields.checks ?? 0),
     notFound: Number(fields.not_found ?? 0),
     needsOperator: fields.needs_operator === "1",
     keyDigest: fields.key ?? "",
   };
+}
+
+/** Marks as they are stored. Lua's empty list is written as an empty object. */
+export function marksOf(stored: string | undefined): string[] {
+  return Object.values(JSON.parse(stored || "[]") as Record<string, string>);
 }

@@ -1,24 +1,32 @@
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { ask, storeAway } from "../redis/ask.ts";
 import type { RedisClient } from "../redis/connect.ts";
+import { within } from "../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../redis/keys.ts";
-import { reach } from "../redis/reach.ts";
 import { loadScript } from "../redis/script.ts";
+import { createClientWriter, type Writer } from "../redis/writer.ts";
 import { MemoryIntents } from "./memory-store.ts";
 import { Outbox } from "./outbox.ts";
-import { intentFields, readIntent } from "./record.ts";
+import { intentFields, marksOf, readIntent } from "./record.ts";
 import {
   type Begun,
   type Ending,
+  endedForMs,
   type Intent,
   type IntentStats,
   type IntentStore,
   type IntentStoreOptions,
+  intentOf,
   isUnknown,
+  type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
+  markOfEnding,
   mostAnswered,
+  mostTracked,
   type NewIntent,
   type NextLook,
+  type Pending,
   type Unsettled,
   type UnsettledIntent,
 } from "./store.ts";
@@ -27,11 +35,18 @@ import { mostLookedInto, unsettledOf } from "./unsettled.ts";
 export interface RedisIntentsOptions extends IntentStoreOptions {
   /** The caller's to close, after the store. */
   readonly client: RedisClient;
+  /**
+   * What begins a call writes through it, so that as many replicas as it waits for hold the intent
+   * before anything is sent. The store closes it. Default: one that waits for none.
+   */
+  readonly writer?: Writer;
   readonly prefix: string;
   /** Hears of it when Redis goes away and comes back, as far as calls that move money notice. */
   readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
   /** Longest that Redis may take to answer before a call goes on without it. Default: 500 ms. */
   readonly answerMs?: number;
+  /** What this process itself remembers. Default: a memory of its own. */
+  readonly memory?: MemoryIntents;
 }
 
 /**
@@ -47,8 +62,13 @@ class RedisIntents implements IntentStore {
   readonly #options: RedisIntentsOptions;
   readonly #keepMs: number;
   readonly #answerMs: number;
+  readonly #writer: Writer;
   /** What this process began and does not know the outcome of. */
   readonly #own: MemoryIntents;
+  /** Calls that run here, by their ids. */
+  readonly #running = new Map<string, NewIntent>();
+  /** By account: how far Redis's clock is ahead of ours. */
+  readonly #aheadMs = new Map<string, number>();
   /** What has yet to be written. */
   readonly #outbox: Outbox;
 
@@ -56,21 +76,25 @@ class RedisIntents implements IntentStore {
     this.#options = options;
     this.#keepMs = options.giveUpMs + keptBeyondMs;
     this.#answerMs = options.answerMs ?? 500;
-    this.#own = new MemoryIntents(options);
+    this.#writer = options.writer ?? createClientWriter(options.client, this.#answerMs);
+    this.#own = options.memory ?? new MemoryIntents(options);
     this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
     try {
       // A lock that is not written yet must not be overtaken.
-      await this.#outbox.flush();
+      if (!this.#outbox.isEmpty) await within(this.#answerMs, this.#outbox.flush());
     } catch (error) {
-      if (given.key) throw error;
+      if (given.key) throw storeAway(error);
       return await this.#beginAlone(account, given, error);
     }
     try {
       const begun = await this.#begin(account, given);
-      if (begun.kind === "started") this.#own.adopt(account, begun.intent, given.exclusive);
+      if (begun.kind === "started") {
+        this.#own.adopt(account, begun.intent, given.exclusive);
+        this.#running.set(given.id, given);
+      }
       return begun;
     } catch (error) {
       if (!given.key) return await this.#beginAlone(account, given, error);
@@ -84,40 +108,62 @@ class RedisIntents implements IntentStore {
     await this.#own.end(account, intent, ending);
     // What is settled in Redis by others would never be heard of here: only what has no answer, and
     // so bars a second call, is still of use when Redis goes away.
-    if (ending.state !== "unknown") this.#forget(account, intent);
-    await this.#outbox.write(() => this.#end(account, intent, ending));
+    if (ending.state !== "unknown") this.#own.remove(account, intent);
+    const given = this.#running.get(intent.id);
+    this.#running.delete(intent.id);
+    await this.#outbox.write(() => this.#end(account, intent, ending, given));
+    // All else is remembered by Redis, as long as it is there.
+    if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
   }
 
   async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
-    const key = this.#keys(account).intentsOf(String(kind), externalId);
-    let fields: Record<string, string>;
+    let shared: Intent[];
     try {
-      fields = await this.#reach(this.#client.hgetall(key));
+      shared = await this.#open(account, kind, externalId);
     } catch (error) {
       const own = await this.#own.open(account, kind, externalId);
       if (own.length > 0) return own;
       throw error;
     }
-    const ids = Object.keys(fields)
-      .filter((name) => name.startsWith(openField))
-      .sort((a, b) => Number(fields[a]) - Number(fields[b]))
-      .map((name) => name.slice(openField.length));
-    const { intents } = await this.#intents(account, ids);
-    const known = new Set(intents.map(({ id }) => id));
-    const own = await this.#own.open(account, kind, externalId);
-    // Begun while Redis was away, and not written yet.
-    return this.#outbox.isEmpty
-      ? intents
-      : [...intents, ...own.filter((intent) => !known.has(intent.id))];
+    // Under way here and lost with a server that failed; or begun while Redis was away.
+    const known = new Set(shared.map(({ id }) => id));
+    const own = (await this.#own.open(account, kind, externalId)).filter(
+      ({ id, state }) => !known.has(id) && (state === "running" || !this.#outbox.isEmpty),
+    );
+    return [...shared, ...own];
+  }
+
+  async #open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+    const key = this.#keys(account).intentsOf(String(kind), externalId);
+    for (let first = true; ; first = false) {
+      const fields = await this.#ask(() => this.#client.hgetall(key));
+      const ids = Object.keys(fields)
+        .filter((name) => name.startsWith(openField))
+        .sort((a, b) => Number(fields[a]) - Number(fields[b]))
+        .map((name) => name.slice(openField.length));
+      const { intents, gone } = await this.#intents(account, ids);
+      // One that ended in between has left its mark: it must not be missing here as well as there.
+      if (gone.length > 0 && first) continue;
+      const answered = marksOf(fields.answered);
+      return intents.map((intent) => ({ ...intent, answered }));
+    }
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const intent = intentOf(pending, this.nowMs(account));
+    return await this.#adopt(account, intent, {
+      ...{ ageMs: pending.ageMs, leaseMs: 0, exclusive: false, most: mostTracked },
+    });
   }
 
   async due(account: string, limit: number): Promise<Intent[]> {
     const keys = this.#keys(account);
-    const ids = (await this.#reach(
+    const [now, ids] = (await this.#ask(() =>
       scripts.due.run(this.#client, [keys.intentsDue], [String(limit)]),
-    )) as string[];
+    )) as [string, string[]];
+    this.#hearClock(account, Number(now));
     const { intents, gone } = await this.#intents(account, ids);
-    if (gone.length > 0) await this.#reach(this.#client.zrem(keys.intentsDue, ...gone));
+    if (gone.length > 0) await this.#ask(() => this.#client.zrem(keys.intentsDue, ...gone));
     return intents;
   }
 
@@ -125,7 +171,7 @@ class RedisIntents implements IntentStore {
     const keys = this.#keys(account);
     const args = [intent.id, next.inMs, next.checks, next.notFound].map(String);
     const on = [keys.intent(intent.id), keys.intentsDue];
-    await this.#reach(scripts.postpone.run(this.#client, on, args));
+    await this.#ask(() => scripts.postpone.run(this.#client, on, args));
   }
 
   async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
@@ -134,21 +180,23 @@ class RedisIntents implements IntentStore {
       .map(({ id }) => id);
     if (ids.length === 0) return;
     const keys = this.#keys(account);
-    await this.#reach(scripts.hasten.run(this.#client, [keys.intentsDue], ids));
+    await this.#ask(() => scripts.hasten.run(this.#client, [keys.intentsDue], ids));
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
     const on = this.#keysOf(account, intent);
     const givenUp = [...on, this.#keys(account).intentsGivenUp];
     const args = [intent.id, String(this.#keepMs)];
-    await this.#reach(scripts.giveUp.run(this.#client, givenUp, args));
-    this.#forget(account, intent);
+    await this.#ask(() => scripts.giveUp.run(this.#client, givenUp, args));
+    this.#own.forget(account, intent);
   }
 
   async stats(account: string): Promise<IntentStats> {
-    const ids = await this.#reach(this.#client.zrange(this.#keys(account).intentsDue, "0", "999"));
+    const { intentsDue } = this.#keys(account);
+    const ids = await this.#ask(() => this.#client.zrange(intentsDue, "0", "999"));
     const { intents } = await this.#intents(account, ids);
-    const unknown = intents.filter((intent) => isUnknown(intent, Date.now()));
+    const now = this.nowMs(account);
+    const unknown = intents.filter((intent) => isUnknown(intent, now));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
       unknown: unknown.length,
@@ -161,28 +209,33 @@ class RedisIntents implements IntentStore {
     const { intentsDue, intentsGivenUp } = this.#keys(account);
     const last = String(mostLookedInto - 1);
     const dueAt = scoresOf(
-      await this.#reach(this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
+      await this.#ask(() => this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
     );
-    const givenUp = await this.#reach(this.#client.zrange(intentsGivenUp, "0", last, "REV"));
+    const givenUp = await this.#ask(() => this.#client.zrange(intentsGivenUp, "0", last, "REV"));
     const { intents, gone } = await this.#intents(account, [...dueAt.keys(), ...givenUp]);
     const settled = gone.filter((id) => !dueAt.has(id));
-    if (settled.length > 0) await this.#reach(this.#client.zrem(intentsGivenUp, ...settled));
+    if (settled.length > 0) await this.#ask(() => this.#client.zrem(intentsGivenUp, ...settled));
     const all = intents.map((intent): UnsettledIntent => {
       const nextLookMs = dueAt.get(intent.id);
       return nextLookMs === undefined ? intent : { ...intent, nextLookMs };
     });
-    return unsettledOf(all, limit, Date.now());
+    return unsettledOf(all, limit, this.nowMs(account));
   }
 
   async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
     const on = [this.#keys(account).reconciler];
-    const answer = await this.#reach(scripts.lease.run(this.#client, on, [holder, String(ttlMs)]));
-    return answer === 1;
+    const args = [holder, String(ttlMs)];
+    return (await this.#ask(() => scripts.lease.run(this.#client, on, args))) === 1;
+  }
+
+  nowMs(account: string): number {
+    return Date.now() + (this.#aheadMs.get(account) ?? 0);
   }
 
   /** One last try to write what could not be written. */
   async close(): Promise<void> {
     await this.#outbox.close();
+    this.#writer.close();
   }
 
   async #begin(account: string, given: NewIntent): Promise<Begun> {
@@ -191,26 +244,30 @@ class RedisIntents implements IntentStore {
     const { digest = "", fingerprints = [] } = given.key ?? {};
     const limits = [given.leaseMs, giveUpMs, this.#keepMs].map(String);
     const args = [given.id, given.method, String(given.kind), given.externalId, ...limits];
-    const answer = (await this.#reach(
-      scripts.begin.runBuffer(this.#client, this.#keysOf(account, given, digest), [
-        ...args,
-        exclusive,
-        digest,
-        String(keyRetentionMs),
-        ...fingerprints,
-      ]),
-    )) as Buffer[];
-    const [kind, value = Buffer.alloc(0), answered = Buffer.from("[]")] = answer;
-    switch (String(kind)) {
+    const on = this.#keysOf(account, given, digest);
+    args.push(exclusive, digest, String(keyRetentionMs), ...fingerprints);
+    const written = await within(
+      this.#answerMs + replicasMs,
+      this.#writer.attempt(scripts.begin, on, args),
+    ).catch((error) => {
+      throw storeAway(error);
+    });
+    const [kind, value = "", answered] = written.answer as string[];
+    switch (kind) {
       case "started":
-        return { kind: "started", intent: started(given, Number(value), answered) };
+        // Without a key the lock is still of use where it is: better than none.
+        if (written.missing && given.key) throw storeAway(written.missing);
+        this.#hearClock(account, Number(value));
+        return { kind: "started", intent: started(given, Number(value), marksOf(answered)) };
       case "keyAnswered":
-        return { kind: "keyAnswered", answer: value };
+        return { kind: "keyAnswered", answer: Buffer.from(value, "base64") };
       case "inFlight":
+        this.#hearClock(account, Number(value));
+        return { kind: "inFlight" };
       case "keyReused":
       case "keyRunning":
       case "keyUnknown":
-        return { kind: String(kind) as "inFlight" | "keyReused" | "keyRunning" | "keyUnknown" };
+        return { kind };
       default:
         throw new Error(`begin-intent answered ${kind}`);
     }
@@ -220,42 +277,68 @@ class RedisIntents implements IntentStore {
     const begun = await this.#own.begin(account, given);
     if (begun.kind !== "started") return begun;
     const { intent } = begun;
-    this.#outbox.add(() => this.#adopt(account, intent, given.exclusive), cause);
+    // Our clock need not be Redis's: it is told how long ago that was.
+    const at = performance.now();
+    this.#running.set(given.id, given);
+    const { leaseMs, exclusive } = given;
+    this.#outbox.add(async () => {
+      const ageMs = performance.now() - at;
+      await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
+    }, cause);
     return begun;
   }
 
-  async #adopt(account: string, intent: Intent, exclusive: boolean): Promise<void> {
-    const numbers = [intent.leaseUntilMs, this.#options.giveUpMs, this.#keepMs].map(String);
-    await this.#reach(
-      scripts.adopt.run(this.#client, this.#keysOf(account, intent), [
-        intent.id,
-        ...numbers,
-        exclusive ? "1" : "0",
-        String(intent.startedAtMs),
-        ...intentFields(intent),
-      ]),
-    );
+  /** @returns false if there are too many */
+  async #adopt(
+    account: string,
+    intent: Intent,
+    { ageMs, leaseMs, exclusive, most = 0 }: Adoption,
+  ): Promise<boolean> {
+    const leftMs = Math.max(leaseMs - ageMs, 0);
+    const { giveUpMs } = this.#options;
+    const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
+    const limits = [exclusive ? "1" : "0", String(most)];
+    const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
+    const on = this.#keysOf(account, intent);
+    return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
   }
 
-  async #end(account: string, intent: Intent, ending: Ending): Promise<void> {
-    const subjectId = ending.state === "unknown" ? "" : (ending.subjectId ?? "");
-    const key = ending.state === "unknown" ? "unknown" : ending.key;
-    await this.#reach(
-      scripts.end.run(this.#client, this.#keysOf(account, intent, intent.keyDigest), [
-        intent.id,
-        ending.state,
-        subjectId,
-        String(this.#options.firstLookMs),
-        String(mostAnswered),
-        typeof key === "string" ? key : "done",
-        typeof key === "string" ? "" : key,
-      ]),
-    );
+  /** @param given the call, if it ran here */
+  async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<void> {
+    const write = () => this.#writeEnd(account, intent, ending, given?.key);
+    if (await write()) return;
+    if (!given || ending.state === "closed") return;
+    // Within its lease nobody else ends a call: it was lost with a server that failed.
+    const ageMs = this.nowMs(account) - intent.startedAtMs;
+    const { leaseMs, exclusive } = given;
+    if (ageMs > leaseMs) return;
+    await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
+    await write();
   }
 
-  /** Undoes a beginning that may not have happened. */
+  /** @returns whether the intent was known */
+  async #writeEnd(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    key: KeyUse | undefined,
+  ): Promise<boolean> {
+    const mark = markOfEnding(ending);
+    const keyEnding = ending.state === "unknown" ? "unknown" : ending.key;
+    const args = [
+      ...[intent.id, ending.state, ending.state === "pending" ? ending.subjectId : ""],
+      ...[String(this.#options.firstLookMs), String(endedForMs)],
+      ...[mark === undefined ? "0" : "1", mark ?? "", String(mostAnswered)],
+      ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
+      ...[key?.fingerprints[0] ?? "", String(keyRetentionMs)],
+    ];
+    const on = this.#keysOf(account, intent, intent.keyDigest);
+    return (await this.#ask(() => scripts.end.run(this.#client, on, args))) === 1;
+  }
+
+  /** Undoes a beginning that may not have happened, or may happen yet. */
   async #free(account: string, given: NewIntent): Promise<void> {
-    const intent = started(given, 0, Buffer.from("[]"));
+    const intent = started(given, 0, []);
     await this.#end(account, intent, { state: "closed", key: "free" });
   }
 
@@ -265,12 +348,14 @@ class RedisIntents implements IntentStore {
   ): Promise<{ intents: Intent[]; gone: string[] }> {
     if (ids.length === 0) return { intents: [], gone: [] };
     const keys = this.#keys(account);
-    const pipeline = this.#client.pipeline();
-    for (const id of ids) pipeline.hgetall(keys.intent(id));
-    const answers = (await this.#reach(pipeline.exec())) ?? [];
+    const answers = await this.#ask(() => {
+      const pipeline = this.#client.pipeline();
+      for (const id of ids) pipeline.hgetall(keys.intent(id));
+      return pipeline.exec();
+    });
     const intents: Intent[] = [];
     const gone: string[] = [];
-    for (const [index, [error, fields]] of answers.entries()) {
+    for (const [index, [error, fields]] of (answers ?? []).entries()) {
       if (error) throw error;
       const intent = readIntent(fields as Record<string, string>);
       if (intent) intents.push(intent);
@@ -279,8 +364,8 @@ class RedisIntents implements IntentStore {
     return { intents, gone };
   }
 
-  #forget(account: string, intent: Intent): void {
-    this.#own.remove(account, intent);
+  #hearClock(account: string, nowMs: number): void {
+    this.#aheadMs.set(account, nowMs - Date.now());
   }
 
   #keysOf(
@@ -301,9 +386,15 @@ class RedisIntents implements IntentStore {
     return this.#options.client;
   }
 
-  #reach<T>(answer: Promise<T>): Promise<T> {
-    return reach(answer, this.#answerMs);
+  #ask<T>(question: () => Promise<T>): Promise<T> {
+    return ask(this.#client, question, this.#answerMs);
   }
+}
+
+interface Adoption extends Pick<NewIntent, "leaseMs" | "exclusive"> {
+  readonly ageMs: number;
+  /** How many may be open. Default: any number. */
+  readonly most?: number;
 }
 
 const openField = "open:";
@@ -317,6 +408,9 @@ function scoresOf(members: readonly string[]): Map<string, number> {
   return scores;
 }
 
+/** How long replicas may take on top, in milliseconds, before a call goes on without them. */
+const replicasMs = 1_000;
+
 const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta.url));
 const scripts = {
   begin: script("begin-intent"),
@@ -329,13 +423,12 @@ const scripts = {
   lease: script("lease-reconciler"),
 };
 
-function started(given: NewIntent, now: number, answered: Buffer): Intent {
+function started(given: NewIntent, now: number, answered: readonly string[]): Intent {
   const { id, method, kind, externalId, leaseMs, key } = given;
   return {
-    ...{ id, method, kind, externalId, state: "running", subjectId: "" },
+    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered },
     startedAtMs: now,
     leaseUntilMs: now + leaseMs,
-    answered: JSON.parse(String(answered)) as string[],
     ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
   };
 }

@@ -2,14 +2,49 @@ import { create } from "@bufbuild/protobuf";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { paymentEntry } from "../events/entry.ts";
 import type { Entry, EventLog, Snapshot } from "../events/log.ts";
-import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import { evidenceOf } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 
 export interface Books {
   readonly log: EventLog;
   readonly intents: IntentStore;
+}
+
+/** A call that is open, with what the log tells of it. */
+export interface Standing {
+  readonly intent: Intent;
+  readonly evidence: Evidence | undefined;
+}
+
+/** All calls for an external_id that are open, and the state of their payment or payout. */
+export async function standingsOf(
+  { log, intents }: Books,
+  account: string,
+  kind: EventKind,
+  externalId: string,
+): Promise<{ readonly standings: Standing[]; readonly snapshot: Snapshot | undefined }> {
+  // Read before the events are: what is settled in between shows in them.
+  const open = await intents.open(account, kind, externalId);
+  const snapshot = await log.snapshot(account, kind, externalId);
+  const standings = open.map((intent) => ({
+    intent,
+    evidence: evidenceOf(intent, open, snapshot),
+  }));
+  return { standings, snapshot };
+}
+
+/** What is in doubt of the calls for an external_id, as callers are told. */
+export function doubtsOf(standings: readonly Standing[]): {
+  outcomeUnknown: boolean;
+  needsOperator: boolean;
+} {
+  const doubts = standings.filter(({ evidence }) => !evidence).map(({ intent }) => intent);
+  return {
+    outcomeUnknown: doubts.some((intent) => !isNamed(intent)),
+    needsOperator: doubts.some(({ needsOperator }) => needsOperator),
+  };
 }
 
 /**
@@ -20,22 +55,22 @@ export interface Books {
 export async function settleByEvents(
   { log, intents }: Books,
   account: string,
-  intent: Intent,
-  snapshot: Snapshot | undefined,
+  { intent, evidence }: Standing,
 ): Promise<"settled" | "arrived" | undefined> {
-  if (intent.state === "running" && !isUnknown(intent, Date.now())) return undefined;
-  const evidence = evidenceOf(intent, snapshot);
+  if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
   if (!evidence) return undefined;
   if (intent.state !== "pending") {
     await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
   }
-  if (evidence.kind === "settled") {
-    await intents.end(account, intent, { state: "closed", key: "keep" });
-  } else {
-    const { subjectId } = evidence;
-    await intents.end(account, intent, { state: "pending", subjectId, key: "keep" });
-  }
-  return evidence.kind;
+  const { kind, ...told } = evidence;
+  await intents.end(
+    account,
+    intent,
+    "subjectId" in told
+      ? { ...told, state: "pending", key: "keep" }
+      : { ...told, state: "closed", key: "keep" },
+  );
+  return kind;
 }
 
 /** The service's word that an external_id has its successful payment. */
@@ -53,18 +88,19 @@ export async function settleAsPaid(
   { kind, externalId }: Intent,
   paymentId: string,
 ): Promise<void> {
-  const now = Date.now();
-  const open = (await books.intents.open(account, kind, externalId)).filter(
-    (intent) => intent.method === "CreatePayment" && isUnknown(intent, now),
-  );
-  const [doubtful] = open;
-  if (!doubtful) return;
-  let snapshot = await books.log.snapshot(account, kind, externalId);
-  if (!evidenceOf(doubtful, snapshot)) {
-    await books.log.append(account, paidEntry(doubtful, paymentId));
-    snapshot = await books.log.snapshot(account, kind, externalId);
+  const now = books.intents.nowMs(account);
+  const doubtful = async () =>
+    (await standingsOf(books, account, kind, externalId)).standings.filter(
+      ({ intent }) => intent.method === "CreatePayment" && isUnknown(intent, now),
+    );
+  let open = await doubtful();
+  const [first] = open;
+  if (!first) return;
+  if (!first.evidence) {
+    await books.log.append(account, paidEntry(first.intent, paymentId));
+    open = await doubtful();
   }
-  for (const intent of open) await settleByEvents(books, account, intent, snapshot);
+  for (const standing of open) await settleByEvents(books, account, standing);
 }
 
 /** The success of a payment of which no more is known than that it was one. */

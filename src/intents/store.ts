@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
 
 /** The calls that move money, by their names in the contract. */
@@ -48,7 +49,10 @@ export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "exte
   readonly leaseUntilMs: number;
   /** The payment_id or transaction_id of a pending one. */
   readonly subjectId: string;
-  /** Ids of earlier attempts for the external_id that were answered: what they do is not its doing. */
+  /**
+   * Marks of attempts for the external_id that are accounted for: what they do is not its doing (see
+   * evidence.ts). As of now from `open`; else as of its beginning.
+   */
   readonly answered: readonly string[];
   /** How often it was looked up, and how often in a row the service did not know it. */
   readonly checks: number;
@@ -72,15 +76,38 @@ export type Begun =
   /** The key's first call has this answer. */
   | { readonly kind: "keyAnswered"; readonly answer: Buffer };
 
-/** What became of a call. An unknown outcome is remembered as unknown under its key. */
+/**
+ * What became of a call. An unknown outcome is remembered as unknown under its key. `mark` is what is
+ * told from now on as `answered` to those that are open for the external_id.
+ */
 export type Ending =
   /** It was never sent, or is over. */
-  | { readonly state: "closed"; readonly subjectId?: string; readonly key: KeyEnding }
-  | { readonly state: "pending"; readonly subjectId: string; readonly key: KeyEnding }
+  | { readonly state: "closed"; readonly mark?: string; readonly key: KeyEnding }
+  | {
+      readonly state: "pending";
+      /** Empty when the answer did not name what it made. */
+      readonly subjectId: string;
+      /** Default: the subject's id, if it has one. */
+      readonly mark?: string;
+      readonly key: KeyEnding;
+    }
   | { readonly state: "unknown" };
+
+/** What an ending adds to `answered`. */
+export function markOfEnding(ending: Ending): string | undefined {
+  if (ending.state === "unknown") return undefined;
+  return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
+}
 
 /** What becomes of the call's key: it is free again, or has this answer, or stays as it is. */
 export type KeyEnding = "free" | "keep" | Buffer;
+
+/** What is pending without a call of ours, or without one that is still remembered. */
+export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
+  readonly subjectId: string;
+  /** How long ago it was first heard of. */
+  readonly ageMs: number;
+}
 
 /** When an intent is looked at next, and what is remembered of the looks before. */
 export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
@@ -122,9 +149,14 @@ export interface IntentStore {
   begin(account: string, intent: NewIntent): Promise<Begun>;
   /** Never throws: what cannot be written now is written later. An intent ends as often as told. */
   end(account: string, intent: Intent, ending: Ending): Promise<void>;
-  /** Calls for one external_id that are not settled, the oldest first. */
+  /** Calls for one external_id that are not settled, the oldest first, as they are at one instant. */
   open(account: string, kind: EventKind, externalId: string): Promise<Intent[]>;
 
+  /**
+   * Looks after what is pending as after an answered call, from now on; told again it changes nothing.
+   * @returns false if so many are looked after that this one has to wait
+   */
+  track(account: string, pending: Pending): Promise<boolean>;
   /** Those whose time to be looked at has come, the longest due first. Leases that ran out count. */
   due(account: string, limit: number): Promise<Intent[]>;
   /** Looks again later. */
@@ -140,6 +172,8 @@ export interface IntentStore {
    * is looked into.
    */
   unsettled(account: string, limit: number): Promise<Unsettled>;
+  /** The clock by which intents are timed, in milliseconds since the epoch, as it was last heard. */
+  nowMs(account: string): number;
   /** Makes the holder the one that looks, or keeps it so, for `ttlMs`. False: another one does. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
   close(): Promise<void>;
@@ -158,10 +192,31 @@ export const keyRetentionMs = 24 * 3_600_000;
 /** How long intents are kept behind `giveUpMs`: what was given up stays visible that long. */
 export const keptBeyondMs = 7 * 24 * 3_600_000;
 
-/** How many ids of answered attempts are remembered of an external_id. */
+/** How many marks of answered attempts are remembered of an external_id. */
 export const mostAnswered = 50;
+
+/**
+ * How long it is remembered that a call is over, so that what was held up on its way to the store
+ * does not begin it again.
+ */
+export const endedForMs = 10 * 60_000;
 
 /** Whether nothing tells what became of a call: no answer came, or its replica is gone. */
 export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
   return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
+}
+
+/** Of an account, while fewer intents are open what is pending without a call of ours is tracked too. */
+export const mostTracked = 10_000;
+
+/** What is pending, as an intent. */
+export function intentOf(pending: Pending, nowMs: number): Intent {
+  const { method, kind, externalId, subjectId, ageMs } = pending;
+  const name = JSON.stringify([method, kind, externalId, subjectId]);
+  return {
+    id: `pending-${createHash("sha256").update(name).digest("base64url")}`,
+    ...{ method, kind, externalId, subjectId, state: "pending", answered: [] },
+    ...{ startedAtMs: nowMs - ageMs, leaseUntilMs: nowMs },
+    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
+  };
 }

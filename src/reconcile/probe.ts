@@ -94,12 +94,16 @@ async function probeByCallback(
   { externalId, method }: Intent,
   options: SendOptions,
 ): Promise<Probed> {
-  const operation = resendOperations[method];
-  const request = create(ResendCallbackRequestSchema, { externalId, operation });
-  return await asked("resend", async () => {
-    await upstream.resendCallback(request, options);
-    return undefined;
-  });
+  let probed: Probed = { rail: "resend", kind: "notFound" };
+  for (const operation of resendOperations[method]) {
+    const request = create(ResendCallbackRequestSchema, { externalId, operation });
+    probed = await asked("resend", async () => {
+      await upstream.resendCallback(request, options);
+      return undefined;
+    });
+    if (probed.kind !== "notFound") break;
+  }
+  return probed;
 }
 
 async function asked(rail: Rail, ask: () => Promise<Entry | undefined>): Promise<Probed> {
@@ -122,12 +126,13 @@ async function asked(rail: Rail, ask: () => Promise<Entry | undefined>): Promise
 /** What has nothing to do with the call that was asked about: it may be otherwise soon. */
 const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"]);
 
-const resendOperations: Readonly<Record<MoneyMethod, PaymentOperation>> = {
-  CreatePayment: PaymentOperation.PAYMENT,
-  CreateRecurrentPayment: PaymentOperation.RECURRENT,
-  ConfirmPayment: PaymentOperation.CONFIRM,
-  // A payout has no such call; its rail is payout info.
-  RequestPayout: PaymentOperation.UNSPECIFIED,
+/** What a call may go by, in the order of likelihood: it is not known if it is by none of them. */
+const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]>> = {
+  CreatePayment: [PaymentOperation.PAYMENT],
+  CreateRecurrentPayment: [PaymentOperation.RECURRENT, PaymentOperation.PAYMENT],
+  ConfirmPayment: [PaymentOperation.CONFIRM],
+  // Its rail is payout info.
+  RequestPayout: [],
 };
 
 /** A payment as its operation info tells it: what that does not tell stays as it was. */

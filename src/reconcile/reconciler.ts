@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
-import type { EventLog } from "../events/log.ts";
+import type { EventLog, Snapshot, Unfinished } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
-import { settleAsPaid, settleByEvents } from "../intents/settle.ts";
+import { methodOf, operations } from "../intents/evidence.ts";
+import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Upstream } from "../upstream/upstream.ts";
@@ -110,6 +111,7 @@ class AccountReconciler {
       this.#statsAtMs = now;
       observer.onStats({ account, ...(await intents.stats(account)) });
     }
+    const trackedAll = await this.#track();
     const due = await intents.due(account, batch);
     for (const intent of due) {
       if (this.#stop.aborted) return 0;
@@ -117,30 +119,59 @@ class AccountReconciler {
       const { restMs } = await this.#look(intent);
       if (restMs > 0) return restMs;
     }
-    return due.length === batch ? 0 : this.#tickMs;
+    return due.length === batch || !trackedAll ? 0 : this.#tickMs;
+  }
+
+  /**
+   * Takes on what stays pending, as events tell, and is nobody's to look after: payments and payouts
+   * that no call here made, or whose call is forgotten. @returns whether that is all for now
+   */
+  async #track(): Promise<boolean> {
+    const { log, intents, afterMs } = this.#options;
+    const account = this.#account;
+    const unfinished = await log.unfinished(account, afterMs, batch);
+    const inHands: Unfinished[] = [];
+    for (const told of unfinished) {
+      const method = methodOf(told.operation);
+      const open = await intents.open(account, told.kind, told.externalId);
+      const isKnown = open.some(
+        ({ method, subjectId }) =>
+          subjectId === told.subjectId && operations[method].includes(told.operation),
+      );
+      if (method && !isKnown && !(await intents.track(account, { ...told, method }))) break;
+      inHands.push(told);
+    }
+    await log.dismiss(account, inHands);
+    return inHands.length < batch;
   }
 
   /** Looks at one intent. @returns how long all others have to wait. */
   async #look(given: Intent): Promise<{ restMs: number }> {
     const { log, intents, observer, giveUpMs } = this.#options;
     const account = this.#account;
-    const { kind, externalId } = given;
-    let intent = given;
-    if (intent.state === "running") {
-      // Its lease is over: the replica that sent it is gone.
-      await log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
-      await intents.end(account, intent, { state: "unknown" });
-      intent = { ...intent, state: "unknown" };
+    const wasRunning = given.state === "running";
+    if (wasRunning) {
+      // Its lease is over: the replica that sent it is gone, or slow.
+      const [running] = await this.#standing(given);
+      if (!running) return done;
+      await log.append(account, callOutcomeEntry(given, CallOutcome.UNKNOWN));
+      await intents.end(account, given, { state: "unknown" });
     }
-    const snapshot = await log.snapshot(account, kind, externalId);
-    const became = await settleByEvents(this.#options, account, intent, snapshot);
+    const [standing, snapshot] = await this.#standing(given);
+    if (!standing) {
+      // It has ended in between, and so must not stay unknown to those who watch.
+      if (wasRunning) await log.append(account, callOutcomeEntry(given, CallOutcome.SETTLED));
+      return done;
+    }
+    const { intent } = standing;
+    const became = await settleByEvents(this.#options, account, standing);
     if (became === "settled") {
       // A callback that was asked for comes as any other.
-      const by = kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
+      const by = intent.kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
       observer.onSettled({ account, intent, by });
     }
     if (became) return done;
-    if (Date.now() - intent.startedAtMs > giveUpMs) {
+    if (intents.nowMs(account) - intent.startedAtMs > giveUpMs) {
       await this.#giveUp(intent);
       return done;
     }
@@ -153,6 +184,9 @@ class AccountReconciler {
     observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
     if (probed.kind === "unreachable") {
       this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
+      // The service may fail at this one alone: after the rest the others have their turn first.
+      const { checks, notFound } = intent;
+      await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
       return { restMs: jittered(this.#restMs) };
     }
     this.#restMs = 0;
@@ -163,7 +197,6 @@ class AccountReconciler {
   async #conclude(intent: Intent, probed: Probed): Promise<void> {
     const { log, intents, observer, afterMs } = this.#options;
     const account = this.#account;
-    const { kind, externalId } = intent;
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     // Before it is asked for again: a callback may come, and hasten it, at once.
@@ -177,22 +210,33 @@ class AccountReconciler {
       await settleAsPaid(this.#options, account, intent, probed.paymentId);
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
-    if (probed.kind !== "notFound") {
-      const snapshot = await log.snapshot(account, kind, externalId);
-      const became = await settleByEvents(this.#options, account, intent, snapshot);
-      if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
-      return;
-    }
-    if (intent.state !== "unknown" || !this.#neverArrived(intent, notFound)) return;
+    const [standing] = await this.#standing(intent);
+    const became = standing
+      ? await settleByEvents(this.#options, account, standing)
+      : probed.kind === "paid" && "settled";
+    if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
+    if (became || intent.state !== "unknown" || !this.#neverArrived(intent, notFound)) return;
     await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
     await intents.end(account, intent, { state: "closed", key: "keep" });
     observer.onSettled({ account, intent, by: "notFound" });
   }
 
+  /** What is known of an intent by now; nothing if it is no longer open. */
+  async #standing({
+    id,
+    kind,
+    externalId,
+  }: Intent): Promise<[Standing | undefined, Snapshot | undefined]> {
+    const known = await standingsOf(this.#options, this.#account, kind, externalId);
+    return [known.standings.find(({ intent }) => intent.id === id), known.snapshot];
+  }
+
   /** A request that was held up on its way may still arrive: only a while later no is a no. */
   #neverArrived({ startedAtMs }: Intent, notFound: number): boolean {
     const longEnoughMs = Math.max(5 * this.#options.afterMs, 2 * this.#options.timeoutMs);
-    return notFound >= 3 && Date.now() - startedAtMs >= longEnoughMs;
+    return (
+      notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs
+    );
   }
 
   async #giveUp(intent: Intent): Promise<void> {

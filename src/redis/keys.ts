@@ -23,6 +23,8 @@ export interface AccountKeys {
   readonly deadLetterOrder: string;
   /** The length of all their bodies together: string. */
   readonly deadLetterSize: string;
+  /** Operations that have not come to their end, by when they were first told of: sorted set. */
+  readonly unfinished: string;
   /** Channel on which each stored event's id is told, to wake those who read `events`. */
   readonly wakeUp: string;
   /** One call that moves money, until its outcome is known: hash. */
@@ -52,6 +54,7 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     deadLetters: `${base}:dead-letters`,
     deadLetterOrder: `${base}:dead-letters:order`,
     deadLetterSize: `${base}:dead-letters:size`,
+    unfinished: `${base}:unfinished`,
     wakeUp: `${base}:wake-up`,
     intent: (id) => `${base}:intent:${id}`,
     intentsDue: `${base}:intents:due`,

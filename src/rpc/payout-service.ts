@@ -10,9 +10,7 @@ export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
     async requestPayout(request, context) {
       return { payout: await core.requestPayout(request, callOf(context)) };
     },
-    async getPayout(request, context) {
-      return { payout: await core.getPayout(request, callOf(context)) };
-    },
+    getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {
       const call = callOf(context);
       return eventStream(core.watchPayout(request, call), call.signal);

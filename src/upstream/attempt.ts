@@ -185,11 +185,12 @@ function errorOfFailure(
   { kind, sent, cause }: ExchangeFailure,
   moneyExternalId: string | undefined,
 ): GatewayError {
+  // Whatever ended it.
+  if (sent && moneyExternalId !== undefined) return outcomeUnknown(moneyExternalId, { cause });
   if (kind === "caller") return cause as GatewayError;
   if (kind === "kept") {
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
   }
-  if (sent && moneyExternalId !== undefined) return outcomeUnknown(moneyExternalId, { cause });
   return unavailable(sent ? texts[kind] : "the payments service cannot be reached", cause);
 }
 

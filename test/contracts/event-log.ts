@@ -660,6 +660,64 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
+    describe("what is unfinished", () => {
+      const unfinished = async (limit = 10, by = log) =>
+        (await by.unfinished(account, 0, limit)).map(
+          ({ externalId, subjectId, operation }) => `${externalId} ${subjectId} ${operation}`,
+        );
+
+      it("is told, the oldest first, until its end", async () => {
+        assert.deepEqual(await unfinished(), []);
+        await stored(payment({ paymentId: "a", status: "init" }));
+        await stored(payment({ paymentId: "b" }));
+        await stored(payout({ status: "processing" }));
+        await stored(payment({ paymentId: "a", operation: "confirm" }));
+        await stored(payment({ paymentId: "a" }));
+        assert.deepEqual(await unfinished(10, peer), [
+          "order-1 a payment",
+          "order-1 b payment",
+          "payout-1 tx-1 payout",
+          "order-1 a confirm",
+        ]);
+        assert.deepEqual(await unfinished(2), ["order-1 a payment", "order-1 b payment"]);
+        assert.deepEqual(await log.unfinished("other", 0, 10), []);
+        await stored(payment({ paymentId: "a", status: "success" }));
+        await stored(payout({ status: "failure" }));
+        assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
+        // What comes late takes no end back.
+        await stored(payment({ paymentId: "a", statusCode: "late" }));
+        assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
+      });
+
+      it("is none of what moves no money by itself", async () => {
+        for (const operation of ["refund", "cancel", "lookup"] as const) {
+          await stored(payment({ operation }));
+        }
+        assert.deepEqual(await unfinished(), []);
+      });
+
+      it("is told once it is old enough", async () => {
+        await stored(payment());
+        assert.deepEqual(await log.unfinished(account, 60_000, 10), []);
+        let found = await log.unfinished(account, 20, 10);
+        while (found.length === 0) found = await log.unfinished(account, 20, 10);
+        const [one] = found;
+        assert(one && one.ageMs >= 20 && one.ageMs < 60_000, `${one?.ageMs}`);
+      });
+
+      it("is told no more once somebody looks after it, until more is heard of it", async () => {
+        await stored(payment({ paymentId: "a", status: "init" }));
+        await stored(payment({ paymentId: "b" }));
+        const [first] = await log.unfinished(account, 0, 1);
+        assert(first);
+        await peer.dismiss(account, [first]);
+        await peer.dismiss(account, []);
+        assert.deepEqual(await unfinished(), ["order-1 b payment"]);
+        await stored(payment({ paymentId: "a" }));
+        assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a payment"]);
+      });
+    });
+
     describe("dead letters", () => {
       it("are kept once per id, in order, until they are exhumed", async () => {
         assert.deepEqual(await log.deadLetters(account), []);

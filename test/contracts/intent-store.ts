@@ -9,6 +9,7 @@ import type {
   IntentStore,
   IntentStoreOptions,
   NewIntent,
+  Pending,
 } from "../../src/intents/store.ts";
 
 /** Makes two replicas' stores of the same intents, which share nothing with those made before. */
@@ -124,7 +125,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const [a, b] = await stores(t);
       const answer = Buffer.from([0, 255, 13, 10, 128]);
       const intent = started(await a.begin(account, keyed()));
-      await a.end(account, intent, { state: "closed", subjectId: "p1", key: answer });
+      await a.end(account, intent, { state: "closed", mark: "p1", key: answer });
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
     });
 
@@ -180,6 +181,47 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const intent = started(await b.begin(account, both()));
       assert.equal((await a.begin(account, both())).kind, "keyRunning", "the key tells first");
       await b.end(account, intent, { state: "closed", key: "free" });
+    });
+
+    it("tells the open ones what was answered since they began", async (t) => {
+      const [a, b] = await stores(t);
+      const begin = async () => started(await a.begin(account, given({ exclusive: false })));
+      const [open, answered, refused, unsent] = [
+        await begin(),
+        await begin(),
+        await begin(),
+        await begin(),
+      ];
+      await a.end(account, answered, { state: "closed", mark: "p1", key: "keep" });
+      await a.end(account, refused, { state: "closed", mark: "", key: "keep" });
+      await a.end(account, unsent, { state: "closed", key: "free" });
+      const told = await b.open(account, EventKind.PAYMENT, "order");
+      assert.deepEqual(
+        told.map(({ id, answered }) => [id, answered]),
+        [[open.id, ["p1", ""]]],
+      );
+    });
+
+    it("takes an ending that is told again, or late, for nothing new", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 0 });
+      const intent = started(await a.begin(account, given()));
+      const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+      const known = async () =>
+        (await b.open(account, EventKind.PAYMENT, "order")).map(
+          ({ state, subjectId, checks, answered }) => [state, subjectId, checks, answered],
+        );
+      await a.end(account, intent, pending);
+      await a.postpone(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
+      await a.end(account, intent, pending);
+      await a.end(account, intent, { state: "unknown" });
+      assert.deepEqual(await known(), [["pending", "p1", 2, ["p1"]]]);
+      assert.deepEqual(await b.due(account, 10), []);
+      await a.end(account, intent, { state: "closed", key: "keep" });
+      await a.end(account, intent, { state: "unknown" });
+      await a.postpone(account, intent, { inMs: 0, checks: 3, notFound: 0 });
+      await a.giveUp(account, intent);
+      assert.deepEqual(await known(), []);
+      assert.deepEqual(await b.due(account, 10), []);
     });
 
     it("says what is due, in its order, and looks again when told to", async (t) => {
@@ -249,6 +291,27 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const lost = started(await a.begin(account, given({ leaseMs: 1 })));
       while ((await b.unsettled(account, 10)).total === 0) await delay(1);
       assert.equal((await b.unsettled(account, 10)).intents[0]?.id, lost.id);
+    });
+
+    it("tracks what is pending without a call, once", async (t) => {
+      const [a, b] = await stores(t);
+      const pending: Pending = {
+        ...{ method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
+        ...{ subjectId: "p1", ageMs: 5_000 },
+      };
+      assert.equal(await a.track(account, pending), true);
+      assert.equal(await b.track(account, pending), true);
+      const [tracked, ...others] = await b.due(account, 10);
+      assert.ok(tracked && others.length === 0);
+      assert.deepEqual([tracked.state, tracked.subjectId], ["pending", "p1"]);
+      const ageMs = b.nowMs(account) - tracked.startedAtMs;
+      assert.ok(ageMs >= 5_000 && ageMs < 60_000, `${ageMs}`);
+      started(await a.begin(account, given()));
+      await a.postpone(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
+      await b.track(account, pending);
+      assert.deepEqual(await b.due(account, 10), []);
+      await a.end(account, tracked, { state: "closed", key: "keep" });
+      assert.equal((await a.open(account, EventKind.PAYMENT, "order")).length, 1);
     });
 
     it("has one owner at a time, and another one when its lease is over", async (t) => {

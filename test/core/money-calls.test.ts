@@ -4,11 +4,18 @@ import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createMoneyCalls } from "../../src/core/money-calls.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { type Payment, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { paymentEntry } from "../../src/events/entry.ts";
+import type { Entry } from "../../src/events/log.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  type Payment,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory-store.ts";
-import { type IntentStore, keyRetentionMs } from "../../src/intents/store.ts";
+import { type IntentStore, keyRetentionMs, type NewIntent } from "../../src/intents/store.ts";
 import { deriveKeyring } from "../../src/seal/keyring.ts";
 import { Secret } from "../../src/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
@@ -277,6 +284,11 @@ test("a call whose replica stood still beyond its time does not leave", async (t
     code: "UNAVAILABLE",
   });
   assert.deepEqual(written, []);
+  assert.deepEqual(
+    told.splice(0),
+    [CallOutcome.NOT_DONE],
+    "others may have told that it is unknown",
+  );
 });
 
 test("a key is forgotten after a day", async () => {
@@ -343,3 +355,94 @@ test("a hundred callers with one key at each of three replicas share one call", 
 test("control: replicas that share no store make the call once each", async () => {
   assert.equal(await sendsByReplicas([memory(), memory(), memory()]), 3);
 });
+
+test("a call does not leave when its replica stood still before it heard that it may", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
+  const store = memory(() => 0);
+  const begin = store.begin.bind(store);
+  // The store has said go; the process hears of it an hour later.
+  store.begin = async (...given) => {
+    const begun = await begin(...given);
+    t.mock.timers.tick(3_600_000);
+    return begun;
+  };
+  const written: string[] = [];
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    written.push("bytes");
+    return payment("late");
+  };
+  const calls = moneyCalls(store);
+  await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }));
+  assert.deepEqual(written, []);
+  assert.deepEqual(told.splice(0), [CallOutcome.NOT_DONE]);
+});
+
+test("what goes wrong unforeseen once the call was sent leaves its outcome unknown", async () => {
+  const calls = moneyCalls();
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    throw new TypeError("a bug");
+  };
+  await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }), {
+    code: "UNKNOWN",
+    details: { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId: "order" } },
+  });
+  assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
+});
+
+test("an answer that comes after the lease tells that the outcome is known after all", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
+  const calls = moneyCalls(memory(() => 0));
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    // Others have found by now that the replica is gone, and told that nobody knows.
+    t.mock.timers.tick(60_000);
+    return payment("late");
+  };
+  await calls.run({ ...base, call: callOf(), request: request(), send });
+  assert.deepEqual(told.splice(0), [CallOutcome.SETTLED]);
+});
+
+test("what is known of a call's doings is remembered as its mark", async () => {
+  const upstream = (paymentId?: string) => ({
+    upstream: create(UpstreamErrorSchema, { code: "declined", ...(paymentId && { paymentId }) }),
+  });
+  const of = (paymentId: string, status: PaymentStatus) => (): Entry | undefined =>
+    paymentEntry(create(PaymentSchema, { externalId: "order", details: { paymentId, status } }), {
+      source: EventSource.RESPONSE,
+    });
+  const creation = { ...base, method: "CreatePayment" } as const;
+  const outcomes = [
+    [{ ...creation, entry: of("p1", PaymentStatus.SUCCESS) }, payment("p1"), ["p1"], []],
+    [{ ...creation, entry: of("p1", PaymentStatus.PENDING) }, payment("p1"), ["p1"], ["p1"]],
+    [creation, payment("says nothing of itself"), [], [""]],
+    [creation, new GatewayError("FAILED_PRECONDITION", "no", upstream("p1")), ["p1"], []],
+    [creation, new GatewayError("FAILED_PRECONDITION", "no", upstream()), [""], []],
+    [base, new GatewayError("FAILED_PRECONDITION", "no", upstream("p1")), [""], []],
+    [creation, new GatewayError("RESOURCE_EXHAUSTED", "later", upstream()), [], []],
+  ] as const;
+  for (const [about, outcome, marks, pending] of outcomes) {
+    const store = memory();
+    const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+      onSent?.();
+      if (outcome instanceof GatewayError) throw outcome;
+      return outcome;
+    };
+    const run = moneyCalls(store).run({ ...about, call: callOf(), request: request(), send });
+    await run.catch(() => {});
+    const open = await store.open("default", EventKind.PAYMENT, "order");
+    assert.deepEqual(
+      open.map(({ subjectId }) => subjectId),
+      pending,
+    );
+    const next = await store.begin("default", nextIntent);
+    assert.ok(next.kind === "started");
+    assert.deepEqual(next.intent.answered, marks);
+  }
+});
+
+const nextIntent: NewIntent = {
+  ...{ id: "next", method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
+  ...{ leaseMs: 60_000, exclusive: true },
+};

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/gateway.ts";
@@ -9,6 +10,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { sign } from "../../src/upstream/signature.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 
 let gateway: Gateway;
@@ -87,14 +89,41 @@ test("a payout whose answer and callback are lost settles by payout info", async
     }
     return events;
   })();
-  const lost = payouts.requestPayout({
-    order: { currency: "UAH", description: "salary", externalId, originalAmount: "10.71" },
-    payer: { entityId: "e" },
-    payoutType: "cash",
-    recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
-  });
-  await assertUnknown(lost, externalId);
+  await assertUnknown(requestPayout(externalId, "10.71"), externalId);
   assert.deepEqual(await seen, ["UNKNOWN", "final true"]);
+});
+
+test("who looks a payout in doubt up learns what became of it at once", async () => {
+  const externalId = "payout-looked-up";
+  await assertUnknown(requestPayout(externalId, "10.71"), externalId);
+  const payouts = createClient(PayoutService, transport());
+  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
+  assert.deepEqual([payout?.externalId, outcomeUnknown], [externalId, false]);
+});
+
+test("a payout in doubt that the service does not find is not told as one that is not", async () => {
+  const externalId = "payout-in-doubt";
+  const payouts = createClient(PayoutService, transport());
+  await assert.rejects(payouts.getPayout({ externalId }), { code: Code.NotFound }, "the control");
+  // HTTP 500 with a page: nothing was paid out, but who can tell?
+  await assertUnknown(requestPayout(externalId, "10.72"), externalId);
+  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
+  assert.deepEqual([payout, outcomeUnknown], [undefined, true]);
+  const query = `{ payout(externalId: "${externalId}") { externalId outcomeUnknown status } }`;
+  assert.deepEqual((await graphql(query)).payout, {
+    ...{ externalId, outcomeUnknown: true, status: null },
+  });
+  // Asked often enough, the service's no is a no.
+  for (;;) {
+    const known = await payouts.getPayout({ externalId }).catch((error: ConnectError) => error);
+    if (known instanceof ConnectError) {
+      assert.equal(known.code, Code.NotFound);
+      break;
+    }
+    assert.equal(known.outcomeUnknown, true);
+    await delay(20);
+  }
+  assert.equal((await graphql(query)).payout, null);
 });
 
 test("a call that never charged anything turns out as not done, and may be made again", async () => {
@@ -118,6 +147,37 @@ test("a call that never charged anything turns out as not done, and may be made 
     if (again === Code.NotFound) break;
   }
   const { payment } = await create(externalId, "4111111111111111");
+  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+});
+
+test("a payment that another client made settles though its last callback never comes", async () => {
+  const externalId = "made-elsewhere";
+  const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
+  const made = await fetch(`${gateway.sandboxUrl}/api/payments/v1/new`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({
+      ...{ amount: 10, currency: "UAH", mode: "direct", external_id: externalId },
+      customer: { email: "customer@shop.example" },
+      payment_method: {
+        type: "cc_number",
+        cc: { number: "4000000000000697", cvv: "123", exp_month: 12, exp_year: 2031 },
+      },
+    }),
+  });
+  const body = new Uint8Array(await made.arrayBuffer());
+  const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(body, "sandbox-password") },
+    body,
+  });
+  assert.equal(callback.status, 200);
+  const sources: (EventSource | undefined)[] = [];
+  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, patience())) {
+    sources.push(event?.source);
+  }
+  assert.deepEqual(sources, [EventSource.CALLBACK, EventSource.RECONCILIATION]);
+  const { payment } = await rpc().getPayment({ externalId });
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
@@ -174,6 +234,15 @@ function create(externalId: string, number: string) {
     paymentMethod: {
       method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
     },
+  });
+}
+
+function requestPayout(externalId: string, originalAmount: string) {
+  return createClient(PayoutService, transport()).requestPayout({
+    order: { currency: "UAH", description: "salary", externalId, originalAmount },
+    payer: { entityId: "e" },
+    payoutType: "cash",
+    recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
   });
 }
 

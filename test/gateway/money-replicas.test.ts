@@ -35,7 +35,7 @@ describe("calls that move money, at three gateways on one Redis", {
     await redis.close();
   });
 
-  async function start() {
+  async function start(store: Record<string, string> = { REDIS_URL: redis.url }) {
     const { child, ready, exit } = spawnCli(["serve"], {
       ...freePorts,
       UPSTREAM_URL: upstream.url,
@@ -47,8 +47,8 @@ describe("calls that move money, at three gateways on one Redis", {
       RATE_LIMIT_MAX_WAIT: "1s",
       RECONCILE_AFTER: "500ms",
       AUTH_MODE: "none",
-      REDIS_URL: redis.url,
       LOG_LEVEL: "warn",
+      ...store,
     });
     const { rpc = "", public: publicUrl = "" } = await ready;
     const client = createClient(PaymentService, createGrpcTransport({ baseUrl: rpc }));
@@ -105,6 +105,20 @@ describe("calls that move money, at three gateways on one Redis", {
     assert.equal(codes.filter((code) => code === "paid").length, 1);
     assert.equal(codes.filter((code) => code === Code.Aborted).length, 29);
     assert.equal(upstream.charges.get("none-one"), 1);
+  });
+
+  test("control: gateways that share no lock and no keys charge as often as they are asked", async () => {
+    const apart = await Promise.all([
+      start({ REDIS_URL: redis.url, REDIS_PREFIX: "apart" }),
+      start({}),
+    ]);
+    upstream.answerMs = 300;
+    await Promise.all(apart.map((replica) => pay(replica, "none-unlocked")));
+    await Promise.all(apart.map((replica) => pay(replica, "none-unkeyed", "unkeyed")));
+    upstream.answerMs = 0;
+    assert.equal(upstream.charges.get("none-unlocked"), 2);
+    assert.equal(upstream.charges.get("none-unkeyed"), 2);
+    for (const { child } of apart) child.kill("SIGKILL");
   });
 
   test("an unknown outcome is shown and settled by another gateway's key and look-up", async () => {

@@ -13,6 +13,9 @@ export const moneyFaults = [
   "html502",
   "truncated",
   "errorObject",
+  "okRejected",
+  "okOpen",
+  "okOpenUncharged",
   "tooMany",
 ] as const;
 export type MoneyFault = (typeof moneyFaults)[number];
@@ -28,6 +31,10 @@ export interface MoneyUpstream {
   callbackTo: string | undefined;
   /** How long an answer takes, in milliseconds. */
   answerMs: number;
+  /** Refuses connections from now on, and cuts those that there are. */
+  leave(): Promise<void>;
+  /** Listens again, at the same place. */
+  comeBack(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -64,6 +71,16 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     if (fault === "tooMany") {
       return end(response, 429, '{"code":"too_many_requests","type":"api_error"}');
     }
+    if (fault === "okRejected") {
+      const told = { code: "insufficient_funds", type: "payment_error", error_id: `e-${id}` };
+      return end(response, 200, JSON.stringify(told));
+    }
+    // What the service says of its own failures leaves open whether it charged.
+    const ownFailure = JSON.stringify({
+      ...{ code: ownFailures[id.length % ownFailures.length], type: "api_error" },
+      message: "Something went wrong",
+    });
+    if (fault === "okOpenUncharged") return end(response, 200, ownFailure);
     count(charges, id);
     callbackUrls.set(id, url ?? "");
     if (upstream.answerMs > 0) await delay(upstream.answerMs, undefined, { ref: false });
@@ -71,6 +88,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     if (fault === "resetAfter") return void socket.resetAndDestroy();
     if (fault === "stall") return;
     if (fault === "html502") return end(response, 502, "<html>Bad Gateway</html>");
+    if (fault === "okOpen") return end(response, 200, ownFailure);
     if (fault === "truncated") return end(response, 200, paid.slice(0, -20));
     end(response, 200, paid);
   }
@@ -95,21 +113,31 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
 
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const leave = async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  };
   const upstream: MoneyUpstream = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     arrivals,
     charges,
     down: false,
     callbackTo: undefined,
     answerMs: 0,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
+    leave,
+    async comeBack() {
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
     },
+    close: leave,
   };
   return upstream;
 }
+
+/** Error codes that leave open what became of a call (contract, section 9). */
+const ownFailures = ["internal_error", "timeout", "request_failed"] as const;
 
 function paymentOf(externalId: string): string {
   return JSON.stringify({

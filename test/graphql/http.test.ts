@@ -7,7 +7,7 @@ import type { Call } from "../../src/core/core.ts";
 import { errorOfAbort, GatewayError } from "../../src/errors.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { serve } from "./serve.ts";
 
@@ -79,7 +79,7 @@ test("identical reads of one request cost one call each", async (t) => {
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
       cursor: "",
     }),
-    getPayout: async () => create(PayoutSchema),
+    getPayout: async () => create(GetPayoutResponseSchema, { payout: {} }),
     getOperation: async () => create(OperationSchema),
     paymentEvents: async () => [],
     findWalletItems: async () => [create(WalletItemSchema, { optionId: "w" })],

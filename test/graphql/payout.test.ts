@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  GetPayoutResponseSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { requestOf } from "./request-of.ts";
 import { serve } from "./serve.ts";
 
@@ -42,10 +45,12 @@ const payoutJson = { ...payoutInit, fcId: 42 };
 
 test("payout and requestPayout show every field of a payout", async (t) => {
   const gateway = await serve(t, {
-    getPayout: async () => create(PayoutSchema, payoutInit),
+    getPayout: async () => create(GetPayoutResponseSchema, { payout: payoutInit }),
   });
-  assert.deepEqual(await gateway.run(`{ payout(externalId: "payout-1") { ${payoutFields} } }`), {
-    data: { payout: payoutJson },
+  const told = "outcomeUnknown needsOperator";
+  const query = `{ payout(externalId: "payout-1") { ${payoutFields} ${told} } }`;
+  assert.deepEqual(await gateway.run(query), {
+    data: { payout: { ...payoutJson, outcomeUnknown: false, needsOperator: false } },
   });
 
   const request = await serve(t, { requestPayout: async () => create(PayoutSchema, payoutInit) });
@@ -73,4 +78,21 @@ test("payout and requestPayout show every field of a payout", async (t) => {
     },
     payout_type: "card",
   });
+});
+
+test("a payout of which nothing but a call without an answer is known is no null", async (t) => {
+  const gateway = await serve(t, {
+    getPayout: async () =>
+      create(GetPayoutResponseSchema, { outcomeUnknown: true, needsOperator: true }),
+  });
+  const answer = await gateway.run(
+    `{ payout(externalId: "payout-1") { externalId status outcomeUnknown needsOperator } }`,
+  );
+  const payout = {
+    externalId: "payout-1",
+    status: null,
+    outcomeUnknown: true,
+    needsOperator: true,
+  };
+  assert.deepEqual(answer, { data: { payout } });
 });

@@ -5,7 +5,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { serve } from "./serve.ts";
 
@@ -15,7 +15,7 @@ const notFound = async () => {
 
 test("a number beyond 2^53 comes as text", async (t) => {
   const gateway = await serve(t, {
-    getPayout: async () => create(PayoutSchema, { fcId: 9007199254740993n }),
+    getPayout: async () => create(GetPayoutResponseSchema, { payout: { fcId: 9007199254740993n } }),
   });
   assert.deepEqual(await gateway.run(`{ payout(externalId: "x") { fcId } }`), {
     data: { payout: { fcId: "9007199254740993" } },

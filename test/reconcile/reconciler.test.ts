@@ -8,10 +8,14 @@ import { paymentEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory-log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentSchema, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
-import { evidenceOf } from "../../src/intents/evidence.ts";
+import {
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory-store.ts";
-import type { Intent, IntentStoreOptions } from "../../src/intents/store.ts";
+import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 
@@ -25,20 +29,21 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
   return {
     log,
     intents,
-    async begin(): Promise<Intent> {
-      const id = randomUUID();
-      const about = { id, kind: PAYMENT, externalId, leaseMs: 60_000, exclusive: true };
-      const begun = await intents.begin(account, { ...about, method: "CreatePayment" });
+    async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
+      const begun = await intents.begin(account, {
+        ...{ id: randomUUID(), method: "CreatePayment", kind: PAYMENT, externalId },
+        ...{ leaseMs: 60_000, exclusive: true, ...about },
+      });
       assert.ok(begun.kind === "started");
       return begun.intent;
     },
-    async lose(): Promise<Intent> {
-      const intent = await this.begin();
+    async lose(about?: Partial<NewIntent>): Promise<Intent> {
+      const intent = await this.begin(about);
       await intents.end(account, intent, { state: "unknown" });
       return { ...intent, state: "unknown" };
     },
-    async tell(paymentId: string, status: PaymentStatus) {
-      const payment = create(PaymentSchema, { externalId, details: { paymentId, status } });
+    async tell(paymentId: string, status: PaymentStatus, of = externalId) {
+      const payment = create(PaymentSchema, { externalId: of, details: { paymentId, status } });
       const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
       assert.ok(entry);
       await log.append(account, entry);
@@ -51,7 +56,7 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
 function reconcile(
   t: TestContext,
   { log, intents }: ReturnType<typeof rig>,
-  resend: () => Promise<void>,
+  resend: (request: ResendCallbackRequest) => Promise<void>,
   { giveUpMs = 60_000, remaining = 10 } = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
@@ -99,23 +104,6 @@ function told(code: string, paymentId?: string): GatewayError {
 async function until(right: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await right())) await new Promise((resolve) => setTimeout(resolve, 5));
 }
-
-test("a late failure of an earlier, answered attempt is no word about this one", async () => {
-  const books = rig();
-  const first = await books.begin();
-  const refused = { state: "closed", subjectId: "p1", key: "keep" } as const;
-  await books.intents.end(account, first, refused);
-  const second = await books.lose();
-  await books.tell("p1", PaymentStatus.FAILURE);
-  assert.equal(evidenceOf(second, await books.snapshot()), undefined);
-  const forgetful = { ...second, answered: [] };
-  assert.deepEqual(evidenceOf(forgetful, await books.snapshot()), { kind: "settled" });
-  await books.tell("p2", PaymentStatus.PENDING);
-  const arrived = { kind: "arrived", subjectId: "p2" };
-  assert.deepEqual(evidenceOf(second, await books.snapshot()), arrived);
-  await books.tell("p2", PaymentStatus.FAILURE);
-  assert.deepEqual(evidenceOf(second, await books.snapshot()), { kind: "settled" });
-});
 
 for (const paymentId of ["p9", undefined]) {
   test(`already paid after doubt means paid (payment_id ${paymentId})`, async (t) => {
@@ -165,6 +153,75 @@ test("a service out of reach settles nothing, and counts for nothing", async (t)
   await until(() => given.probes >= 4);
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
+});
+
+test("a payment at which the service fails holds up no other", async (t) => {
+  const books = rig();
+  await books.lose({ externalId: "poison" });
+  await books.lose();
+  const given = reconcile(t, books, async (request) => {
+    if (request.externalId === "poison") throw new GatewayError("UNAVAILABLE", "HTTP 500");
+    await books.tell("p1", PaymentStatus.FAILURE);
+  });
+  await until(() => given.settled.length > 0);
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 0);
+  assert.equal((await books.intents.open(account, PAYMENT, "poison")).length, 1);
+});
+
+test("a recurrent payment that goes by another name is not taken for one not done", async (t) => {
+  const books = rig();
+  await books.lose({ method: "CreateRecurrentPayment", exclusive: false });
+  let asked = 0;
+  reconcile(t, books, async ({ operation }) => {
+    if (operation === PaymentOperation.RECURRENT) throw told("transaction_not_found");
+    asked++;
+  });
+  await until(() => asked >= 5);
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+});
+
+test("what comes while the service says that it knows nothing counts more", async (t) => {
+  const books = rig();
+  await books.lose();
+  let asked = 0;
+  reconcile(t, books, async () => {
+    if (++asked === 3) {
+      // Long enough for no to be a no.
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      await books.tell("p1", PaymentStatus.PENDING);
+    }
+    throw told("transaction_not_found");
+  });
+  const outcome = async () =>
+    (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
+      .callOutcome;
+  await until(async () => (await outcome()) !== undefined);
+  assert.equal(await outcome(), CallOutcome.SETTLED);
+  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
+});
+
+test("what stays pending is looked up though no call here made it", async (t) => {
+  const books = rig();
+  await books.tell("p1", PaymentStatus.PENDING);
+  let asked = 0;
+  const given = reconcile(t, books, async () => {
+    if (++asked === 2) await books.tell("p1", PaymentStatus.SUCCESS);
+  });
+  await until(() => given.settled.length > 0);
+  assert.deepEqual(await books.intents.open(account, PAYMENT, externalId), []);
+  assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
+});
+
+test("what a call here made is looked up once, not for its events too", async (t) => {
+  const books = rig();
+  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+  await books.intents.end(account, await books.begin(), pending);
+  await books.tell("p1", PaymentStatus.PENDING);
+  const given = reconcile(t, books, async () => {});
+  await until(() => given.probes >= 3);
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
 test("nothing is asked while the budget is in use", async (t) => {

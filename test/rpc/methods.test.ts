@@ -26,7 +26,10 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  GetPayoutResponseSchema,
+  PayoutService,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
   DeactivateSubscriptionResponseSchema,
   SubscriptionService,
@@ -124,8 +127,11 @@ const cases: readonly Case[] = [
   {
     method: PayoutService.method.getPayout,
     request: { externalId: "payout-1" },
-    answers: { getPayout: async () => payout },
-    response: { payout },
+    answers: {
+      getPayout: async () =>
+        create(GetPayoutResponseSchema, { payout, outcomeUnknown: true, needsOperator: true }),
+    },
+    response: { payout, outcomeUnknown: true, needsOperator: true },
   },
   {
     method: PayoutService.method.watchPayout,

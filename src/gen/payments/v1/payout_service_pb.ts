@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payout_service.proto.
  */
 export const file_payments_v1_payout_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEi8wMKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESGwoLcGF5b3V0X3R5cGUYBCABKAlCBrpIA8gBATqoArpIpAIajwEKF3JlY2lwaWVudC5jYXJkLnJlcXVpcmVkEiRpcyByZXF1aXJlZCB3aGVuIHBheW91dF90eXBlIGlzIGNhcmQaTnRoaXMucGF5b3V0X3R5cGUgIT0gJ2NhcmQnIHx8ICFoYXModGhpcy5yZWNpcGllbnQpIHx8IGhhcyh0aGlzLnJlY2lwaWVudC5jYXJkKRqPAQoXcmVjaXBpZW50LmNhc2gucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FzaBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FzaCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhc2gpIjwKFVJlcXVlc3RQYXlvdXRSZXNwb25zZRIjCgZwYXlvdXQYASABKAsyEy5wYXltZW50cy52MS5QYXlvdXQiLwoQR2V0UGF5b3V0UmVxdWVzdBIbCgtleHRlcm5hbF9pZBgBIAEoCUIGukgDyAEBIjgKEUdldFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dCJ7ChJXYXRjaFBheW91dFJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARIiCgxhZnRlcl9jdXJzb3IYAiABKAlCB7pIBHICEAFIAIgBARITCgt1bnRpbF9maW5hbBgDIAEoCEIPCg1fYWZ0ZXJfY3Vyc29yIjgKE1dhdGNoUGF5b3V0UmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudDKMAwoNUGF5b3V0U2VydmljZRKUAQoNUmVxdWVzdFBheW91dBIhLnBheW1lbnRzLnYxLlJlcXVlc3RQYXlvdXRSZXF1ZXN0GiIucGF5bWVudHMudjEuUmVxdWVzdFBheW91dFJlc3BvbnNlIjyKtRgNcGF5b3V0czp3cml0ZZC1GAGatRgjUE9TVCAvYXBpL3BheW91dHMvdjEvcmVxdWVzdC1wYXlvdXQSewoJR2V0UGF5b3V0Eh0ucGF5bWVudHMudjEuR2V0UGF5b3V0UmVxdWVzdBoeLnBheW1lbnRzLnYxLkdldFBheW91dFJlc3BvbnNlIi+QAgGKtRgMcGF5b3V0czpyZWFkmrUYGEdFVCAvYXBpL3BheW91dHMvdjEvaW5mbxJnCgtXYXRjaFBheW91dBIfLnBheW1lbnRzLnYxLldhdGNoUGF5b3V0UmVxdWVzdBogLnBheW1lbnRzLnYxLldhdGNoUGF5b3V0UmVzcG9uc2UiE5ACAYq1GAxwYXlvdXRzOnJlYWQwAWIGcHJvdG8z", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
+  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEi8wMKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESGwoLcGF5b3V0X3R5cGUYBCABKAlCBrpIA8gBATqoArpIpAIajwEKF3JlY2lwaWVudC5jYXJkLnJlcXVpcmVkEiRpcyByZXF1aXJlZCB3aGVuIHBheW91dF90eXBlIGlzIGNhcmQaTnRoaXMucGF5b3V0X3R5cGUgIT0gJ2NhcmQnIHx8ICFoYXModGhpcy5yZWNpcGllbnQpIHx8IGhhcyh0aGlzLnJlY2lwaWVudC5jYXJkKRqPAQoXcmVjaXBpZW50LmNhc2gucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FzaBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FzaCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhc2gpIjwKFVJlcXVlc3RQYXlvdXRSZXNwb25zZRIjCgZwYXlvdXQYASABKAsyEy5wYXltZW50cy52MS5QYXlvdXQiLwoQR2V0UGF5b3V0UmVxdWVzdBIbCgtleHRlcm5hbF9pZBgBIAEoCUIGukgDyAEBImkKEUdldFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dBIXCg9vdXRjb21lX3Vua25vd24YAiABKAgSFgoObmVlZHNfb3BlcmF0b3IYAyABKAgiewoSV2F0Y2hQYXlvdXRSZXF1ZXN0EhsKC2V4dGVybmFsX2lkGAEgASgJQga6SAPIAQESIgoMYWZ0ZXJfY3Vyc29yGAIgASgJQge6SARyAhABSACIAQESEwoLdW50aWxfZmluYWwYAyABKAhCDwoNX2FmdGVyX2N1cnNvciI4ChNXYXRjaFBheW91dFJlc3BvbnNlEiEKBWV2ZW50GAEgASgLMhIucGF5bWVudHMudjEuRXZlbnQyjAMKDVBheW91dFNlcnZpY2USlAEKDVJlcXVlc3RQYXlvdXQSIS5wYXltZW50cy52MS5SZXF1ZXN0UGF5b3V0UmVxdWVzdBoiLnBheW1lbnRzLnYxLlJlcXVlc3RQYXlvdXRSZXNwb25zZSI8irUYDXBheW91dHM6d3JpdGWQtRgBmrUYI1BPU1QgL2FwaS9wYXlvdXRzL3YxL3JlcXVlc3QtcGF5b3V0EnsKCUdldFBheW91dBIdLnBheW1lbnRzLnYxLkdldFBheW91dFJlcXVlc3QaHi5wYXltZW50cy52MS5HZXRQYXlvdXRSZXNwb25zZSIvkAIBirUYDHBheW91dHM6cmVhZJq1GBhHRVQgL2FwaS9wYXlvdXRzL3YxL2luZm8SZwoLV2F0Y2hQYXlvdXQSHy5wYXltZW50cy52MS5XYXRjaFBheW91dFJlcXVlc3QaIC5wYXltZW50cy52MS5XYXRjaFBheW91dFJlc3BvbnNlIhOQAgGKtRgMcGF5b3V0czpyZWFkMAFiBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
 
 /**
  * A payout to make.
@@ -103,17 +103,35 @@ export const GetPayoutRequestSchema: GenMessage<GetPayoutRequest> = /*@__PURE__*
   messageDesc(file_payments_v1_payout_service, 2);
 
 /**
- * The payout.
+ * What is known of a payout.
  *
  * @generated from message payments.v1.GetPayoutResponse
  */
 export type GetPayoutResponse = Message<"payments.v1.GetPayoutResponse"> & {
   /**
-   * Its state.
+   * Its state: as the payments service tells it, or as it was last told where the
+   * service does not find it. Absent when outcome_unknown is all that is known.
    *
    * @generated from field: payments.v1.Payout payout = 1;
    */
   payout?: Payout | undefined;
+
+  /**
+   * A RequestPayout for this external_id is out and has no understood answer: the money
+   * may have moved, whatever the payout's state says. Do not repeat the call; the
+   * gateway finds out and tells.
+   *
+   * @generated from field: bool outcome_unknown = 2;
+   */
+  outcomeUnknown: boolean;
+
+  /**
+   * The gateway could not find out in time what became of the payout or of such a call:
+   * look at the payments service, by hand.
+   *
+   * @generated from field: bool needs_operator = 3;
+   */
+  needsOperator: boolean;
 };
 
 /**
@@ -200,6 +218,9 @@ export const PayoutService: GenService<{
   },
   /**
    * Reads a payout's state from the payments service (GET /api/payouts/v1/info).
+   *
+   * NOT_FOUND when the service knows none, and no call for it may be on its way: while
+   * that is in doubt the answer says so instead.
    *
    * @generated from rpc payments.v1.PayoutService.GetPayout
    */

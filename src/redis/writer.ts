@@ -1,8 +1,8 @@
 import { type ChainableCommander, Cluster } from "ioredis";
-import { ask, storeAway } from "../redis/ask.ts";
-import type { RedisClient, RedisConnector } from "../redis/connect.ts";
-import { within } from "../redis/deadline.ts";
-import { isUnknown, type Script } from "../redis/script.ts";
+import { ask, storeAway } from "./ask.ts";
+import type { RedisClient, RedisConnector } from "./connect.ts";
+import { within } from "./deadline.ts";
+import { isUnknown, type Script } from "./script.ts";
 
 export interface WriterOptions {
   readonly redis: RedisConnector;
@@ -18,7 +18,19 @@ export interface Writer {
     keys: readonly string[],
     args: readonly (string | Buffer)[],
   ): Promise<unknown>;
+  /** The same for what is of use also when too few servers hold it: tells so instead of throwing. */
+  attempt(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | Buffer)[],
+  ): Promise<Written>;
   close(): void;
+}
+
+/** What a script answered, and what is amiss with the servers that hold what it wrote. */
+export interface Written {
+  readonly answer: unknown;
+  readonly missing: Error | undefined;
 }
 
 /** How long replicas may take to acknowledge (contract, section 7), in milliseconds. */
@@ -35,25 +47,37 @@ const maxBatch = 128;
  * shares the next WAIT.
  */
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
-  if (minReplicas === 0) {
-    return {
-      run: (script, keys, args) => ask(redis.client, () => script.run(redis.client, keys, args)),
-      close() {},
-    };
-  }
+  if (minReplicas === 0) return createClientWriter(redis.client);
   const client = redis.dedicated();
   const batches = new Map<string, Batches>();
+  const attempt: Writer["attempt"] = (script, keys, args) => {
+    // In a cluster a pipeline holds writes of one slot only.
+    const slot = /\{[^}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
+    const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
+    batches.set(slot, ofSlot);
+    return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
+      throw storeAway(error);
+    });
+  };
   return {
-    run(script, keys, args) {
-      // In a cluster a pipeline holds writes of one slot only.
-      const slot = /\{[^}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
-      const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
-      batches.set(slot, ofSlot);
-      return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
-        throw storeAway(error);
-      });
+    attempt,
+    async run(...write) {
+      const { answer, missing } = await attempt(...write);
+      if (missing) throw storeAway(missing);
+      return answer;
     },
     close: () => client.disconnect(),
+  };
+}
+
+/** What the server itself has is written; it may take `ms` to answer, 1 s by default. */
+export function createClientWriter(client: RedisClient, ms?: number): Writer {
+  const run: Writer["run"] = (script, keys, args) =>
+    ask(client, () => script.run(client, keys, args), ms);
+  return {
+    run,
+    attempt: async (...write) => ({ answer: await run(...write), missing: undefined }),
+    close() {},
   };
 }
 
@@ -64,7 +88,7 @@ interface Write {
 }
 
 interface Waiting extends Write {
-  readonly resolve: (answer: unknown) => void;
+  readonly resolve: (written: Written) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -80,7 +104,7 @@ class Batches {
     this.#minReplicas = minReplicas;
   }
 
-  add(write: Write): Promise<unknown> {
+  add(write: Write): Promise<Written> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...write, resolve, reject });
       if (!this.#running) void this.#run();
@@ -117,8 +141,8 @@ class Batches {
       const isElsewhere = error?.message.startsWith("MOVED") ?? false;
       moved ||= isElsewhere;
       if (first && (isElsewhere || isUnknown(error))) return true;
-      if (error ?? missing) reject(error ?? missing);
-      else resolve(answer);
+      if (error) reject(error);
+      else resolve({ answer, missing });
       return false;
     });
     if (moved) await this.#findOwners();

@@ -1,0 +1,24 @@
+import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { payingOperations } from "./current.ts";
+import type { Entry, Unfinished } from "./log.ts";
+
+/** So many of an account are kept in mind; of more the oldest are forgotten first. */
+export const mostUnfinished = 100_000;
+
+/** How the operation of an entry is remembered until its end; undefined for those that are not. */
+export function memberOf({ kind, externalId, subjectId, operation }: Named): string | undefined {
+  if (!payingOperations.has(operation)) return undefined;
+  return JSON.stringify([kind, externalId, subjectId, operation]);
+}
+
+export function ofMember(member: string, ageMs: number): Unfinished {
+  const [kind, externalId, subjectId, operation] = JSON.parse(member) as [
+    EventKind,
+    string,
+    string,
+    string,
+  ];
+  return { kind, externalId, subjectId, operation, ageMs };
+}
+
+type Named = Pick<Entry, "kind" | "externalId" | "subjectId" | "operation">;

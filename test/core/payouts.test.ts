@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import type { Call } from "../../src/core/core.ts";
+import { createCore } from "../../src/core/create-core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { payoutEntry } from "../../src/events/entry.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { type Payout, PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import type { Intent } from "../../src/intents/store.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+
+const account = "default";
+const externalId = "payout-1";
+const payout = (transactionId: string, status: string) =>
+  create(PayoutSchema, { externalId, transactionId, status });
+const notFound = new GatewayError("NOT_FOUND", "transaction_not_found");
+
+/** A core whose payments service answers a look-up like this. */
+function rig(found: Payout | GatewayError) {
+  const log = createMemoryLog({ retentionMs: 60_000 });
+  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const getPayout = async () => {
+    if (found instanceof GatewayError) throw found;
+    return found;
+  };
+  const core = createCore({
+    accounts: new Map([[account, { upstream: { getPayout } as unknown as Upstream } as never]]),
+    ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
+    patience: { maxWaitMs: 1_000, timeoutMs: 1_000 },
+    callbackUrl: () => "http://127.0.0.1/",
+    observer: {
+      onUnrecorded: ({ error }) => assert.fail(error as Error),
+      onConflict: () => assert.fail(),
+    },
+  });
+  const call: Call = {
+    caller: { name: "test", account, scopes: new Set(["payouts:read"]) },
+    ...{ signal: new AbortController().signal, requestId: "r" },
+  };
+  return {
+    ...{ log, intents },
+    look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
+    async begin(): Promise<Intent> {
+      const begun = await intents.begin(account, {
+        ...{ id: randomUUID(), method: "RequestPayout", kind: EventKind.PAYOUT, externalId },
+        ...{ leaseMs: 60_000, exclusive: false },
+      });
+      assert.ok(begun.kind === "started");
+      return begun.intent;
+    },
+    async tell(told: Payout) {
+      const entry = payoutEntry(told, { source: EventSource.CALLBACK });
+      assert.ok(entry);
+      await log.append(account, entry);
+    },
+  };
+}
+
+test("a payout that nobody knows is not found", async () => {
+  await assert.rejects(rig(notFound).look(), { code: "NOT_FOUND" });
+});
+
+test("while a call for it runs, a payout that the service does not find is in doubt", async () => {
+  const { begin, intents, look } = rig(notFound);
+  const intent = await begin();
+  const { payout, outcomeUnknown } = await look();
+  assert.deepEqual([payout, outcomeUnknown], [undefined, true]);
+  await intents.end(account, intent, { state: "closed", key: "free" });
+  await assert.rejects(look(), { code: "NOT_FOUND" });
+});
+
+test("what was told of a payout stands when the service does not find it any more", async () => {
+  const { tell, look } = rig(notFound);
+  await tell(payout("t1", "pending"));
+  const known = await look();
+  assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", false]);
+});
+
+test("a payout that the service finds ends the doubt, unless it is an earlier one", async () => {
+  const { begin, intents, look } = rig(payout("t1", "success"));
+  const intent = await begin();
+  await intents.end(account, intent, { state: "unknown" });
+  assert.equal((await look()).outcomeUnknown, false);
+
+  const again = rig(payout("t1", "success"));
+  await again.intents.end(account, await again.begin(), {
+    ...{ state: "closed", mark: "t1", key: "keep" },
+  });
+  await again.intents.end(account, await again.begin(), { state: "unknown" });
+  const known = await again.look();
+  assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", true]);
+});
+
+test("other errors of the look-up stand", async () => {
+  const { begin, look } = rig(new GatewayError("UNAVAILABLE", "out of reach"));
+  await begin();
+  await assert.rejects(look(), { code: "UNAVAILABLE", message: "out of reach" });
+});
+
+test("with the store away, the service's word on a payout stands by itself", async () => {
+  const { intents, look } = rig(payout("t1", "success"));
+  intents.open = async () => {
+    throw new GatewayError("UNAVAILABLE", "the store is out of reach");
+  };
+  assert.equal((await look()).payout?.transactionId, "t1");
+});

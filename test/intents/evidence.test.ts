@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { paymentEntry } from "../../src/events/entry.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { settleByEvents, standingsOf } from "../../src/intents/settle.ts";
+import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
+
+const account = "default";
+const externalId = "order";
+const { PAYMENT } = EventKind;
+const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
+const { RECURRENT, CONFIRM } = PaymentOperation;
+
+interface Told {
+  readonly operation?: PaymentOperation;
+  readonly operationId?: string;
+}
+
+/** Books whose clock goes on by a millisecond whenever something happens. */
+function books() {
+  let nowMs = 1_000_000;
+  const now = () => nowMs;
+  const log = createMemoryLog({ retentionMs: 3_600_000, now });
+  const intents = createMemoryIntents({ firstLookMs: 0, giveUpMs: 3_600_000, now });
+  return {
+    async begin(method: MoneyMethod = "CreatePayment"): Promise<Intent> {
+      nowMs++;
+      const exclusive = method === "CreatePayment";
+      const about = { id: randomUUID(), kind: PAYMENT, externalId, leaseMs: 60_000, exclusive };
+      const begun = await intents.begin(account, { ...about, method });
+      assert.ok(begun.kind === "started", begun.kind);
+      return begun.intent;
+    },
+    async end(intent: Intent, ending: Ending) {
+      nowMs++;
+      await intents.end(account, intent, ending);
+    },
+    async lose(method?: MoneyMethod): Promise<Intent> {
+      const intent = await this.begin(method);
+      await this.end(intent, { state: "unknown" });
+      return intent;
+    },
+    /** A callback. */
+    async tell(
+      paymentId: string,
+      status: PaymentStatus,
+      { operation = PaymentOperation.PAYMENT, operationId = "" }: Told = {},
+    ) {
+      nowMs++;
+      const details = { paymentId, status, operationId };
+      const payment = create(PaymentSchema, { externalId, operation, details });
+      const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
+      assert.ok(entry);
+      await log.append(account, entry);
+    },
+    /** What the events tell of a call. */
+    async evidenceOf({ id }: Intent) {
+      const { standings } = await standingsOf({ log, intents }, account, PAYMENT, externalId);
+      return standings.find(({ intent }) => intent.id === id)?.evidence;
+    },
+    /** Settles what the events tell of, and names what is open still. */
+    async settle(): Promise<string[]> {
+      const open = async () =>
+        (await standingsOf({ log, intents }, account, PAYMENT, externalId)).standings;
+      for (const standing of await open()) {
+        await settleByEvents({ log, intents }, account, standing);
+      }
+      return (await open()).map(({ intent }) => `${intent.id} ${intent.state}`);
+    },
+  };
+}
+
+const refused = (mark: string): Ending => ({ state: "closed", mark, key: "keep" });
+
+test("a payment that only began after the call is what became of it", async () => {
+  const b = books();
+  const lost = await b.lose();
+  assert.equal(await b.evidenceOf(lost), undefined);
+  await b.tell("p1", PENDING);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p1", mark: "p1" });
+  await b.tell("p1", FAILURE);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p1" });
+});
+
+test("a late failure of an earlier, answered attempt is no word about this one", async () => {
+  const b = books();
+  await b.end(await b.begin(), refused("p1"));
+  const lost = await b.lose();
+  await b.tell("p1", FAILURE);
+  assert.equal(await b.evidenceOf(lost), undefined);
+  await b.tell("p2", FAILURE);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
+});
+
+test("nor is that of an attempt which was refused without naming its payment", async () => {
+  const b = books();
+  await b.end(await b.begin(), refused(""));
+  const lost = await b.lose();
+  await b.tell("p1", FAILURE);
+  assert.equal(await b.evidenceOf(lost), undefined, "it may be the refused one's");
+  await b.tell("p2", FAILURE);
+  assert.equal((await b.evidenceOf(lost))?.kind, "settled", "both cannot be");
+});
+
+test("after a nameless refusal, what goes on or succeeds is the call's own", async () => {
+  const b = books();
+  await b.end(await b.begin(), refused(""));
+  const lost = await b.lose();
+  await b.tell("p1", FAILURE);
+  await b.tell("p2", PENDING);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p2", mark: "p2" });
+});
+
+test("a refusal whose callback came before the call accounts for that one alone", async () => {
+  const b = books();
+  await b.end(await b.begin(), refused(""));
+  await b.tell("p1", FAILURE);
+  const lost = await b.lose();
+  await b.tell("p2", FAILURE);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
+});
+
+test("the end of a payment that was known before the call is no word about it", async () => {
+  const b = books();
+  await b.tell("p0", PENDING);
+  const lost = await b.lose();
+  await b.tell("p0", FAILURE);
+  assert.equal(await b.evidenceOf(lost), undefined);
+});
+
+test("the success of a payment settles each CreatePayment, whosever it was", async () => {
+  const b = books();
+  await b.tell("p0", PENDING);
+  const lost = await b.lose();
+  await b.tell("p0", SUCCESS);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled" });
+});
+
+test("what another call answered is no word about this one, also if that began earlier", async () => {
+  const b = books();
+  const other = await b.begin("CreateRecurrentPayment");
+  const lost = await b.lose("CreateRecurrentPayment");
+  await b.tell("p1", SUCCESS, { operation: RECURRENT });
+  assert.equal(await b.evidenceOf(lost), undefined, "the one that runs will tell by its answer");
+  await b.end(other, { state: "closed", mark: "p1", key: "keep" });
+  assert.equal(await b.evidenceOf(lost), undefined, "it has told");
+  await b.tell("p2", SUCCESS, { operation: RECURRENT });
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
+});
+
+test("of two lost calls one payment settles one, the other stays unknown", async () => {
+  const b = books();
+  await b.lose("CreateRecurrentPayment");
+  const second = await b.lose("CreateRecurrentPayment");
+  await b.tell("p1", SUCCESS, { operation: RECURRENT });
+  assert.deepEqual(await b.settle(), [`${second.id} unknown`]);
+  assert.deepEqual(await b.settle(), [`${second.id} unknown`], "not at the second look either");
+  await b.tell("p2", FAILURE, { operation: RECURRENT });
+  assert.deepEqual(await b.settle(), []);
+});
+
+test("of two lost calls one that arrived goes on as its payment", async () => {
+  const b = books();
+  const first = await b.lose("CreateRecurrentPayment");
+  const second = await b.lose("CreateRecurrentPayment");
+  await b.tell("p1", PENDING, { operation: RECURRENT });
+  assert.deepEqual(await b.settle(), [`${first.id} pending`, `${second.id} unknown`]);
+  await b.tell("p1", SUCCESS, { operation: RECURRENT });
+  assert.deepEqual(await b.settle(), [`${second.id} unknown`]);
+});
+
+test("confirmations of one payment are told apart by their operations", async () => {
+  const b = books();
+  const first = { state: "closed", mark: "confirm o1", key: "keep" } as const;
+  await b.end(await b.begin("ConfirmPayment"), first);
+  const lost = await b.lose("ConfirmPayment");
+  await b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o1" });
+  assert.equal(await b.evidenceOf(lost), undefined, "the first one's callback");
+  await b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o2" });
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "confirm o2" });
+});
+
+test("an answer that named no payment is completed by the payment that comes", async () => {
+  const b = books();
+  const vague = await b.begin();
+  await b.end(vague, { state: "pending", subjectId: "", key: "keep" });
+  assert.equal(await b.evidenceOf(vague), undefined);
+  await b.tell("p1", PENDING);
+  assert.deepEqual(await b.settle(), [`${vague.id} pending`]);
+  await b.tell("p1", FAILURE);
+  assert.deepEqual(await b.settle(), []);
+});
