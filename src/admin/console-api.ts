@@ -178,7 +178,8 @@ export interface Letter {
   readonly resource: "payments" | "payouts";
   readonly reason: string;
   readonly receivedAtMs: number;
-  readonly bytes: number;
+  /** Length of the body; absent when it cannot be opened any more. */
+  readonly bytes?: number;
 }
 
 /** `GET /api/dead-letters/{account}/{id}` */

@@ -16,8 +16,11 @@ export async function letterOf(
   account: string,
   id: string,
 ): Promise<LetterBody | undefined> {
-  const letter = (await log.deadLetters(account)).find((kept) => kept.id === id);
+  const letter: KeptLetter | undefined = (await log.deadLetters(account)).find(
+    (kept) => kept.id === id,
+  );
   if (!letter) return undefined;
+  if (letter.body === undefined) return view(letter);
   const body = Buffer.from(letter.body, "base64");
   if (!isUtf8(body)) return view(letter);
   const text = maskedText(body.toString(), { isSecretName });
@@ -27,12 +30,15 @@ export async function letterOf(
 const mostLetters = 200;
 const mostText = 64 * 1024;
 
-function view({ id, kind, reason, receivedAtMs, body }: DeadLetter): Letter {
+/** One without its body cannot be opened any more. */
+type KeptLetter = Omit<DeadLetter, "body"> & Partial<Pick<DeadLetter, "body">>;
+
+function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
   return {
     id,
     resource: kind === EventKind.PAYOUT ? "payouts" : "payments",
     reason,
     receivedAtMs,
-    bytes: Buffer.byteLength(body, "base64"),
+    ...(body !== undefined && { bytes: Buffer.byteLength(body, "base64") }),
   };
 }
