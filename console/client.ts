@@ -81,8 +81,10 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
 async function refusalOf(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => ({}))) as Partial<Refusal> & {
     errors?: { message: string }[];
+    outcome?: string;
   };
-  const message = body.error ?? body.errors?.[0]?.message ?? `HTTP ${response.status}`;
+  const { error, errors, outcome } = body;
+  const message = error ?? errors?.[0]?.message ?? outcome ?? `HTTP ${response.status}`;
   return new ApiError(response.status, message);
 }
 

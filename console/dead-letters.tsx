@@ -119,9 +119,7 @@ function LetterCard(props: {
     try {
       const path = `/api/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
       const { text } = await client.get<LetterBody>(path);
-      setBody(
-        text ?? (bytes === undefined ? locked : `${bytesOf(bytes)} that are no text (not UTF-8)`),
-      );
+      setBody(text ?? "It is no text (not UTF-8).");
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);
     }
@@ -145,6 +143,7 @@ function LetterCard(props: {
           type="button"
           class="small"
           aria-expanded={body !== undefined}
+          disabled={bytes === undefined}
           onClick={() => void show()}
         >
           {body === undefined ? "Show body" : "Hide body"}
@@ -192,6 +191,10 @@ const outcomes: Readonly<Record<string, string>> = {
   duplicate: "Understood now: its event was known already.",
 };
 
+const staying: Readonly<Record<string, string>> = {
+  locked: "It was sealed with a password that is no longer accepted: it stays here.",
+};
+
 const stillNot = "Still not understood: it stays here.";
 
 async function replayOne(client: Client, account: string, { id }: Letter): Promise<string> {
@@ -200,7 +203,8 @@ async function replayOne(client: Client, account: string, { id }: Letter): Promi
     const { outcome } = await client.post<{ outcome: string }>(path, {});
     return outcomes[outcome] ?? outcome;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 422) return stillNot;
+    if (error instanceof ApiError && error.status === 422)
+      return staying[error.message] ?? stillNot;
     if (error instanceof ApiError && error.status === 404)
       return "It is gone: somebody replayed it.";
     return `It could not be replayed: ${messageOf(error)}.`;
@@ -213,6 +217,3 @@ function summaryOf(results: readonly string[]): string {
   const understood = results.filter((result) => Object.values(outcomes).includes(result)).length;
   return `${plural(results.length, "callback")} replayed, ${understood} understood now.`;
 }
-
-const locked =
-  "sealed with a password that is no longer configured: add it to the previous passwords";

@@ -178,7 +178,7 @@ export interface Letter {
   readonly resource: "payments" | "payouts";
   readonly reason: string;
   readonly receivedAtMs: number;
-  /** Size of the body; absent when it was sealed with a password that is no longer accepted. */
+  /** Length of the body; absent when it cannot be opened any more. */
   readonly bytes?: number;
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { Letter, LetterBody, Letters } from "../admin/console-api.ts";
-import type { EventLog, KeptLetter } from "../events/log.ts";
+import type { DeadLetter, EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { isSecretName, maskedText } from "./masked-text.ts";
 
@@ -16,7 +16,9 @@ export async function letterOf(
   account: string,
   id: string,
 ): Promise<LetterBody | undefined> {
-  const letter = (await log.deadLetters(account)).find((kept) => kept.id === id);
+  const letter: KeptLetter | undefined = (await log.deadLetters(account)).find(
+    (kept) => kept.id === id,
+  );
   if (!letter) return undefined;
   if (letter.body === undefined) return view(letter);
   const body = Buffer.from(letter.body, "base64");
@@ -27,6 +29,9 @@ export async function letterOf(
 
 const mostLetters = 200;
 const mostText = 64 * 1024;
+
+/** One without its body cannot be opened any more. */
+type KeptLetter = Omit<DeadLetter, "body"> & Partial<Pick<DeadLetter, "body">>;
 
 function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
   return {

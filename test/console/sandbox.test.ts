@@ -121,6 +121,23 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     }
   });
 
+  it("says which outcomes an operator has to find out", async () => {
+    const hasty = await startTestGateway({ RECONCILE_AFTER: "100ms", RECONCILE_GIVE_UP: "500ms" });
+    try {
+      const opened = await browser.open(hasty.adminUrl);
+      const { page } = opened;
+      await page.getByText("All magic values, payouts, own amounts").click();
+      await page.getByLabel("What happens").selectOption("html_500");
+      await press(page, "Make the payment");
+      const card = page.locator("#calls .card", { hasText: "Needs you" });
+      await card.getByText("Given up: look at the payments service, by hand.").waitFor();
+      await rowsOf(page, "Needs you").waitFor();
+      await browser.close(opened);
+    } finally {
+      await hasty.stop();
+    }
+  });
+
   it("counts a forged callback, and keeps one that nobody understands to be replayed", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
