@@ -1,4 +1,5 @@
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { MemoryKeys } from "./memory-keys.ts";
 import {
   type Begun,
   type Ending,
@@ -8,9 +9,7 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
-  type KeyUse,
   keptBeyondMs,
-  keyRetentionMs,
   markOfEnding,
   mostAnswered,
   mostTracked,
@@ -44,14 +43,6 @@ interface Subject {
   touchedMs: number;
 }
 
-interface UsedKey {
-  readonly fingerprint: string;
-  readonly intentId: string;
-  readonly leaseUntilMs: number;
-  readonly sinceMs: number;
-  outcome: "running" | "unknown" | Buffer;
-}
-
 export class MemoryIntents implements IntentStore {
   readonly #options: MemoryIntentsOptions;
   readonly #keepMs: number;
@@ -59,8 +50,7 @@ export class MemoryIntents implements IntentStore {
   readonly #intents = new Map<string, Kept>();
   /** By account, kind and external_id, in the order in which they were last touched. */
   readonly #subjects = new Map<string, Subject>();
-  /** By account and digest, in the order of their age. */
-  readonly #keys = new Map<string, UsedKey>();
+  readonly #keys = new MemoryKeys();
   readonly #owners = new Map<string, { holder: string; untilMs: number }>();
 
   constructor(options: MemoryIntentsOptions) {
@@ -71,7 +61,7 @@ export class MemoryIntents implements IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const now = this.#now();
     this.#sweep(now);
-    const keyed = given.key && this.#keyed(account, given.key, now);
+    const keyed = given.key && this.#keys.find(account, given.key, now);
     if (keyed) return keyed;
 
     const subject = this.#subject(account, given.kind, given.externalId, now);
@@ -97,30 +87,17 @@ export class MemoryIntents implements IntentStore {
       subject.lock = { id: given.id, untilMs: now + this.#options.giveUpMs };
     }
     this.#keep(account, intent, leaseUntilMs);
-    if (given.key) {
-      this.#keys.set(id(account, given.key.digest), {
-        fingerprint: given.key.fingerprints[0] ?? "",
-        intentId: given.id,
-        leaseUntilMs,
-        sinceMs: now,
-        outcome: "running",
-      });
-    }
+    if (given.key) this.#keys.take(account, given.key, intent);
     return { kind: "started", intent };
   }
 
   async end(account: string, { id: intentId, ...about }: Intent, ending: Ending): Promise<void> {
     const now = this.#now();
-    const key = this.#keys.get(id(account, about.keyDigest));
-    if (key?.intentId === intentId) {
-      if (ending.state === "unknown") key.outcome = "unknown";
-      else if (ending.key === "free") this.#keys.delete(id(account, about.keyDigest));
-      else if (ending.key !== "keep") key.outcome = ending.key;
-    }
+    this.#keys.end(account, about.keyDigest, intentId, ending);
     const kept = this.#intents.get(id(account, intentId));
+    if (!kept) return;
     const subject = this.#subject(account, about.kind, about.externalId, now);
     if (ending.state !== "unknown") this.#unlock(subject, intentId);
-    if (!kept) return;
     const was = kept.intent.state;
     const subjectId = ending.state === "pending" ? ending.subjectId : "";
     const again =
@@ -265,17 +242,6 @@ export class MemoryIntents implements IntentStore {
     if (this.#subjects.get(key)?.open.size === 0) this.#subjects.delete(key);
   }
 
-  #keyed(account: string, { digest, fingerprints }: KeyUse, now: number): Begun | undefined {
-    const used = this.#keys.get(id(account, digest));
-    if (!used) return undefined;
-    if (!fingerprints.includes(used.fingerprint)) return { kind: "keyReused" };
-    if (used.outcome === "running") {
-      return { kind: used.leaseUntilMs > now ? "keyRunning" : "keyUnknown" };
-    }
-    if (used.outcome === "unknown") return { kind: "keyUnknown" };
-    return { kind: "keyAnswered", answer: used.outcome };
-  }
-
   #keep(account: string, intent: Intent, dueMs: number): void {
     this.#intents.set(id(account, intent.id), { intent, dueMs, key: account });
     const { kind, externalId } = intent;
@@ -306,10 +272,7 @@ export class MemoryIntents implements IntentStore {
 
   /** Forgets what is older than its time. */
   #sweep(now: number): void {
-    for (const [key, { sinceMs }] of this.#keys) {
-      if (sinceMs > now - keyRetentionMs) break;
-      this.#keys.delete(key);
-    }
+    this.#keys.sweep(now);
     for (const { intent, key } of this.#intents.values()) {
       if (intent.startedAtMs > now - this.#keepMs) break;
       this.remove(key, intent);

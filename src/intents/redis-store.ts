@@ -4,25 +4,21 @@ import type { RedisClient } from "../redis/connect.ts";
 import { within } from "../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
-import { createClientWriter, type Writer } from "../redis/writer.ts";
+import type { Writer } from "../redis/writer.ts";
 import { MemoryIntents } from "./memory-store.ts";
 import { Outbox } from "./outbox.ts";
-import { intentFields, marksOf, readIntent } from "./record.ts";
+import { marksOf, readIntent } from "./record.ts";
+import { RedisIntentWrites, startedIntent } from "./redis-writes.ts";
 import {
   type Begun,
   type Ending,
-  endedForMs,
   type Intent,
   type IntentStats,
   type IntentStore,
   type IntentStoreOptions,
   intentOf,
   isUnknown,
-  type KeyUse,
   keptBeyondMs,
-  keyRetentionMs,
-  markOfEnding,
-  mostAnswered,
   mostTracked,
   type NewIntent,
   type NextLook,
@@ -60,23 +56,19 @@ export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
 
 class RedisIntents implements IntentStore {
   readonly #options: RedisIntentsOptions;
-  readonly #keepMs: number;
   readonly #answerMs: number;
-  readonly #writer: Writer;
+  readonly #writes: RedisIntentWrites;
   /** What this process began and does not know the outcome of. */
   readonly #own: MemoryIntents;
   /** Calls that run here, by their ids. */
   readonly #running = new Map<string, NewIntent>();
-  /** By account: how far Redis's clock is ahead of ours. */
-  readonly #aheadMs = new Map<string, number>();
   /** What has yet to be written. */
   readonly #outbox: Outbox;
 
   constructor(options: RedisIntentsOptions) {
     this.#options = options;
-    this.#keepMs = options.giveUpMs + keptBeyondMs;
     this.#answerMs = options.answerMs ?? 500;
-    this.#writer = options.writer ?? createClientWriter(options.client, this.#answerMs);
+    this.#writes = new RedisIntentWrites({ ...options, answerMs: this.#answerMs });
     this.#own = options.memory ?? new MemoryIntents(options);
     this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
@@ -90,7 +82,7 @@ class RedisIntents implements IntentStore {
       return await this.#beginAlone(account, given, error);
     }
     try {
-      const begun = await this.#begin(account, given);
+      const begun = await this.#writes.begin(account, given);
       if (begun.kind === "started") {
         this.#own.adopt(account, begun.intent, given.exclusive);
         this.#running.set(given.id, given);
@@ -151,7 +143,7 @@ class RedisIntents implements IntentStore {
 
   async track(account: string, pending: Pending): Promise<boolean> {
     const intent = intentOf(pending, this.nowMs(account));
-    return await this.#adopt(account, intent, {
+    return await this.#writes.adopt(account, intent, {
       ...{ ageMs: pending.ageMs, leaseMs: 0, exclusive: false, most: mostTracked },
     });
   }
@@ -161,7 +153,7 @@ class RedisIntents implements IntentStore {
     const [now, ids] = (await this.#ask(() =>
       scripts.due.run(this.#client, [keys.intentsDue], [String(limit)]),
     )) as [string, string[]];
-    this.#hearClock(account, Number(now));
+    this.#writes.hearClock(account, Number(now));
     const { intents, gone } = await this.#intents(account, ids);
     if (gone.length > 0) await this.#ask(() => this.#client.zrem(keys.intentsDue, ...gone));
     return intents;
@@ -184,10 +176,11 @@ class RedisIntents implements IntentStore {
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
-    const on = this.#keysOf(account, intent);
-    const givenUp = [...on, this.#keys(account).intentsGivenUp];
-    const args = [intent.id, String(this.#keepMs)];
-    await this.#ask(() => scripts.giveUp.run(this.#client, givenUp, args));
+    const keys = this.#keys(account);
+    const subject = keys.intentsOf(String(intent.kind), intent.externalId);
+    const on = [keys.intent(intent.id), keys.intentsDue, subject, keys.intentsGivenUp];
+    const args = [intent.id, String(this.#options.giveUpMs + keptBeyondMs)];
+    await this.#ask(() => scripts.giveUp.run(this.#client, on, args));
     this.#own.forget(account, intent);
   }
 
@@ -229,48 +222,13 @@ class RedisIntents implements IntentStore {
   }
 
   nowMs(account: string): number {
-    return Date.now() + (this.#aheadMs.get(account) ?? 0);
+    return this.#writes.nowMs(account);
   }
 
   /** One last try to write what could not be written. */
   async close(): Promise<void> {
     await this.#outbox.close();
-    this.#writer.close();
-  }
-
-  async #begin(account: string, given: NewIntent): Promise<Begun> {
-    const { giveUpMs } = this.#options;
-    const exclusive = given.exclusive ? "1" : "0";
-    const { digest = "", fingerprints = [] } = given.key ?? {};
-    const limits = [given.leaseMs, giveUpMs, this.#keepMs].map(String);
-    const args = [given.id, given.method, String(given.kind), given.externalId, ...limits];
-    const on = this.#keysOf(account, given, digest);
-    args.push(exclusive, digest, String(keyRetentionMs), ...fingerprints);
-    const written = await within(
-      this.#answerMs + replicasMs,
-      this.#writer.attempt(scripts.begin, on, args),
-    ).catch((error) => {
-      throw storeAway(error);
-    });
-    const [kind, value = "", answered] = written.answer as string[];
-    switch (kind) {
-      case "started":
-        // Without a key the lock is still of use where it is: better than none.
-        if (written.missing && given.key) throw storeAway(written.missing);
-        this.#hearClock(account, Number(value));
-        return { kind: "started", intent: started(given, Number(value), marksOf(answered)) };
-      case "keyAnswered":
-        return { kind: "keyAnswered", answer: Buffer.from(value, "base64") };
-      case "inFlight":
-        this.#hearClock(account, Number(value));
-        return { kind: "inFlight" };
-      case "keyReused":
-      case "keyRunning":
-      case "keyUnknown":
-        return { kind };
-      default:
-        throw new Error(`begin-intent answered ${kind}`);
-    }
+    this.#writes.close();
   }
 
   async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun> {
@@ -283,62 +241,27 @@ class RedisIntents implements IntentStore {
     const { leaseMs, exclusive } = given;
     this.#outbox.add(async () => {
       const ageMs = performance.now() - at;
-      await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
+      await this.#writes.adopt(account, intent, { ageMs, leaseMs, exclusive });
     }, cause);
     return begun;
   }
 
-  /** @returns false if there are too many */
-  async #adopt(
-    account: string,
-    intent: Intent,
-    { ageMs, leaseMs, exclusive, most = 0 }: Adoption,
-  ): Promise<boolean> {
-    const leftMs = Math.max(leaseMs - ageMs, 0);
-    const { giveUpMs } = this.#options;
-    const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
-    const limits = [exclusive ? "1" : "0", String(most)];
-    const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
-    const on = this.#keysOf(account, intent);
-    return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
-  }
-
   /** @param given the call, if it ran here */
   async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<void> {
-    const write = () => this.#writeEnd(account, intent, ending, given?.key);
+    const write = () => this.#writes.end(account, intent, ending, given?.key);
     if (await write()) return;
     if (!given || ending.state === "closed") return;
     // Within its lease nobody else ends a call: it was lost with a server that failed.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
     const { leaseMs, exclusive } = given;
     if (ageMs > leaseMs) return;
-    await this.#adopt(account, intent, { ageMs, leaseMs, exclusive });
+    await this.#writes.adopt(account, intent, { ageMs, leaseMs, exclusive });
     await write();
-  }
-
-  /** @returns whether the intent was known */
-  async #writeEnd(
-    account: string,
-    intent: Intent,
-    ending: Ending,
-    key: KeyUse | undefined,
-  ): Promise<boolean> {
-    const mark = markOfEnding(ending);
-    const keyEnding = ending.state === "unknown" ? "unknown" : ending.key;
-    const args = [
-      ...[intent.id, ending.state, ending.state === "pending" ? ending.subjectId : ""],
-      ...[String(this.#options.firstLookMs), String(endedForMs)],
-      ...[mark === undefined ? "0" : "1", mark ?? "", String(mostAnswered)],
-      ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
-      ...[key?.fingerprints[0] ?? "", String(keyRetentionMs)],
-    ];
-    const on = this.#keysOf(account, intent, intent.keyDigest);
-    return (await this.#ask(() => scripts.end.run(this.#client, on, args))) === 1;
   }
 
   /** Undoes a beginning that may not have happened, or may happen yet. */
   async #free(account: string, given: NewIntent): Promise<void> {
-    const intent = started(given, 0, []);
+    const intent = startedIntent(given, 0, []);
     await this.#end(account, intent, { state: "closed", key: "free" });
   }
 
@@ -364,20 +287,6 @@ class RedisIntents implements IntentStore {
     return { intents, gone };
   }
 
-  #hearClock(account: string, nowMs: number): void {
-    this.#aheadMs.set(account, nowMs - Date.now());
-  }
-
-  #keysOf(
-    account: string,
-    { id, kind, externalId }: Pick<Intent, "id" | "kind" | "externalId">,
-    keyDigest = "",
-  ): string[] {
-    const keys = this.#keys(account);
-    const all = [keys.intent(id), keys.intentsDue, keys.intentsOf(String(kind), externalId)];
-    return keyDigest === "" ? all : [...all, keys.idempotency(keyDigest)];
-  }
-
   #keys(account: string): AccountKeys {
     return accountKeys(this.#options.prefix, account);
   }
@@ -391,12 +300,6 @@ class RedisIntents implements IntentStore {
   }
 }
 
-interface Adoption extends Pick<NewIntent, "leaseMs" | "exclusive"> {
-  readonly ageMs: number;
-  /** How many may be open. Default: any number. */
-  readonly most?: number;
-}
-
 const openField = "open:";
 
 /** What ZRANGE WITHSCORES tells, members and scores in turn. */
@@ -407,28 +310,11 @@ function scoresOf(members: readonly string[]): Map<string, number> {
   }
   return scores;
 }
-
-/** How long replicas may take on top, in milliseconds, before a call goes on without them. */
-const replicasMs = 1_000;
-
 const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta.url));
 const scripts = {
-  begin: script("begin-intent"),
-  end: script("end-intent"),
-  adopt: script("adopt-intent"),
   due: script("due-intents"),
   postpone: script("postpone-intent"),
   hasten: script("hasten-intents"),
   giveUp: script("give-up-intent"),
   lease: script("lease-reconciler"),
 };
-
-function started(given: NewIntent, now: number, answered: readonly string[]): Intent {
-  const { id, method, kind, externalId, leaseMs, key } = given;
-  return {
-    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered },
-    startedAtMs: now,
-    leaseUntilMs: now + leaseMs,
-    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
-  };
-}

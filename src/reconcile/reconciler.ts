@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
-import type { EventLog, Snapshot, Unfinished } from "../events/log.ts";
+import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
-import { methodOf, operations } from "../intents/evidence.ts";
 import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { type Probed, probe, type Rail } from "./probe.ts";
+import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
   readonly accounts: ReadonlyMap<
@@ -111,7 +111,7 @@ class AccountReconciler {
       this.#statsAtMs = now;
       observer.onStats({ account, ...(await intents.stats(account)) });
     }
-    const trackedAll = await this.#track();
+    const trackedAll = await trackPending(this.#options, account, batch);
     const due = await intents.due(account, batch);
     for (const intent of due) {
       if (this.#stop.aborted) return 0;
@@ -120,29 +120,6 @@ class AccountReconciler {
       if (restMs > 0) return restMs;
     }
     return due.length === batch || !trackedAll ? 0 : this.#tickMs;
-  }
-
-  /**
-   * Takes on what stays pending, as events tell, and is nobody's to look after: payments and payouts
-   * that no call here made, or whose call is forgotten. @returns whether that is all for now
-   */
-  async #track(): Promise<boolean> {
-    const { log, intents, afterMs } = this.#options;
-    const account = this.#account;
-    const unfinished = await log.unfinished(account, afterMs, batch);
-    const inHands: Unfinished[] = [];
-    for (const told of unfinished) {
-      const method = methodOf(told.operation);
-      const open = await intents.open(account, told.kind, told.externalId);
-      const isKnown = open.some(
-        ({ method, subjectId }) =>
-          subjectId === told.subjectId && operations[method].includes(told.operation),
-      );
-      if (method && !isKnown && !(await intents.track(account, { ...told, method }))) break;
-      inHands.push(told);
-    }
-    await log.dismiss(account, inHands);
-    return inHands.length < batch;
   }
 
   /** Looks at one intent. @returns how long all others have to wait. */

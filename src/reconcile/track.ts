@@ -1,0 +1,29 @@
+import type { Unfinished } from "../events/log.ts";
+import { methodOf, operations } from "../intents/evidence.ts";
+import type { Books } from "../intents/settle.ts";
+
+/**
+ * Takes on what stays pending for `afterMs`, as events tell, and is nobody's to look after: payments
+ * and payouts that no call here made, or whose call is forgotten. So many are looked into at a time.
+ * @returns whether that was all for now
+ */
+export async function trackPending(
+  { log, intents, afterMs }: Books & { readonly afterMs: number },
+  account: string,
+  limit: number,
+): Promise<boolean> {
+  const inHands: Unfinished[] = [];
+  for (const told of await log.unfinished(account, afterMs, limit)) {
+    const method = methodOf(told.operation);
+    const open = await intents.open(account, told.kind, told.externalId);
+    const isKnown = open.some(
+      ({ method, subjectId }) =>
+        subjectId === told.subjectId && operations[method].includes(told.operation),
+    );
+    // Too many: those who wait are told of again.
+    if (method && !isKnown && !(await intents.track(account, { ...told, method }))) break;
+    inHands.push(told);
+  }
+  await log.dismiss(account, inHands);
+  return inHands.length < limit;
+}
