@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
-import { reloadedFile } from "./auth/reloaded-file.ts";
 
 /** Where the parts of a listener's TLS are. */
 export interface TlsPaths {
@@ -46,69 +46,82 @@ export class TlsFileError extends Error {
 }
 
 /**
- * Reads the files of a listener's TLS and keeps looking at them. A change is taken up when the files
- * have come to rest, since they may be written one after the other.
+ * Reads the files of a listener's TLS and keeps looking at them, by their texts: watchers of the
+ * operating system lose a file that is replaced by a rename or behind a link. A change is taken up
+ * when two looks have found the same, since the files may be written one after the other.
  * @throws TlsFileError for files that cannot be used at start
  */
 export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
-  let identity = read(paths);
-  let settling: NodeJS.Timeout | undefined;
+  const identity = fitting(identityOf(variablesOf(paths).map(readNow)));
+  let inForce = identity;
+  let lastSeen = identity;
+  let lastTold: string | undefined;
 
-  function settle(): void {
-    clearTimeout(settling);
-    settling = setTimeout(renew, intervalMs).unref();
-  }
-
-  function renew(): void {
-    try {
-      const newIdentity = read(paths);
-      if (isDeepStrictEqual(newIdentity, identity)) return;
-      identity = newIdentity;
-      onChange(newIdentity);
-    } catch (error) {
-      onProblem(error as TlsFileError);
+  async function look(): Promise<void> {
+    const texts = await Promise.all(variablesOf(paths).map(readSoon));
+    const seen = identityOf(texts);
+    const atRest = isDeepStrictEqual(seen, lastSeen);
+    lastSeen = seen;
+    if (!atRest) return;
+    if (!isDeepStrictEqual(seen, inForce)) {
+      inForce = fitting(seen);
+      onChange(inForce);
     }
+    lastTold = undefined;
   }
 
-  const files = variablesOf(paths).map(([variable, path]) =>
-    reloadedFile({
-      path,
-      parse: (text) => text,
-      onChange: settle,
-      onProblem: (error) => onProblem(unreadable(variable, error)),
-      intervalMs,
-    }),
-  );
-  // What changed between the reading and the watching.
-  settle();
+  /** Once, however long it lasts. */
+  function tell(problem: TlsFileError): void {
+    const text = `${problem.variable} ${problem.message}`;
+    if (text !== lastTold) onProblem(problem);
+    lastTold = text;
+  }
+
+  let closed = false;
+  let timer: NodeJS.Timeout;
+  const lookLater = () => {
+    timer = setTimeout(async () => {
+      await look().catch(tell);
+      if (!closed) lookLater();
+    }, intervalMs).unref();
+  };
+  lookLater();
   return {
     identity,
     close() {
-      clearTimeout(settling);
-      for (const file of files) file.close();
+      closed = true;
+      clearTimeout(timer);
     },
   };
 }
 
-function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): [string, string][] {
-  const both: [string, string][] = [
+type Place = readonly [variable: string, path: string];
+
+function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly Place[] {
+  const both: Place[] = [
     ["TLS_CERT_FILE", certFile],
     ["TLS_KEY_FILE", keyFile],
   ];
   return clientCaFile === undefined ? both : [...both, ["TLS_CLIENT_CA_FILE", clientCaFile]];
 }
 
-function read(paths: TlsPaths): TlsIdentity {
-  const texts = variablesOf(paths).map(([variable, path]) => {
-    try {
-      return readFileSync(path, "utf8");
-    } catch (error) {
-      throw unreadable(variable, error);
-    }
+function identityOf([cert = "", key = "", clientCa]: readonly string[]): TlsIdentity {
+  return { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
+}
+
+function readNow([variable, path]: Place): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw unreadable(variable, error);
+  }
+}
+
+async function readSoon([variable, path]: Place): Promise<string> {
+  return readFile(path, "utf8").catch((error) => {
+    throw unreadable(variable, error);
   });
-  const [cert = "", key = "", clientCa] = texts;
-  return fitting({ cert, key, ...(clientCa === undefined ? {} : { clientCa }) });
 }
 
 function unreadable(variable: string, error: unknown): TlsFileError {

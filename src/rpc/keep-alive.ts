@@ -1,5 +1,6 @@
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
+import { maxTimerMs } from "./timeout-header.ts";
 
 export interface KeepAlive {
   /** How often a peer of HTTP/2 is asked whether it is still there, in milliseconds; 0: never. */
@@ -18,13 +19,13 @@ export function keepAlive(session: Http2Session, socket: Socket, times: KeepAliv
   let timer: NodeJS.Timeout;
 
   function rest(): void {
-    timer = setTimeout(ask, keepAliveIntervalMs);
+    timer = setTimeout(ask, Math.min(keepAliveIntervalMs, maxTimerMs));
   }
 
   function ask(): void {
     if (session.destroyed) return;
     // What waits to be sent to it would keep a session that only closes.
-    timer = setTimeout(() => socket.destroy(), keepAliveTimeoutMs);
+    timer = setTimeout(() => socket.destroy(), Math.min(keepAliveTimeoutMs, maxTimerMs));
     const answered = () => {
       clearTimeout(timer);
       if (!session.destroyed) rest();

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, createClient } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import grpc from "@grpc/grpc-js";
+import {
+  GetOperationRequestSchema,
+  OperationService,
+} from "../../src/gen/payments/v1/operation_service_pb.ts";
+import { grpcJsClient } from "../rpc/start.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+
+const request = { externalId: "order", operationId: "6f0e7a52-6a0f-4b8f-9a59-0a1f0f5b2c11" };
+
+/** A gateway whose upstream reads requests and never answers. */
+async function start(t: TestContext) {
+  const upstream = createServer();
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const gateway = await startTestGateway({
+    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "password",
+    UPSTREAM_TIMEOUT: "10m",
+    AUTH_MODE: "none",
+  });
+  t.after(async () => {
+    await gateway.stop();
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+  /** Resolves when a request came and was given up. */
+  const givenUp = async () => {
+    const [{ socket }] = (await once(upstream, "request")) as [IncomingMessage];
+    await once(socket, "close", { signal: AbortSignal.timeout(patienceMs) });
+  };
+  return { rpcUrl: gateway.rpcUrl, givenUp };
+}
+
+test("a deadline by grpc-js ends the call, and the upstream's with it", async (t) => {
+  const { rpcUrl, givenUp } = await start(t);
+  const client = grpcJsClient(OperationService, Number(new URL(rpcUrl).port)) as never as {
+    getOperation(
+      request: unknown,
+      options: grpc.CallOptions,
+      done: (error: grpc.ServiceError) => void,
+    ): void;
+  } & grpc.Client;
+  const gone = givenUp();
+  const error = await new Promise<grpc.ServiceError>((resolve) => {
+    const deadline = Date.now() + 300;
+    client.getOperation(create(GetOperationRequestSchema, request), { deadline }, resolve);
+  });
+  assert.equal(error.code, grpc.status.DEADLINE_EXCEEDED);
+  await gone;
+  client.close();
+});
+
+for (const [name, createTransport] of Object.entries({
+  Connect: createConnectTransport,
+  gRPC: createGrpcTransport,
+  "gRPC-Web": createGrpcWebTransport,
+})) {
+  test(`a deadline by ${name} ends the call, and the upstream's with it`, async (t) => {
+    const { rpcUrl, givenUp } = await start(t);
+    const gone = givenUp();
+    const transport = createTransport({ baseUrl: rpcUrl, httpVersion: "1.1" });
+    const call = createClient(OperationService, transport).getOperation(request, {
+      timeoutMs: 300,
+    });
+    await assert.rejects(call, { code: Code.DeadlineExceeded });
+    await gone;
+  });
+}
