@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
 import type { AuthOptions, KeySetPlace } from "./auth/create-authentication.ts";
+import { readTracing } from "./config-tracing.ts";
 import {
   type Address,
   address,
@@ -27,6 +28,7 @@ import {
   wholeNumber,
 } from "./config-values.ts";
 import { Secret } from "./secret.ts";
+import type { TracingSettings } from "./tracing/settings.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
 
 export type { Address };
@@ -69,6 +71,8 @@ export interface Config {
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
   readonly shutdownTimeoutMs: number;
+  /** Undefined when nothing is traced. */
+  readonly tracing?: TracingSettings;
   readonly logLevel: string;
   readonly production: boolean;
 }
@@ -139,6 +143,7 @@ export function readConfig(env: Environment): Config {
   const redisUrl = read.optional("REDIS_URL", redisUrls);
   const reconcileAfterMs = read("RECONCILE_AFTER", durationOrZero, "60s");
   const watchTokenSecret = read.optional("WATCH_TOKEN_SECRET", watchSecret);
+  const tracing = readTracing(read.optional);
   return {
     publicAddress,
     rpcAddress,
@@ -179,6 +184,7 @@ export function readConfig(env: Environment): Config {
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
+    ...(tracing ? { tracing } : {}),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
@@ -309,7 +315,7 @@ function textOf(env: Environment, variable: string): string | undefined {
 }
 
 function isSecret(variable: string): boolean {
-  return /PASSWORD|SECRET|_URL$/.test(variable);
+  return /PASSWORD|SECRET|_URL$|^OTEL_EXPORTER_OTLP_.*(HEADERS|ENDPOINT)$/.test(variable);
 }
 
 function fileText(variable: string, path: string): string {
