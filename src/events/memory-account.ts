@@ -14,6 +14,7 @@ import { merge, stateKey, stateOf } from "./merge.ts";
 import { Seen } from "./seen.ts";
 import type { Page, StoredLog } from "./tail.ts";
 import { isAbout, subjectKey } from "./topics.ts";
+import { rememberTrace } from "./trace-of.ts";
 
 export interface MemoryAccountOptions {
   readonly retentionMs: number;
@@ -162,6 +163,7 @@ export class MemoryAccount implements StoredLog {
     const event = clone(EventSchema, entry.event);
     event.cursor = this.#tail = encodeCursor(this.#advance(now), this.#epoch);
     event.receivedAt = timestampFromMs(now);
+    rememberTrace(event, entry.trace);
     this.#stored.push({ event, atMs: now });
     const ofSubject = this.#bySubject.get(key) ?? new Deque<Event>();
     ofSubject.push(event);

@@ -97,6 +97,10 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return letters.of(keysOf(account));
     },
 
+    async countDeadLetters(account) {
+      return letters.count(keysOf(account));
+    },
+
     async exhume(account, id) {
       await letters.exhume(keysOf(account), id);
     },

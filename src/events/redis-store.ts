@@ -1,4 +1,4 @@
-import { clone, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { ask } from "../redis/ask.ts";
@@ -10,6 +10,7 @@ import type { Appended, Cursor, Entry, OperationState, Rank, Snapshot } from "./
 import { stateKey } from "./merge.ts";
 import { cursorOf, idOf } from "./redis-place.ts";
 import type { Writer } from "./redis-writer.ts";
+import { readStoredEvent, storedEvent } from "./stored-event.ts";
 import type { Page } from "./tail.ts";
 
 export interface RedisStoreOptions {
@@ -53,7 +54,7 @@ export class RedisStore {
         ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
       ],
       [
-        Buffer.from(toBinary(EventSchema, event)),
+        Buffer.from(storedEvent(event, entry.trace)),
         entry.source === EventSource.CALLBACK ? "c" : "o",
         stateKey(entry),
         entry.operationId,
@@ -144,7 +145,7 @@ function eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
 }
 
 function eventOf(id: string, bytes: Buffer, epoch: string): Event {
-  const event = fromBinary(EventSchema, bytes);
+  const event = readStoredEvent(bytes);
   event.cursor = cursorOf(id, epoch);
   return event;
 }
