@@ -14,8 +14,12 @@ import { type Address, type Config, ConfigError } from "./config.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { warmUp } from "./core/validate.ts";
+import { graphqlObserver, rpcObserver } from "./edge-observers.ts";
 import { GatewayError } from "./errors.ts";
+import { createCauses } from "./events/cause-of.ts";
 import type { EventLog } from "./events/log.ts";
+import { observedLog } from "./events/observed-log.ts";
+import { createGauges } from "./gauges.ts";
 import { EventKind } from "./gen/payments/v1/event_pb.ts";
 import {
   createGraphqlServer,
@@ -31,13 +35,17 @@ import {
   reconcileObserver,
   upstreamObserver,
 } from "./observers.ts";
+import { observedBucket } from "./ratelimit/observed-bucket.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { Secret } from "./secret.ts";
+import { appendObserver, bucketObserver } from "./store-observers.ts";
 import { openStores } from "./stores.ts";
+import { traceObserver } from "./trace-observer.ts";
+import { createTracing } from "./tracing/create-tracing.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
@@ -68,22 +76,26 @@ export async function startGateway(
   const authentication = authenticationOf(config, watchTokens, log);
   const { identify } = authentication;
   const metrics = createMetrics();
+  const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
   const stores = openStores(config, metrics, log);
-  const { eventLog, intents } = stores;
+  const { intents } = stores;
+  const eventLog = observedLog(stores.eventLog, tracing, appendObserver(metrics));
+  const causes = createCauses(eventLog);
 
   const refused = new Set<string>();
   const running = new Map(
     accounts.map((account): [string, Account] => {
-      const bucket = stores.bucketOf(account.name);
-      const observer = upstreamObserver(account, metrics, log, refused);
+      const observed = bucketObserver(account.name, metrics);
+      const bucket = observedBucket(stores.bucketOf(account.name), observed);
+      const observer = upstreamObserver(account, metrics, log, refused, causes);
       const timeoutMs = config.upstreamTimeoutMs;
       return [
         account.name,
-        { bucket, upstream: createUpstream({ account, bucket, timeoutMs, observer }) },
+        { bucket, upstream: createUpstream({ account, bucket, timeoutMs, observer, tracing }) },
       ];
     }),
   );
@@ -106,6 +118,7 @@ export async function startGateway(
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
+    tracing,
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
@@ -113,6 +126,8 @@ export async function startGateway(
     core,
     identify,
     log,
+    observer: graphqlObserver(metrics),
+    tracing,
     production: config.production,
     corsOrigins: config.corsOrigins,
     introspection: config.graphqlIntrospection,
@@ -122,6 +137,8 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     log: eventLog,
     observer: callbackObserver(metrics, log),
+    tracing,
+    causeOf: causes.of,
   });
   const publicServer = createPublicServer(graphql.handle, callbacks);
   const closeSockets = graphql.attachWebSocket(publicServer);
@@ -129,24 +146,30 @@ export async function startGateway(
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
+    observer: rpcObserver(metrics),
+    tracing,
     ...(config.tls ? { tls: config.tls } : {}),
   });
 
   let draining = false;
+  const notReady = () => [
+    ...(draining ? ["shutting down"] : []),
+    ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
+  ];
+  const lookUps = reconcileObserver(metrics, log);
   const admin = createAdminServer({
     registry: metrics.registry,
-    notReady: () => [
-      ...(draining ? ["shutting down"] : []),
-      ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
-    ],
+    notReady,
     deadLetters: deadLettersOf([...running.keys()], eventLog),
-    refresh() {
-      for (const [account, { bucket }] of running) {
-        const { limit, remaining } = bucket.status();
-        metrics.bucketLimit.set({ account }, limit);
-        metrics.bucketTokens.set({ account }, remaining);
-      }
-    },
+    refresh: createGauges(metrics, {
+      buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
+      log: eventLog,
+      isReady: () => notReady().length === 0,
+      refresh() {
+        stores.refresh();
+        lookUps.forgetOldStats();
+      },
+    }),
   });
 
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
@@ -164,7 +187,9 @@ export async function startGateway(
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
           timeoutMs: config.upstreamTimeoutMs,
-          observer: reconcileObserver(metrics, log),
+          observer: lookUps,
+          tracing,
+          causeOf: causes.of,
         });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
@@ -190,6 +215,7 @@ export async function startGateway(
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     async stop() {
       const { shutdownTimeoutMs } = config;
+      const stoppedAt = performance.now();
       const timeUp = new Promise((resolve) => setTimeout(resolve, shutdownTimeoutMs * 0.9).unref());
       await Promise.race([drain(shutdownTimeoutMs * 0.8), timeUp]);
       publicServer.closeAllConnections();
@@ -203,9 +229,15 @@ export async function startGateway(
       ]);
       const closing = Promise.allSettled([...rooms, stores.close(), emulator?.close()]);
       await Promise.race([closing, timeUp]);
+      // Last, with the spans of all that ended, in what is left of the time.
+      const leftMs = shutdownTimeoutMs * 0.95 - (performance.now() - stoppedAt);
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
     },
   };
 }
+
+/** A collector that is there takes no longer; one that is not is no reason to stay. */
+const longestFlushMs = 3_000;
 
 function graphqlServer(options: GraphqlServerOptions): GraphqlServer {
   try {

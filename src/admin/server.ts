@@ -7,7 +7,7 @@ export interface AdminOptions {
   /** Empty when traffic may come; else the reasons why not. */
   readonly notReady: () => readonly string[];
   /** Refreshes gauges right before they are read. */
-  readonly refresh: () => void;
+  readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
 }
 
@@ -41,7 +41,7 @@ async function answer(options: AdminOptions, request: IncomingMessage): Promise<
         : { status: 503, body: { status: "not ready", reasons } };
     }
     case "/metrics":
-      options.refresh();
+      await options.refresh();
       return { status: 200, body: await options.registry.metrics() };
     case "/":
       return { status: 200, body: { paths: ["/healthz", "/readyz", "/metrics", "/dead-letters"] } };
