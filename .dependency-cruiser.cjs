@@ -2,20 +2,21 @@
  * The arrows between the rooms (see ARCHITECTURE.md). What is not named may not be imported.
  * @type {import("dependency-cruiser").IConfiguration}
  */
-const anyRoom = ["^src/(errors|secret|secret-fields)\\.ts$", "^src/gen/"];
+const anyRoom = ["^src/(errors|request-id|secret|secret-fields)\\.ts$", "^src/gen/"];
 const rooms = {
-  upstream: ["ratelimit"],
+  tracing: [],
+  upstream: ["ratelimit", "tracing"],
   ratelimit: ["redis"],
-  events: ["redis", "seal"],
+  events: ["redis", "seal", "tracing"],
   redis: [],
   seal: [],
   intents: ["events", "redis"],
-  reconcile: ["intents", "events", "upstream", "ratelimit"],
+  reconcile: ["intents", "events", "upstream", "ratelimit", "tracing"],
   auth: [],
-  callbacks: ["upstream", "events"],
-  core: ["upstream", "events", "intents", "auth", "ratelimit", "seal"],
-  rpc: ["core", "auth", "ratelimit"],
-  graphql: ["core", "auth", "ratelimit"],
+  callbacks: ["upstream", "events", "tracing"],
+  core: ["upstream", "events", "intents", "auth", "ratelimit", "seal", "tracing"],
+  rpc: ["core", "auth", "ratelimit", "tracing"],
+  graphql: ["core", "auth", "ratelimit", "tracing"],
   admin: [],
   demo: [],
   operator: [

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
 import type { AuthOptions, KeySetPlace } from "./auth/create-authentication.ts";
+import { readTracing } from "./config-tracing.ts";
 import {
   type Address,
   address,
@@ -29,6 +30,7 @@ import {
 } from "./config-values.ts";
 import { Secret } from "./secret.ts";
 import type { TlsPaths } from "./tls-files.ts";
+import type { TracingSettings } from "./tracing/settings.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
 
 export type { Address };
@@ -74,6 +76,8 @@ export interface Config {
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
   readonly shutdown: ShutdownTimes;
+  /** Undefined when nothing is traced. */
+  readonly tracing?: TracingSettings;
   readonly logLevel: string;
   readonly production: boolean;
 }
@@ -158,6 +162,7 @@ export function readConfig(env: Environment): Config {
   if (previousWatchSecrets.length > 0 && watchTokenSecret === undefined) {
     throw new ConfigError("WATCH_TOKEN_SECRET", "is missing beside WATCH_TOKEN_PREVIOUS_SECRETS");
   }
+  const tracing = readTracing(read.optional);
   return {
     publicAddress,
     rpcAddress,
@@ -198,6 +203,7 @@ export function readConfig(env: Environment): Config {
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdown: readShutdown(read),
+    ...(tracing ? { tracing } : {}),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
@@ -356,7 +362,7 @@ export function textOf(env: Environment, variable: string): string | undefined {
 }
 
 function isSecret(variable: string): boolean {
-  return /PASSWORD|SECRET|_URL$/.test(variable);
+  return /PASSWORD|SECRET|_URL$|^OTEL_EXPORTER_OTLP_.*(HEADERS|ENDPOINT)$/.test(variable);
 }
 
 function fileText(variable: string, path: string): string {

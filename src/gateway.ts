@@ -16,8 +16,12 @@ import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { warmUp } from "./core/validate.ts";
 import { createDemo, demoPath } from "./demo/demo.ts";
+import { graphqlObserver, rpcObserver } from "./edge-observers.ts";
 import { GatewayError } from "./errors.ts";
+import { createCauses } from "./events/cause-of.ts";
 import type { EventLog } from "./events/log.ts";
+import { observedLog } from "./events/observed-log.ts";
+import { createGauges } from "./gauges.ts";
 import { EventKind } from "./gen/payments/v1/event_pb.ts";
 import {
   createGraphqlServer,
@@ -38,6 +42,7 @@ import { createConsole } from "./operator/create-console.ts";
 import { createOperatorIdentity } from "./operator/identify-operator.ts";
 import { callbacksTell, reconcilerTells, upstreamTells } from "./operator/observe.ts";
 import { createTrials } from "./operator/trials.ts";
+import { observedBucket } from "./ratelimit/observed-bucket.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
@@ -45,8 +50,11 @@ import type { SandboxOptions } from "./sandbox/options.ts";
 import { startSandbox } from "./sandbox/server.ts";
 import { deriveKeyring, type Keyring } from "./seal/keyring.ts";
 import { Secret } from "./secret.ts";
+import { appendObserver, bucketObserver } from "./store-observers.ts";
 import { openStores } from "./stores.ts";
 import { openTlsFiles, TlsFileError, type TlsFiles, type TlsIdentity } from "./tls-files.ts";
+import { traceObserver } from "./trace-observer.ts";
+import { createTracing } from "./tracing/create-tracing.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
 
@@ -80,27 +88,31 @@ export async function startGateway(
   const { identify } = authentication;
   const tlsFiles = tlsFilesOf(config, log, (identity) => rpc.renewTls(identity));
   const metrics = createMetrics();
+  const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
   const keyrings = await deriveKeyrings(accounts);
   const stores = openStores(config, keyrings, metrics, log);
-  const { eventLog, intents } = stores;
+  const { intents } = stores;
+  const eventLog = observedLog(stores.eventLog, tracing, appendObserver(metrics));
+  const causes = createCauses(eventLog);
 
   const refused = new Set<string>();
   const recents = new Map(accounts.map(({ name }) => [name, createRecent()]));
   const running = new Map(
     accounts.map((account): [string, Account] => {
-      const bucket = stores.bucketOf(account.name);
+      const observed = bucketObserver(account.name, metrics);
+      const bucket = observedBucket(stores.bucketOf(account.name), observed);
       const observer = upstreamTells(
         recents.get(account.name),
-        upstreamObserver(account, metrics, log, refused),
+        upstreamObserver(account, metrics, log, refused, causes),
       );
       const timeoutMs = config.upstreamTimeoutMs;
       return [
         account.name,
-        { bucket, upstream: createUpstream({ account, bucket, timeoutMs, observer }) },
+        { bucket, upstream: createUpstream({ account, bucket, timeoutMs, observer, tracing }) },
       ];
     }),
   );
@@ -118,6 +130,7 @@ export async function startGateway(
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
+    tracing,
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
@@ -125,6 +138,8 @@ export async function startGateway(
     core,
     identify,
     log,
+    observer: graphqlObserver(metrics),
+    tracing,
     production: config.production,
     corsOrigins: config.corsOrigins,
     introspection: config.graphqlIntrospection,
@@ -134,6 +149,8 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     log: eventLog,
     observer: callbacksTell(recents, callbackObserver(metrics, log)),
+    tracing,
+    causeOf: causes.of,
   });
   // Its pages call as anybody.
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
@@ -151,6 +168,8 @@ export async function startGateway(
     log,
     misdirection: createHostGuard(config, config.rpcAddress),
     limits: config.rpcConnections,
+    observer: rpcObserver(metrics),
+    tracing,
     ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
   });
 
@@ -159,6 +178,7 @@ export async function startGateway(
     ...(draining ? ["shutting down"] : []),
     ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
+  const lookUps = reconcileObserver(metrics, log);
   const operators = createOperatorIdentity(identify, [...running.keys()]);
   const [sandboxAccount] = accounts;
   const operatorConsole = createConsole({
@@ -191,13 +211,15 @@ export async function startGateway(
     notReady,
     console: operatorConsole,
     deadLetters: deadLettersOf([...running.keys()], eventLog),
-    refresh() {
-      for (const [account, { bucket }] of running) {
-        const { limit, remaining } = bucket.status();
-        metrics.bucketLimit.set({ account }, limit);
-        metrics.bucketTokens.set({ account }, remaining);
-      }
-    },
+    refresh: createGauges(metrics, {
+      buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
+      log: eventLog,
+      isReady: () => notReady().length === 0,
+      refresh() {
+        stores.refresh();
+        lookUps.forgetOldStats();
+      },
+    }),
   });
 
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
@@ -215,7 +237,9 @@ export async function startGateway(
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
           timeoutMs: config.upstreamTimeoutMs,
-          observer: reconcilerTells(recents, reconcileObserver(metrics, log)),
+          observer: reconcilerTells(recents, lookUps),
+          tracing,
+          causeOf: causes.of,
         });
   guardRequests(admin, createHostGuard(config, config.adminAddress));
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
@@ -255,6 +279,7 @@ export async function startGateway(
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     async stop() {
       const { timeoutMs, delayMs } = config.shutdown;
+      const stoppedAt = performance.now();
       const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs * 0.9).unref());
       announceDrain();
       if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
@@ -275,9 +300,15 @@ export async function startGateway(
         emulator?.close(),
       ]);
       await Promise.race([closing, timeUp]);
+      // Last, with the spans of all that ended, in what is left of the time.
+      const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
     },
   };
 }
+
+/** A collector that is there takes no longer; one that is not is no reason to stay. */
+const longestFlushMs = 3_000;
 
 function graphqlServer(options: GraphqlServerOptions): GraphqlServer {
   try {

@@ -1,9 +1,11 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 import { loggable } from "./loggable.ts";
+import { activeIds } from "./tracing/active-span.ts";
 
 /**
  * The process's logger: one JSON record a line. Whatever it is given passes `loggable` first, so
- * that no record can hold a secret field of a message, a Secret or the text of a foreign error.
+ * that no record can hold a secret field of a message, a Secret or the text of a foreign error. While
+ * calls are traced, records have `trace_id` and `span_id`.
  *
  * @param destination default: standard output
  */
@@ -14,6 +16,8 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      // A new object each time: pino writes the record into it.
+      mixin: () => ({ ...activeIds() }),
       hooks: {
         logMethod(args, write) {
           write.apply(this, safeArguments(args) as Parameters<typeof write>);

@@ -4,7 +4,10 @@ import type { Metrics } from "./admin/metrics.ts";
 import { AuthFileError, type AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
+import { streamObserver } from "./edge-observers.ts";
+import type { Causes } from "./events/cause-of.ts";
 import type { RedisLogObserver } from "./events/redis-log.ts";
+import { EventKind } from "./gen/payments/v1/event_pb.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { TlsFilesOptions, TlsIdentity } from "./tls-files.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
@@ -15,9 +18,18 @@ export function upstreamObserver(
   metrics: Metrics,
   log: Logger,
   refused: Set<string>,
+  causes: Causes,
 ): UpstreamObserver {
   return {
+    onInFlight(change) {
+      metrics.upstreamInFlight.inc({ account: account.name }, change);
+    },
+    onMoneyCall({ endpoint, externalId, trace }) {
+      const kind = endpoint.includes("/payouts/") ? EventKind.PAYOUT : EventKind.PAYMENT;
+      causes.sent(account.name, kind, externalId, trace);
+    },
     onCall({ endpoint, outcome, durationMs }) {
+      log.debug({ account: account.name, endpoint, outcome, durationMs }, "upstream");
       metrics.upstreamCalls.inc({ account: account.name, endpoint, outcome });
       metrics.upstreamSeconds.observe({ endpoint }, durationMs / 1_000);
     },
@@ -36,6 +48,7 @@ export function upstreamObserver(
     onCredentials(accepted) {
       if (accepted) refused.delete(account.name);
       else refused.add(account.name);
+      metrics.credentialsRefused.set({ account: account.name }, accepted ? 0 : 1);
       if (!accepted) log.error({ account: account.name }, "the upstream refuses our credentials");
     },
   };
@@ -50,9 +63,9 @@ export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
       log.error({ account, externalId, err: error }, "an answer could not be recorded");
     },
     onConflict({ account, externalId }) {
-      metrics.conflicts.inc({ account });
       log.error({ account, externalId }, "an operation has two different final states");
     },
+    ...streamObserver(metrics),
   };
 }
 
@@ -93,12 +106,15 @@ export function tlsObserver(
 
 export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserver {
   return {
-    onVerdict({ verdict, account = "", resource = "payments", conflict, error, ...about }) {
+    onVerdict({ verdict, account = "", resource = "payments", conflict, error, ...told }) {
+      const { durationMs, ...about } = told;
       metrics.callbacks.inc({ account, resource, verdict });
+      metrics.callbackSeconds.observe({ resource, verdict }, durationMs / 1_000);
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
-      log[level]({ account, resource, verdict, ...about, err: error }, "callback");
+      const rounded = Math.round(durationMs * 1_000) / 1_000;
+      const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
+      log[level](entry, "callback");
       if (conflict) {
-        metrics.conflicts.inc({ account });
         log.error({ account, ...about }, "an operation has two different final states");
       }
     },
@@ -124,8 +140,22 @@ export function lockedObserver(metrics: Metrics, log: Logger): RedisLogObserver[
   };
 }
 
-export function reconcileObserver(metrics: Metrics, log: Logger): ReconcileObserver {
+export function reconcileObserver(
+  metrics: Metrics,
+  log: Logger,
+): ReconcileObserver & { forgetOldStats(): void } {
+  const statsAt = new Map<string, number>();
   return {
+    forgetOldStats() {
+      const now = performance.now();
+      for (const [account, at] of statsAt) {
+        if (at > now - statsLastMs) continue;
+        statsAt.delete(account);
+        metrics.openIntents.remove({ account, state: "unknown" });
+        metrics.openIntents.remove({ account, state: "pending" });
+        metrics.oldestUnknown.remove({ account });
+      }
+    },
     onSettled({ account, intent: { method, externalId, state }, by }) {
       metrics.settled.inc({ account, by });
       log.info({ account, method, externalId, was: state, by }, "settled");
@@ -142,6 +172,7 @@ export function reconcileObserver(metrics: Metrics, log: Logger): ReconcileObser
       );
     },
     onStats({ account, unknown, pending, oldestUnknownMs }) {
+      statsAt.set(account, performance.now());
       metrics.openIntents.set({ account, state: "unknown" }, unknown);
       metrics.openIntents.set({ account, state: "pending" }, pending);
       const ageMs = oldestUnknownMs === undefined ? 0 : Date.now() - oldestUnknownMs;
@@ -152,3 +183,6 @@ export function reconcileObserver(metrics: Metrics, log: Logger): ReconcileObser
     },
   };
 }
+
+/** After this another replica looks lost outcomes up, and tells of them. */
+const statsLastMs = 60_000;

@@ -18,12 +18,15 @@ import { accountKeys } from "./redis/keys.ts";
 import { createWriter } from "./redis/writer.ts";
 import type { Keyring } from "./seal/keyring.ts";
 import type { Secret } from "./secret.ts";
+import { redisObserver } from "./store-observers.ts";
 
 /** Where state is kept: in Redis for all replicas, or in this process alone. */
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
   bucketOf(account: string): TokenBucket;
+  /** Brings the gauges up to date. */
+  refresh(): void;
   /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
   close(): Promise<void>;
 }
@@ -49,6 +52,7 @@ function memoryStores(config: Config, log: Logger): Stores {
     eventLog,
     intents: createMemoryIntents(intentOptions(config)),
     bucketOf: () => createLocalBucket(config.rateLimit),
+    refresh() {},
     close: () => eventLog.close(),
   };
 }
@@ -60,7 +64,8 @@ function redisStores(
   metrics: Metrics,
   log: Logger,
 ): Stores {
-  const redis = connectRedis(url, (error) => log.debug({ reason: error.message }, "redis"));
+  const { onError, onCommand, refresh } = redisObserver(metrics, log);
+  const redis = connectRedis(url, onError, onCommand);
   const replicaId = randomUUID();
   const eventLog = createRedisLog({
     redis,
@@ -110,6 +115,7 @@ function redisStores(
         },
       });
     },
+    refresh: () => refresh(redis.client),
     async close() {
       await Promise.all([intents.close(), eventLog.close()]);
       await redis.close();

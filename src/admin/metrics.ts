@@ -1,16 +1,27 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { createEdgeMetrics } from "./edge-metrics.ts";
+import { createStoreMetrics } from "./store-metrics.ts";
 
 const prefix = "payments_gateway_";
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** What the gateway counts. Labels are bounded: endpoints, codes and verdicts, never ids. */
+/**
+ * What the gateway counts. Labels are bounded: accounts of the configuration, endpoints, methods, codes
+ * and verdicts; never ids, and no text of a caller.
+ */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Gauges by the name of counters; the same is told by type under names without `_total`.
+  for (const kind of ["handles", "requests", "resources"]) {
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
   const registers = [registry];
   return {
     registry,
+    ...createEdgeMetrics(prefix, registers),
+    ...createStoreMetrics(prefix, registers),
     upstreamCalls: new Counter({
       name: `${prefix}upstream_requests_total`,
       help: "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
@@ -22,6 +33,18 @@ export function createMetrics() {
       help: "Duration of calls to the payments service, the wait for a token left out",
       labelNames: ["endpoint"],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
+    upstreamInFlight: new Gauge({
+      name: `${prefix}upstream_requests_in_flight`,
+      help: "Calls to the payments service that were sent and have no answer yet",
+      labelNames: ["account"],
+      registers,
+    }),
+    credentialsRefused: new Gauge({
+      name: `${prefix}upstream_credentials_refused`,
+      help: "1 while the payments service refuses the account's own credentials, else 0",
+      labelNames: ["account"],
       registers,
     }),
     breaker: new Gauge({
@@ -40,24 +63,6 @@ export function createMetrics() {
       name: `${prefix}upstream_field_faults_total`,
       help: "Fields of answers and callbacks with an unexpected type, left unset",
       labelNames: ["endpoint", "field"],
-      registers,
-    }),
-    callbacks: new Counter({
-      name: `${prefix}callbacks_total`,
-      help: "Callbacks received, by verdict",
-      labelNames: ["account", "resource", "verdict"],
-      registers,
-    }),
-    conflicts: new Counter({
-      name: `${prefix}event_conflicts_total`,
-      help: "Operations that were told two different final states",
-      labelNames: ["account"],
-      registers,
-    }),
-    unrecorded: new Counter({
-      name: `${prefix}events_unrecorded_total`,
-      help: "Answers that could not be written to the event log",
-      labelNames: ["account"],
       registers,
     }),
     locked: new Counter({
@@ -96,6 +101,31 @@ export function createMetrics() {
       labelNames: ["account"],
       registers,
     }),
+    bucketWait: new Histogram({
+      name: `${prefix}rate_limit_wait_seconds`,
+      help: "How long calls waited for a token of the account's budget, those refused left out",
+      labelNames: ["account", "priority"],
+      buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
+      registers,
+    }),
+    bucketWaiting: new Gauge({
+      name: `${prefix}rate_limit_waiting`,
+      help: "Calls that wait for a token",
+      labelNames: ["account", "priority"],
+      registers,
+    }),
+    bucketRefusals: new Counter({
+      name: `${prefix}rate_limit_refusals_total`,
+      help: "Calls that got no token, by why: RESOURCE_EXHAUSTED when the budget was used up",
+      labelNames: ["account", "priority", "reason"],
+      registers,
+    }),
+    bucketRejections: new Counter({
+      name: `${prefix}rate_limit_upstream_rejections_total`,
+      help: "Calls that the payments service refused with Too Many Requests",
+      labelNames: ["account"],
+      registers,
+    }),
     bucketTokens: new Gauge({
       name: `${prefix}rate_limit_remaining`,
       help: "Tokens left in the account's budget",
@@ -112,6 +142,23 @@ export function createMetrics() {
       name: `${prefix}rate_limit_limit`,
       help: "Requests a second that the upstream allows the account",
       labelNames: ["account"],
+      registers,
+    }),
+    ready: new Gauge({
+      name: `${prefix}ready`,
+      help: "1 while traffic may come (as /readyz says), else 0",
+      registers,
+    }),
+    traceSpans: new Counter({
+      name: `${prefix}trace_spans_total`,
+      help: "Spans that ended, by what became of them: exported, failed, dropped",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    buildInfo: new Gauge({
+      name: `${prefix}build_info`,
+      help: "1, with the versions as labels",
+      labelNames: ["version", "node_version"],
       registers,
     }),
   };

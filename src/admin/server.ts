@@ -12,7 +12,7 @@ export interface AdminOptions {
   /** Empty when traffic may come; else the reasons why not. */
   readonly notReady: () => readonly string[];
   /** Refreshes gauges right before they are read. */
-  readonly refresh: () => void;
+  readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly console: Console;
 }
@@ -79,7 +79,7 @@ async function answerAnybody(
         : { status: 503, body: { status: "not ready", reasons } };
     }
     case "/metrics":
-      refresh();
+      await refresh();
       response.setHeader("content-type", registry.contentType);
       return { status: 200, body: await registry.metrics() };
     case "/":

@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { requestIdHeader, requestIdOf } from "../request-id.ts";
 import type { Secret } from "../secret.ts";
+import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import { verify } from "../upstream/signature.ts";
 import { discardBody, readBody } from "./body.ts";
 import { type CallbackKind, understand } from "./understand.ts";
@@ -13,6 +15,14 @@ export interface CallbackOptions {
   readonly accounts: ReadonlyMap<string, CallbackAccount>;
   readonly log: EventLog;
   readonly observer: CallbackObserver;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing;
+  /** The `traceparent` of the call that a callback is about, where one is known. Never rejects. */
+  readonly causeOf?: (
+    account: string,
+    kind: CallbackKind,
+    externalId: string,
+  ) => Promise<string | undefined>;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
   readonly bodyTimeoutMs?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -43,6 +53,9 @@ export type Verdict =
 export interface CallbackObserver {
   onVerdict(received: {
     readonly verdict: Verdict;
+    readonly requestId: string;
+    /** From the headers to the verdict. */
+    readonly durationMs: number;
     /** Absent when the path names no account and resource of ours. */
     readonly account?: string;
     readonly resource?: Resource;
@@ -72,17 +85,48 @@ export const maxBodyBytes = 1024 * 1024;
 export function createCallbackHandler(
   options: CallbackOptions,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
-  const { accounts, observer, bodyTimeoutMs = 10_000 } = options;
+  const { accounts, observer, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
 
-  return async function handle(req, res) {
+  return function handle(req, res) {
+    const startedMs = performance.now();
+    const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
+    res.setHeader(requestIdHeader, requestId);
+    const span = startSpan(tracing, req);
+    const tell = (told: Told) => {
+      const durationMs = performance.now() - startedMs;
+      observer.onVerdict({ requestId, durationMs, ...told });
+      span.set({ "payments_gateway.callback.verdict": told.verdict });
+      if (told.verdict === "unavailable") span.fail("UNAVAILABLE");
+    };
+    return span.run(async () => {
+      const stored = await receive(req, res, span, tell);
+      span.set({ "http.response.status_code": res.headersSent ? res.statusCode : undefined });
+      // Asked for once the service has its answer.
+      if (span.traceparent && stored) span.link(await options.causeOf?.(...stored));
+      span.end();
+    });
+  };
+
+  /** Answers. @returns what the callback is about, where that is known */
+  async function receive(
+    req: IncomingMessage,
+    res: ServerResponse,
+    span: Span,
+    tellVerdict: (told: Told) => void,
+  ): Promise<About | undefined> {
     const route = routeOf(req.url ?? "");
     const account = route && accounts.get(route.account);
     if (!account) {
-      observer.onVerdict({ verdict: "not_found" });
+      tellVerdict({ verdict: "not_found" });
       return refuse(req, res, 404, "no such callback address");
     }
+    span.rename(`POST /callbacks/{merchant}/${route.resource}`);
+    span.set({
+      "http.route": `/callbacks/{merchant}/${route.resource}`,
+      "payments_gateway.account": route.account,
+    });
     const tell = (told: Told) =>
-      observer.onVerdict({ account: route.account, resource: route.resource, ...told });
+      tellVerdict({ account: route.account, resource: route.resource, ...told });
     if (req.method !== "POST") {
       tell({ verdict: "method_not_allowed" });
       return refuse(req, res, 405, "callbacks are sent by POST", { allow: "POST" });
@@ -94,7 +138,10 @@ export function createCallbackHandler(
     }
 
     const body = await readBody(req, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs });
-    if (body === "gone") return tell({ verdict: "aborted" });
+    if (body === "gone") {
+      tell({ verdict: "aborted" });
+      return undefined;
+    }
     if (body === "slow") {
       tell({ verdict: "slow" });
       return answer(res, 408, "the body did not arrive in time", { connection: "close" });
@@ -108,8 +155,10 @@ export function createCallbackHandler(
       return answer(res, 401, "the signature is wrong");
     }
 
+    let kept: Told;
     try {
-      tell(await keep(options, route, body));
+      kept = await keep(options, route, body);
+      tell(kept);
     } catch (error) {
       tell({ verdict: "unavailable", error });
       const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
@@ -117,12 +166,30 @@ export function createCallbackHandler(
       return answer(res, 503, "the event store is out of reach", { "retry-after": `${seconds}` });
     }
     answer(res, 200, "");
-  };
+    const { externalId } = kept;
+    return externalId === undefined
+      ? undefined
+      : [route.account, kinds[route.resource], externalId];
+  }
+}
+
+type About = [account: string, kind: CallbackKind, externalId: string];
+
+function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: IncomingMessage): Span {
+  return tracing.start("callback", {
+    kind: "server",
+    parent: (name) => headers[name]?.toString(),
+    attributes: {
+      "http.request.method": method === "POST" ? method : "_OTHER",
+      "network.protocol.name": "http",
+      "network.protocol.version": httpVersion,
+    },
+  });
 }
 
 const defaultRetryAfterMs = 5_000;
 
-type Told = Parameters<CallbackObserver["onVerdict"]>[0];
+type Told = Omit<Parameters<CallbackObserver["onVerdict"]>[0], "requestId" | "durationMs">;
 
 interface Route {
   readonly account: string;
@@ -180,7 +247,7 @@ function answer(
   status: number,
   text: string,
   headers: Record<string, string> = {},
-): void {
+): undefined {
   res.writeHead(status, headersOf(text, headers)).end(text);
 }
 
@@ -194,7 +261,7 @@ async function refuse(
   status: number,
   text: string,
   headers: Record<string, string> = {},
-): Promise<void> {
+): Promise<undefined> {
   res.writeHead(status, headersOf(text, { ...headers, connection: "close" }));
   res.write(text);
   await discardBody(req, discarded);

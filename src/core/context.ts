@@ -3,8 +3,10 @@ import type { EventLog } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../seal/keyring.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
+import type { StreamObserver } from "./observed-streams.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 
 /** One merchant account's side of the gateway. */
@@ -27,10 +29,12 @@ export interface CoreOptions {
   /** Where the upstream sends an account's callbacks, without a slash at its end. */
   readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
   readonly observer: CoreObserver;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing;
 }
 
 /** What the core tells its surroundings, for metrics and logs. */
-export interface CoreObserver {
+export interface CoreObserver extends Partial<StreamObserver> {
   /** An answer could not be written to the event log: the callback will tell the same. */
   onUnrecorded(failure: { account: string; externalId: string; error: unknown }): void;
   /** Two different final states of one operation: both are kept. */

@@ -51,6 +51,8 @@ export interface Call {
   readonly onOpen?: () => void;
   /** Ties the log records of one call together. */
   readonly requestId: string;
+  /** How the caller is connected, for metrics: grpc, sse, websocket and the like. */
+  readonly transport?: string;
 }
 
 /**

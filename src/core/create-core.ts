@@ -1,11 +1,13 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
+import { noTracing } from "../tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
 import { guarded } from "./guard.ts";
 import { learn } from "./learn.ts";
 import { createMoneyCalls } from "./money-calls.ts";
+import { observedStreams } from "./observed-streams.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
@@ -64,8 +66,11 @@ export function createCore(options: CoreOptions): RunningCore {
     ...operationCases(context),
     ...eventCases(context),
   };
+  const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller));
+  const { tracing = noTracing, observer } = options;
+  const { onStream } = observer;
   return {
-    ...guarded(cases, createStreamLimits(options.maxStreamsPerCaller)),
+    ...(onStream ? observedStreams(guardedCases, tracing, { onStream }) : guardedCases),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
       drain.end(reason, spreadMs);

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
+import { rememberTrace, traceOf } from "../events/trace-of.ts";
 import { type Event, type EventKind, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
@@ -41,6 +42,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     const current = snapshot && firstEvent(snapshot);
     if (current) {
       const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
+      rememberTrace(event, traceOf(current));
       yield event;
       if (untilFinal && event.final) return;
     }

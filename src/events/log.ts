@@ -31,6 +31,8 @@ export interface Entry {
   readonly digest?: string;
   /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
   readonly identity: string;
+  /** `traceparent` of the span that made it known; see trace-of.ts. */
+  readonly trace?: string;
 }
 
 export interface Appended {
@@ -147,6 +149,8 @@ export interface EventLog {
   bury(account: string, letter: DeadLetter): Promise<void>;
   /** All dead letters of an account, the oldest first. */
   deadLetters(account: string): Promise<KeptLetter[]>;
+  /** How many there are. */
+  countDeadLetters(account: string): Promise<number>;
   /** Forgets a dead letter, after it was replayed. */
   exhume(account: string, id: string): Promise<void>;
   /**

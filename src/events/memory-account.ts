@@ -22,6 +22,7 @@ import { merge, stateKey, stateOf } from "./merge.ts";
 import { Seen } from "./seen.ts";
 import type { Page, StoredLog } from "./tail.ts";
 import { isAbout, subjectKey } from "./topics.ts";
+import { rememberTrace } from "./trace-of.ts";
 import { memberOf, mostUnfinished, ofMember } from "./unfinished.ts";
 
 export interface MemoryAccountOptions {
@@ -204,6 +205,7 @@ export class MemoryAccount implements StoredLog {
     const event = clone(EventSchema, entry.event);
     event.cursor = this.#tail = encodeCursor(this.#advance(now), this.#epoch);
     event.receivedAt = timestampFromMs(now);
+    rememberTrace(event, entry.trace);
     this.#stored.push({ event, atMs: now });
     const ofSubject = this.#bySubject.get(key) ?? new Deque<Event>();
     ofSubject.push(event);

@@ -30,6 +30,10 @@ export class MemoryDeadLetters {
     return [...(this.#accounts.get(account)?.values() ?? [])];
   }
 
+  count(account: string): number {
+    return this.#accounts.get(account)?.size ?? 0;
+  }
+
   exhume(account: string, id: string): void {
     this.#accounts.get(account)?.delete(id);
   }

@@ -69,6 +69,10 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return letters.of(account);
     },
 
+    async countDeadLetters(account) {
+      return letters.count(account);
+    },
+
     async exhume(account, id) {
       letters.exhume(account, id);
     },

@@ -1,3 +1,4 @@
+import { activeSpan } from "../tracing/active-span.ts";
 import type { Bounds } from "./cursor.ts";
 import type { Follower } from "./hub.ts";
 import type { Cursor, Topic } from "./log.ts";
@@ -30,7 +31,8 @@ export class RedisAccount implements StoredLog {
   }
 
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
-    this.#feed ??= this.#openFeed();
+    // It is for all who follow, and no part of what the first one does.
+    this.#feed ??= activeSpan.exit(() => this.#openFeed());
     const feed = this.#feed;
     const detach = feed.follow(topic, follower);
     try {

@@ -66,6 +66,11 @@ export class RedisDeadLetters {
     return letters;
   }
 
+  async count({ deadLetterOrder }: AccountKeys): Promise<number> {
+    const { client } = this.#options;
+    return ask(client, () => client.zcard(deadLetterOrder));
+  }
+
   async exhume(keys: AccountKeys, id: string): Promise<void> {
     const { client } = this.#options;
     await ask(client, () => exhumeLetter.run(client, ownKeys(keys), [id]));

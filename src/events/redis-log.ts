@@ -117,6 +117,10 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return all;
     },
 
+    async countDeadLetters(account) {
+      return letters.count(keysOf(account));
+    },
+
     async exhume(account, id) {
       await letters.exhume(keysOf(account), id);
     },

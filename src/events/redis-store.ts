@@ -61,7 +61,7 @@ export class RedisStore {
         ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
       ],
       [
-        writeEvent(seal, event),
+        writeEvent(seal, event, entry.trace),
         entry.source === EventSource.CALLBACK ? "c" : "o",
         stateKey(entry),
         entry.operationId,

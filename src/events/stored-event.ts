@@ -3,16 +3,20 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Seal } from "../seal/seal.ts";
 import { putSecrets, takeSecrets } from "../secret-fields.ts";
+import { rememberTrace } from "./trace-of.ts";
 
 /**
  * An event as it is stored: its bytes in protobuf without its secret fields and, where it has some,
  * before them a field more, which holds them sealed. They open only together with the event that
- * they were taken from.
+ * they were taken from. Behind it stands, in a field that the message does not have either, the trace
+ * that made it known (`traceOf` tells it). Whoever does not know these fields reads the event all the
+ * same.
  */
-export function writeEvent(seal: Seal, event: Event): Buffer {
+export function writeEvent(seal: Seal, event: Event, traceparent?: string): Buffer {
   const taken = takeSecrets(EventSchema, event);
-  const open = toBinary(EventSchema, event);
-  if (!taken) return Buffer.from(open.buffer, open.byteOffset, open.byteLength);
+  const message = toBinary(EventSchema, event);
+  const open = Buffer.concat([message, ...(traceparent ? [traceOnWire(traceparent)] : [])]);
+  if (!taken) return open;
   putSecrets(EventSchema, event, taken);
   const sealed = seal.close(toBinary(EventSchema, taken), open);
   const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
@@ -29,11 +33,11 @@ export function readEvent(seal: Seal, bytes: Uint8Array): StoredEvent {
   const reader = new BinaryReader(bytes);
   const [number, type] = bytes.length > 0 ? reader.tag() : [];
   if (number !== sealedField || type !== WireType.LengthDelimited) {
-    return { event: fromBinary(EventSchema, bytes), locked: false };
+    return { event: withTrace(fromBinary(EventSchema, bytes)), locked: false };
   }
   const sealed = reader.bytes();
   const open = bytes.subarray(reader.pos);
-  const event = fromBinary(EventSchema, open);
+  const event = withTrace(fromBinary(EventSchema, open));
   const secrets = seal.open(sealed, open);
   if (secrets) putSecrets(EventSchema, event, fromBinary(EventSchema, secrets));
   return { event, locked: !secrets };
@@ -43,3 +47,22 @@ export function readEvent(seal: Seal, bytes: Uint8Array): StoredEvent {
  * Of the numbers that no field of a contract may have (19000 to 19999). Who does not know it skips it.
  */
 const sealedField = 19_000;
+
+/** Far beyond the numbers of the message's own fields. */
+export const traceField = 15_000;
+
+function traceOnWire(traceparent: string): Uint8Array {
+  return new BinaryWriter().tag(traceField, WireType.LengthDelimited).string(traceparent).finish();
+}
+
+/** What stood behind the message is remembered beside it, and no part of it. */
+function withTrace(event: Event): Event {
+  const unknown = event.$unknown;
+  if (!unknown) return event;
+  delete event.$unknown;
+  const trace = unknown.find(({ no }) => no === traceField);
+  if (trace) rememberTrace(event, new BinaryReader(trace.data).string());
+  const others = unknown.filter((field) => field !== trace);
+  if (others.length > 0) event.$unknown = others;
+  return event;
+}

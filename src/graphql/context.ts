@@ -2,6 +2,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import type { Exchange } from "./exchange.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
+import type { OperationRecord } from "./operation-record.ts";
 
 /** What surrounds one request by HTTP or one operation by WebSocket. */
 export interface Surroundings {
@@ -14,6 +15,7 @@ export interface Surroundings {
 export interface Context {
   readonly core: Core;
   readonly call: Call;
+  readonly record: OperationRecord;
   /** Lifts the operation's time limit: it is a stream. */
   readonly liftDeadline: () => void;
   /** Reads of this operation; renewed where what they remember may have changed. */
@@ -25,16 +27,19 @@ export const operationTimeoutMs = 60_000;
 
 export function createContext(core: Core, caller: Caller, exchange: Exchange): Context {
   const call = callOf(caller, exchange);
-  return { core, call, liftDeadline: exchange.liftDeadline, loaders: createLoaders(core, call) };
+  const { record, liftDeadline } = exchange;
+  record.caller = caller.name;
+  return { core, call, record, liftDeadline, loaders: createLoaders(core, call) };
 }
 
 /** What the core is told of an operation. */
 export function callOf(caller: Caller, exchange: Exchange): Call {
-  const { signal, requestId, deadlineMs, idempotencyKey } = exchange;
+  const { signal, requestId, record, deadlineMs, idempotencyKey } = exchange;
   return {
     caller,
     signal,
     requestId,
+    transport: record.connection === "http" ? "sse" : record.connection,
     deadlineMs,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };

@@ -83,6 +83,18 @@ export function createErrorFormatter(
   };
 }
 
+/** The `extensions.code` that a client sees of an error, masked or not yet. */
+export function codeOf(error: unknown): string {
+  const cause = originOf(error);
+  if (cause instanceof GatewayError) {
+    const { code, upstream } = mappings[cause.code];
+    return cause.details.upstream ? upstream : code;
+  }
+  if (!(cause instanceof GraphQLError)) return mappings.INTERNAL.code;
+  const { code } = cause.extensions;
+  return typeof code === "string" ? code : mappings.INVALID_ARGUMENT.code;
+}
+
 /** The error that a resolver threw, inside the layers that the executor put around it. */
 function originOf(error: unknown): unknown {
   let origin = error;

@@ -1,7 +1,10 @@
+import type { OperationRecord } from "./operation-record.ts";
+
 /** One operation and how long it lives: until its client goes away or its time is over. */
 export interface Exchange {
   /** Ties its log records together; told to the client. */
   readonly requestId: string;
+  readonly record: OperationRecord;
   readonly idempotencyKey: string | undefined;
   /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
   readonly signal: AbortSignal;
@@ -15,12 +18,13 @@ export interface Exchange {
 
 export interface ExchangeOptions {
   readonly requestId: string;
+  readonly record: OperationRecord;
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs: number;
 }
 
 export function createExchange(options: ExchangeOptions): Exchange {
-  const { requestId, idempotencyKey, timeoutMs } = options;
+  const { requestId, record, idempotencyKey, timeoutMs } = options;
   const controller = new AbortController();
   const timer = setTimeout(() => {
     controller.abort(new DOMException("the operation took too long", "TimeoutError"));
@@ -28,6 +32,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const liftDeadline = () => clearTimeout(timer);
   return {
     requestId,
+    record,
     idempotencyKey,
     signal: controller.signal,
     deadlineMs: Date.now() + timeoutMs,

@@ -2,7 +2,7 @@ import { type FieldViolation, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema } from "../gen/payments/v1/error_pb.ts";
 import { builder } from "./builder.ts";
 import { enumRef, knownValue } from "./enums.ts";
-import { mappings, retryAfterSeconds } from "./errors.ts";
+import { codeOf, mappings, retryAfterSeconds } from "./errors.ts";
 
 /** The error types of a mutation's result. */
 export type FailureName =
@@ -41,6 +41,11 @@ export function failureOf(
     message,
   }));
   return type && new Failure(type, thrown, fields);
+}
+
+/** What metrics and logs call it, in the words of `extensions.code`. */
+export function failureCode({ type, error }: Failure): string {
+  return type === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
 }
 
 function failureName({ code, details }: GatewayError): FailureName | undefined {

@@ -3,7 +3,7 @@ import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../core/core.ts";
 import { builder } from "./builder.ts";
 import { renewLoaders } from "./context.ts";
-import { Failure, failureOf, failureTypes } from "./failures.ts";
+import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
 import { toInputPath, toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
 
@@ -45,7 +45,10 @@ export function mutation<Desc extends DescMessage, Success extends object>(
           return (await run(context.core, message, context.call)) as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
-          if (failure) return failure as never;
+          if (failure) {
+            context.record.failed(failureCode(failure));
+            return failure as never;
+          }
           throw error;
         }
       },

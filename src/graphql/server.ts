@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import { type CORSOptions, createYoga } from "graphql-yoga";
@@ -6,6 +5,8 @@ import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
+import { requestIdHeader, requestIdOf } from "../request-id.ts";
+import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import {
   type Context,
   callOf,
@@ -18,6 +19,12 @@ import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createExchange } from "./exchange.ts";
 import { limits } from "./limits.ts";
+import { observesOperations } from "./observed.ts";
+import {
+  createOperationRecord,
+  type GraphqlObserver,
+  startOperationSpan,
+} from "./operation-record.ts";
 import {
   authenticates,
   findsDocuments,
@@ -37,6 +44,9 @@ export interface GraphqlServerOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Logger;
+  readonly observer?: GraphqlObserver;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing;
   /** Turns GraphiQL off. */
   readonly production: boolean;
   /** Whether the schema may be asked for, and is hinted at in errors. Default: not in production. */
@@ -68,7 +78,8 @@ export interface GraphqlServer {
  * Events and WebSocket (contract, section 4).
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  const { core, identify, log, production, corsOrigins = [] } = options;
+  const { core, identify, log, observer, production, corsOrigins = [] } = options;
+  const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
@@ -79,6 +90,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     context: async ({ exchange, authenticate }) =>
       createContext(core, await authenticate(), exchange),
     plugins: [
+      observesOperations(),
       refusesForeignPages(corsOrigins),
       authenticates(),
       takesJsonOnly(),
@@ -103,14 +115,27 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     logging: false,
   });
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    span: Span,
+  ): Promise<void> {
+    const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
+    const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
     const exchange = createExchange({
-      requestId: randomUUID(),
+      requestId,
+      record,
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       timeoutMs,
     });
-    response.once("close", exchange.end);
-    response.setHeader("x-request-id", exchange.requestId);
+    response.once("close", () => {
+      if (!response.writableFinished) record.failed("CANCELLED");
+      span.set({ "http.response.status_code": response.statusCode });
+      record.settle();
+      span.end();
+      exchange.end();
+    });
+    response.setHeader(requestIdHeader, requestId);
     // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
     // the address, which may hold a watch token.
     response.setHeader("cache-control", "no-store");
@@ -139,10 +164,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      answer(request, response).catch((error) => {
-        if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
-        response.destroy();
-      });
+      const span = startOperationSpan(tracing, request);
+      span.run(() =>
+        answer(request, response, span).catch((error) => {
+          if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+          response.destroy();
+        }),
+      );
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
@@ -150,6 +178,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         identify,
         formatError,
         log,
+        observer,
+        tracing,
         timeoutMs,
         documentOf,
         corsOrigins,

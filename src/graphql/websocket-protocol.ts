@@ -7,12 +7,20 @@ import type { WebSocket } from "ws";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
+import { codeOf } from "./errors.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import {
+  createOperationRecord,
+  type RecordOptions,
+  startOperationSpan,
+} from "./operation-record.ts";
 import type { DocumentParams } from "./trusted-documents.ts";
 
-export interface ProtocolOptions {
+export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
+  readonly tracing: Tracing;
   readonly yoga: YogaServerInstance<Surroundings, Context>;
   readonly identify: Identify;
   readonly formatError: (error: unknown) => GraphQLError;
@@ -36,7 +44,7 @@ export interface Connection {
  * its masking of errors.
  */
 export function createProtocol(options: ProtocolOptions) {
-  const { yoga, identify, formatError, documentOf, timeoutMs } = options;
+  const { yoga, identify, formatError, documentOf, timeoutMs, log, observer, tracing } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -50,7 +58,12 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
-      const exchange = createExchange({ requestId: randomUUID(), timeoutMs });
+      const requestId = randomUUID();
+      const span = startOperationSpan(tracing, extra.request);
+      const connection = "websocket";
+      const record = createOperationRecord({ requestId, connection, span, log, observer });
+      record.begin();
+      const exchange = createExchange({ requestId, record, timeoutMs });
       extra.exchanges.set(id, exchange);
       try {
         const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
@@ -67,7 +80,10 @@ export function createProtocol(options: ProtocolOptions) {
           operationName,
           variableValues: variables,
           contextValue: await contextFactory(),
-          rootValue: { execute, subscribe },
+          rootValue: {
+            execute: (args) => span.run(() => execute(args)) as never,
+            subscribe: (args) => span.run(() => subscribe(args)) as never,
+          } satisfies Engine,
         } as ExecutionArgs;
       } catch (error) {
         return [formatError(error)];
@@ -80,12 +96,16 @@ export function createProtocol(options: ProtocolOptions) {
     onNext: (_, __, ___, ____, { errors, ...result }) =>
       errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
     onError: ({ extra }, id, _, errors) => {
+      extra.exchanges.get(id)?.record.failed(codeOf(errors[0]));
       end(extra, id);
       return errors.map((error) => withoutHttp(error as GraphQLError));
     },
     onComplete: ({ extra }, id) => end(extra, id),
     onClose: ({ extra }) => {
-      for (const id of extra.exchanges.keys()) end(extra, id);
+      for (const [id, { record }] of extra.exchanges) {
+        record.failed("CANCELLED");
+        end(extra, id);
+      }
     },
   });
 }
@@ -96,7 +116,10 @@ interface Engine {
 }
 
 function end({ exchanges }: Connection, id: string): void {
-  exchanges.get(id)?.end();
+  const exchange = exchanges.get(id);
+  exchange?.record.settle();
+  exchange?.record.span.end();
+  exchange?.end();
   exchanges.delete(id);
 }
 

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { type Probed, probe, type Rail } from "./probe.ts";
 import { trackPending } from "./track.ts";
@@ -24,6 +26,14 @@ export interface ReconcilerOptions {
   /** Longest that one look-up may take. */
   readonly timeoutMs: number;
   readonly observer: ReconcileObserver;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing;
+  /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
+  readonly causeOf?: (
+    account: string,
+    kind: EventKind,
+    externalId: string,
+  ) => Promise<string | undefined>;
 }
 
 /** What the reconciler tells its surroundings, for metrics and logs. */
@@ -116,14 +126,35 @@ class AccountReconciler {
     for (const intent of due) {
       if (this.#stop.aborted) return 0;
       if (!(await intents.lease(account, this.#holder, leaseMs))) return this.#tickMs;
-      const { restMs } = await this.#look(intent);
+      const { restMs } = await this.#tracedLook(intent);
       if (restMs > 0) return restMs;
     }
     return due.length === batch || !trackedAll ? 0 : this.#tickMs;
   }
 
+  /** Each look is a trace of its own, which links to the call. */
+  async #tracedLook(intent: Intent): Promise<{ restMs: number }> {
+    const { tracing = noTracing, causeOf } = this.#options;
+    const span = tracing.start("look up outcome", {
+      kind: "internal",
+      parent: "root",
+      attributes: { "payments_gateway.account": this.#account },
+    });
+    try {
+      return await span.run(() => this.#look(intent, span));
+    } catch (error) {
+      span.fail(error instanceof GatewayError ? error.code : "INTERNAL");
+      throw error;
+    } finally {
+      if (span.traceparent) {
+        span.link(await causeOf?.(this.#account, intent.kind, intent.externalId));
+      }
+      span.end();
+    }
+  }
+
   /** Looks at one intent. @returns how long all others have to wait. */
-  async #look(given: Intent): Promise<{ restMs: number }> {
+  async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
     const { log, intents, observer, giveUpMs } = this.#options;
     const account = this.#account;
     const wasRunning = given.state === "running";
@@ -159,6 +190,10 @@ class AccountReconciler {
     const probed = await probe(upstream, intent, snapshot, { signal: this.#stop, deadlineMs });
     if (this.#stop.aborted) return done;
     observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
+    span.set({
+      "payments_gateway.lookup.rail": probed.rail,
+      "payments_gateway.lookup.outcome": probed.kind,
+    });
     if (probed.kind === "unreachable") {
       this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
       // The service may fail at this one alone: after the rest the others have their turn first.

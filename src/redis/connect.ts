@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Secret } from "../secret.ts";
+import { type OnCommand, observeCommands } from "./observed-commands.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
 export type RedisClient = Redis | Cluster;
@@ -19,11 +20,18 @@ export interface RedisConnector {
  * A command on a connection that is down fails at once instead of waiting for it, and a command in
  * flight when a connection breaks is not sent again: the callers know what may be repeated. Each
  * caller sets its own deadline around each await.
+ *
+ * @param onCommand hears of every command, of dedicated connections too
  */
-export function connectRedis(url: Secret, onError: (error: Error) => void): RedisConnector {
+export function connectRedis(
+  url: Secret,
+  onError: (error: Error) => void,
+  onCommand?: OnCommand,
+): RedisConnector {
   const open = (): RedisClient => {
     const client = clientOf(url.reveal());
     client.on("error", onError);
+    if (onCommand) observeCommands(client, onCommand);
     return client;
   };
   const client = open();

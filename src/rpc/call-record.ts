@@ -1,6 +1,8 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { errorOfAbort } from "../errors.ts";
-import { errorCodeOf, reasonOf } from "./errors.ts";
+import { type ErrorCode, errorOfAbort } from "../errors.ts";
+import { activeSpan } from "../tracing/active-span.ts";
+import type { Span } from "../tracing/tracing.ts";
+import { errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
 
 /** One call in the log: what was called, by whom, how it ended and how long it took. */
@@ -12,8 +14,19 @@ export interface CallRecord {
   readonly settle: (error: unknown) => void;
 }
 
+/** Every call, for metrics. */
+export interface RpcObserver {
+  /** A call begins; what is returned hears of its end. */
+  onCall(call: {
+    readonly service: string;
+    readonly method: string;
+    readonly unary: boolean;
+  }): (ended: { readonly code: string; readonly durationMs: number }) => void;
+}
+
 export interface CallRecordOptions {
   readonly log: Log;
+  readonly observer?: RpcObserver | undefined;
   /** Calls that nobody needs to see while all is well go to the debug level. */
   readonly quiet: boolean;
 }
@@ -21,9 +34,15 @@ export interface CallRecordOptions {
 export function createCallRecord(
   context: HandlerContext,
   requestId: string,
-  { log, quiet }: CallRecordOptions,
+  { log, observer, quiet }: CallRecordOptions,
 ): CallRecord {
   const startedMs = performance.now();
+  const span = activeSpan.getStore();
+  const ended = observer?.onCall({
+    service: context.service.typeName,
+    method: context.method.name,
+    unary: context.method.methodKind === "unary",
+  });
   const method = `${context.service.typeName}/${context.method.name}`;
 
   const record: CallRecord = {
@@ -32,11 +51,14 @@ export function createCallRecord(
     },
     settle(error) {
       const code = outcome(error);
+      const durationMs = performance.now() - startedMs;
+      ended?.({ code, durationMs });
+      if (span) tellSpan(span, context.protocolName, code);
       const entry = {
         method,
         code,
         ...(error instanceof ConnectError ? { reason: reasonOf(error) } : {}),
-        durationMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+        durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
         caller: record.caller,
         protocol: context.protocolName,
@@ -47,7 +69,7 @@ export function createCallRecord(
     },
   };
 
-  function outcome(error: unknown): string {
+  function outcome(error: unknown): ErrorCode | "OK" {
     if (error instanceof ConnectError) return errorCodeOf(error);
     // A unary call may succeed after its caller went away; a stream that does is not a whole one.
     const whole = error === undefined && context.method.methodKind === "unary";
@@ -60,7 +82,25 @@ export function createCallRecord(
   return record;
 }
 
-function outcomeOfAbort(signal: AbortSignal): string {
+/** As the semantic conventions have it: what only the caller did wrong is no failure of the server. */
+function tellSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
+  if (protocol === "connect") {
+    if (code !== "OK") span.set({ "rpc.connect_rpc.error_code": code.toLowerCase() });
+  } else {
+    span.set({ "rpc.grpc.status_code": code === "OK" ? 0 : statusCodes[code] });
+  }
+  if (serverFailures.has(code)) span.fail(code);
+}
+
+const serverFailures: ReadonlySet<string> = new Set([
+  "UNKNOWN",
+  "DEADLINE_EXCEEDED",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+]);
+
+function outcomeOfAbort(signal: AbortSignal): ErrorCode {
   const reason: unknown = signal.reason;
   return reason instanceof ConnectError ? errorCodeOf(reason) : errorOfAbort(signal).code;
 }

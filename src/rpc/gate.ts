@@ -1,10 +1,10 @@
-import { randomUUID } from "node:crypto";
 import type { DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import { createCallRecord } from "./call-record.ts";
+import { requestIdHeader, requestIdOf } from "../request-id.ts";
+import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
 import { type Exchange, setExchange } from "./exchange.ts";
@@ -20,6 +20,7 @@ export interface GateOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
+  readonly observer?: RpcObserver | undefined;
   /** Services that anybody may call: their handlers get no Call. */
   readonly openServices: readonly DescService[];
 }
@@ -29,14 +30,14 @@ export interface GateOptions {
  * and its caller is identified or refused.
  */
 export function createGate(options: GateOptions): (context: HandlerContext) => Promise<void> {
-  const { core, identify, log } = options;
+  const { core, identify, log, observer } = options;
   const open = new Set(options.openServices.map((service) => service.typeName));
 
   return async (context) => {
-    const requestId = requestIdOf(context.requestHeader);
+    const requestId = requestIdOf(context.requestHeader.get(requestIdHeader));
     context.responseHeader.set(requestIdHeader, requestId);
     const quiet = open.has(context.service.typeName);
-    const record = createCallRecord(context, requestId, { log, quiet });
+    const record = createCallRecord(context, requestId, { log, observer, quiet });
     const exchange: Exchange = { record, answerHeader: context.responseHeader };
     setExchange(context.values, exchange);
     onSettled(context, (error) => {
@@ -56,14 +57,6 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
   };
 }
 
-const requestIdHeader = "x-request-id";
-const sane = /^[\w.:/+=-]{1,128}$/;
-
-function requestIdOf(headers: Headers): string {
-  const given = headers.get(requestIdHeader);
-  return given !== null && sane.test(given) ? given : randomUUID();
-}
-
 function newCall(context: HandlerContext, caller: Caller, requestId: string): Call {
   const timeoutMs = context.timeoutMs();
   const idempotencyKey = context.requestHeader.get("idempotency-key");
@@ -72,6 +65,7 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     caller,
     signal: callSignal(context),
     requestId,
+    transport: context.protocolName,
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(incoming && context.method.methodKind !== "unary"

@@ -6,6 +6,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
@@ -29,6 +30,7 @@ export function createRequestListener(
   router: ConnectRouter,
   limits: RequestLimits,
   log: Log,
+  tracing: Tracing = noTracing,
 ): (request: Request, response: Response, ending?: AbortSignal) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -50,15 +52,42 @@ export function createRequestListener(
       return refuse(response, 400);
     }
     if (sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
-    handler(call)
-      .then((answer) => universalResponseToNodeResponse(answer, response))
-      .catch((error: unknown) => {
-        if (!response.writableEnded) cut(response);
-        // The client went away: its call has been recorded as cancelled.
-        if (ConnectError.from(error).code === Code.Aborted) return;
-        log.warn({ path: handler.requestPath, err: error }, "answer not written");
-      });
+    // Health checks and reflection would be most of all traces.
+    const standard = handler.requestPath.startsWith("/grpc.");
+    const span = startSpan(standard ? noTracing : tracing, handler, request);
+    response.once("close", () => span.end());
+    span.run(() =>
+      handler(call)
+        .then((answer) => universalResponseToNodeResponse(answer, response))
+        .catch((error: unknown) => {
+          if (!response.writableEnded) cut(response);
+          // The client went away: its call has been recorded as cancelled.
+          if (ConnectError.from(error).code === Code.Aborted) return;
+          log.warn({ path: handler.requestPath, err: error }, "answer not written");
+        }),
+    );
   };
+}
+
+/** How the call ends, its record adds. */
+function startSpan(
+  tracing: Tracing,
+  { requestPath }: UniversalHandler,
+  { headers, httpVersion }: Request,
+): Span {
+  const [, service = "", method = ""] = requestPath.split("/");
+  const grpc = headers["content-type"]?.startsWith("application/grpc");
+  return tracing.start(`${service}/${method}`, {
+    kind: "server",
+    parent: (name) => headers[name]?.toString(),
+    attributes: {
+      "rpc.system": grpc ? "grpc" : "connect_rpc",
+      "rpc.service": service,
+      "rpc.method": method,
+      "network.protocol.name": "http",
+      "network.protocol.version": httpVersion === "2.0" ? "2" : httpVersion,
+    },
+  });
 }
 
 function refuse(response: Response, status: number): void {

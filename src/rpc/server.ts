@@ -2,6 +2,8 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { noTracing, type Tracing } from "../tracing/tracing.ts";
+import type { RpcObserver } from "./call-record.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
@@ -18,6 +20,9 @@ export interface RpcServerOptions {
   readonly log: Log;
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
+  readonly observer?: RpcObserver;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing;
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
@@ -67,7 +72,7 @@ export interface RpcServer {
 }
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { core, identify, log } = options;
+  const { core, identify, log, observer, tracing = noTracing } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];
@@ -79,7 +84,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
     jsonOptions: { ignoreUnknownFields: false },
     shutdownSignal: shutdown.signal,
-    requestGate: createGate({ core, identify, log, openServices }),
+    requestGate: createGate({ core, identify, log, observer, openServices }),
     interceptors: [createInterceptor(core)],
   });
   addRoutes(router, core);
@@ -87,7 +92,10 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   addReflection(router, [...services, ...openServices]);
 
   const port = createOnePort({
-    listener: refusesMisdirected(options.misdirection, createRequestListener(router, limits, log)),
+    listener: refusesMisdirected(
+      options.misdirection,
+      createRequestListener(router, limits, log, tracing),
+    ),
     limits,
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),

@@ -1,6 +1,7 @@
 import type { Pool } from "undici";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
+import type { Span, Tracing } from "../tracing/tracing.ts";
 import { type Understood, understand } from "./answer.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
@@ -18,6 +19,7 @@ export interface AttemptOptions {
   readonly bucket: TokenBucket;
   readonly breakers: Breakers;
   readonly observer: UpstreamObserver;
+  readonly tracing: Tracing;
   readonly maxResponseBytes: number;
 }
 
@@ -48,8 +50,14 @@ export interface Attempts {
 }
 
 export function createAttempts(options: AttemptOptions): Attempts {
-  const { account, pool, bucket, breakers, observer, maxResponseBytes } = options;
-  const basePath = new URL(account.url).pathname.replace(/\/+$/, "");
+  const { account, pool, bucket, breakers, observer, tracing, maxResponseBytes } = options;
+  const { pathname, hostname, port, protocol } = new URL(account.url);
+  const basePath = pathname.replace(/\/+$/, "");
+  const server = {
+    "server.address": hostname,
+    "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
+    "payments_gateway.account": account.name,
+  };
   const authorization = basicAuthorization(account.login, account.password.reveal());
   const { withBody, bodiless } = merchantHeaders(authorization);
   const underWay = new Set<Promise<unknown>>();
@@ -69,6 +77,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     // Asked before the wait for a token too, which would be in vain.
     const refusalMs = breaker.refusal();
     if (refusalMs !== undefined) return ended(refusedByBreaker(refusalMs));
+    const askedAt = performance.now();
     let permit: Permit;
     try {
       permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...patience });
@@ -86,18 +95,33 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
-    const tellCall = (outcome: string): number => {
+    const span = tracing.start(endpoint, {
+      kind: "client",
+      attributes: {
+        ...server,
+        "http.request.method": call.endpoint.method,
+        "url.template": call.endpoint.path,
+        "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
+      },
+    });
+    const tellCall = (outcome: string, failure?: string): number => {
       const durationMs = performance.now() - startedAt;
       observer.onCall({ endpoint, outcome, durationMs });
+      endSpan(span, outcome, failure);
       return durationMs;
     };
+    if (movesMoney) {
+      const { traceparent: trace } = span;
+      observer.onMoneyCall?.({ endpoint, externalId: moneyExternalId, trace });
+    }
+    observer.onInFlight?.(1);
 
     let answer: HttpAnswer;
     try {
       const request = {
         method: call.endpoint.method,
         path: basePath + call.target,
-        headers: customer.length === 0 ? headers : [...headers, ...customer],
+        headers: [...headers, ...customer, ...span.headers()],
         body: call.body ?? null,
       };
       const limits = { ...patience, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
@@ -106,6 +130,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       answer = await exchanged.finally(() => underWay.delete(exchanged));
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
+        span.end();
         tell("nothing", false);
         throw failure;
       }
@@ -113,7 +138,9 @@ export function createAttempts(options: AttemptOptions): Attempts {
       tell(verdict, failure.sent);
       settleUnanswered(permit, failure);
       const error = errorOfFailure(failure, moneyExternalId);
-      return ended(error, verdict, tellCall(error.code));
+      return ended(error, verdict, tellCall(error.code, failure.kind));
+    } finally {
+      observer.onInFlight?.(-1);
     }
 
     const understood = understand<Result>(answer, {
@@ -128,7 +155,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const verdict = failed ? "failed" : "answered";
     tell(verdict, true);
     settleAnswered(permit, answer, understood);
-    const lastedMs = tellCall(String(answer.status));
+    const lastedMs = tellCall(String(answer.status), failed ? "answer" : undefined);
     if (understood.kind === "result") {
       tellCredentials(true);
       return understood;
@@ -156,6 +183,15 @@ export function createAttempts(options: AttemptOptions): Attempts {
       await Promise.allSettled(underWay);
     },
   };
+}
+
+/** `failure` says why there was no answer that is understood. */
+function endSpan(span: Span, outcome: string, failure: string | undefined): void {
+  const status = /^\d{3}$/.test(outcome) ? Number(outcome) : undefined;
+  span.set({ "http.response.status_code": status });
+  if (status !== undefined && status >= 400) span.fail(outcome);
+  else if (failure !== undefined) span.fail(failure);
+  span.end();
 }
 
 function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0): Attempted<never> {

@@ -1,6 +1,7 @@
 import { type buildConnector, Pool } from "undici";
 import type { GatewayError } from "../errors.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { noTracing, type Tracing } from "../tracing/tracing.ts";
 import { createAttempts } from "./attempt.ts";
 import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
@@ -19,6 +20,8 @@ export interface ClientOptions {
   /** UPSTREAM_TIMEOUT: longest that one call may take once it has its token. */
   readonly timeoutMs: number;
   readonly observer: UpstreamObserver;
+  /** Default: nothing is traced, and no trace is passed on. */
+  readonly tracing?: Tracing;
   /** For https: a private CA, say. Default: Node's own trust. */
   readonly tls?: Partial<buildConnector.BuildOptions>;
   /** A longer body is not understood. Default: 4 MiB. */
@@ -46,10 +49,18 @@ export interface Client {
 export function createClient(options: ClientOptions): Client {
   const { account, bucket, timeoutMs, observer } = options;
   const { now = () => performance.now(), random = Math.random } = options;
-  const { maxResponseBytes = 4 * 1024 * 1024 } = options;
+  const { maxResponseBytes = 4 * 1024 * 1024, tracing = noTracing } = options;
   const pool = createPool(new URL(account.url).origin, options);
   const breakers = createBreakers({ policy: options.breaker, now, random, observer });
-  const attempts = createAttempts({ account, pool, bucket, breakers, observer, maxResponseBytes });
+  const attempts = createAttempts({
+    account,
+    pool,
+    bucket,
+    breakers,
+    observer,
+    tracing,
+    maxResponseBytes,
+  });
   const budget = createRetryBudget(now);
   const inFlight = createInFlight();
   const closing = new AbortController();

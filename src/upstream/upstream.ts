@@ -99,6 +99,10 @@ export interface Upstream {
 export interface UpstreamObserver {
   /** `endpoint` is method and path template, `outcome` an HTTP status or an error's code. */
   onCall(call: { endpoint: string; outcome: string; durationMs: number }): void;
+  /** A request begins (1) or has ended (-1). */
+  onInFlight?(change: 1 | -1): void;
+  /** A call that moves money is about to leave; `trace` is its `traceparent` if it is traced. */
+  onMoneyCall?(call: { endpoint: string; externalId: string; trace: string | undefined }): void;
   /** A field of an answer had an unexpected type and was left unset: `path` names it, no value. */
   onFieldFault(fault: { endpoint: string; path: string }): void;
   /** The merchant's own credentials were refused or accepted: readiness reports it. */

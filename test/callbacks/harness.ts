@@ -16,12 +16,18 @@ export interface Answer {
   readonly text: string;
 }
 
-export type Received = Parameters<CallbackObserver["onVerdict"]>[0];
+/** A verdict; what each of them has besides, another test looks at. */
+export type Received = Omit<
+  Parameters<CallbackObserver["onVerdict"]>[0],
+  "requestId" | "durationMs"
+>;
 
 /** A receiver on a port of its own. */
 export interface Receiver extends AsyncDisposable {
   readonly log: EventLog;
   readonly verdicts: Received[];
+  /** Of each verdict: the request's id, and how long it took. */
+  readonly requests: { readonly requestId: string; readonly durationMs: number }[];
   readonly faults: string[];
   readonly port: number;
   /** Resolves with the next verdict that is told. */
@@ -53,6 +59,7 @@ export async function startReceiver({
   bodyTimeoutMs?: number;
 } = {}): Promise<Receiver> {
   const verdicts: Received[] = [];
+  const requests: Receiver["requests"] = [];
   const faults: string[] = [];
   let waiting: ((received: Received) => void)[] = [];
   const handle = createCallbackHandler({
@@ -60,7 +67,8 @@ export async function startReceiver({
     log,
     bodyTimeoutMs,
     observer: {
-      onVerdict(received) {
+      onVerdict({ requestId, durationMs, ...received }) {
+        requests.push({ requestId, durationMs });
         verdicts.push(received);
         for (const resolve of waiting) resolve(received);
         waiting = [];
@@ -77,6 +85,7 @@ export async function startReceiver({
   return {
     log,
     verdicts,
+    requests,
     faults,
     port,
 

@@ -57,6 +57,19 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
         conflict: false,
       },
     ]);
+    assert.ok((receiver.requests[0]?.durationMs ?? 0) > 0);
+  });
+
+  it("names each request by its own id, or by the sender's if that is well-formed", async () => {
+    await using receiver = await startReceiver();
+    for (const id of ["hook-1", "4111111111111111"]) {
+      const { headers, body } = signed(success);
+      const answer = await receiver.send({ headers: { ...headers, "x-request-id": id }, body });
+      assert.equal(answer.headers["x-request-id"], receiver.requests.at(-1)?.requestId);
+    }
+    const [given, made] = receiver.requests.map(({ requestId }) => requestId);
+    assert.equal(given, "hook-1");
+    assert.match(made ?? "", /^[0-9a-f-]{36}$/);
   });
 
   it("answers 200 to a signed payout callback once it is stored", async () => {

@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { currentEvent } from "../../src/events/current.ts";
 import { newEpoch } from "../../src/events/cursor.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
-import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { traceOf } from "../../src/events/trace-of.ts";
+import {
+  type Event,
+  EventKind,
+  EventSchema,
+  EventSource,
+} from "../../src/gen/payments/v1/event_pb.ts";
 import { cursors, payment, payout, step, steps, take, takeUntil } from "../events/entries.ts";
 
 /** One fresh, empty log, and what the suite needs to do to it from outside. */
@@ -718,6 +725,27 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
+    describe("the trace of an entry", () => {
+      it("stays beside its event for all who read it, and is no part of it", async () => {
+        const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+        const live = await read(everything, "latest", { by: peer });
+        await log.append(account, { ...payment(), trace });
+        await log.append(account, payment({ status: "success" }));
+        const [first, second] = await take(live, 2);
+        const history = await peer.history(account, EventKind.PAYMENT, "order-1", 10);
+        for (const events of [[first, second], history]) {
+          assert.deepEqual(
+            events.map((event) => event && traceOf(event)),
+            [trace, undefined],
+          );
+        }
+        for (const event of history) {
+          assert.equal(event.$unknown, undefined);
+          assert.doesNotMatch(Buffer.from(toBinary(EventSchema, event)).toString("latin1"), /aaaa/);
+        }
+      });
+    });
+
     describe("dead letters", () => {
       it("are kept once per id, in order, until they are exhumed", async () => {
         assert.deepEqual(await log.deadLetters(account), []);
@@ -725,6 +753,8 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         await log.bury(account, letter("l-2"));
         await log.bury(account, letter("l-1"));
         assert.deepEqual(await peer.deadLetters(account), [letter("l-1"), letter("l-2")]);
+        assert.equal(await peer.countDeadLetters(account), 2);
+        assert.equal(await peer.countDeadLetters("other account"), 0);
         await log.exhume(account, "l-1");
         await log.exhume(account, "l-1");
         assert.deepEqual(await log.deadLetters(account), [letter("l-2")]);

@@ -8,6 +8,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import { understand } from "../../src/callbacks/understand.ts";
+import { readConfig } from "../../src/config.ts";
 import { createRedisLog } from "../../src/events/redis-log.ts";
 import type { Gateway } from "../../src/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -23,6 +24,7 @@ import { createLogger } from "../../src/log.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import type { Seal } from "../../src/seal/seal.ts";
 import { Secret } from "../../src/secret.ts";
+import { createTracing } from "../../src/tracing/create-tracing.ts";
 import { sign } from "../../src/upstream/signature.ts";
 import {
   audience,
@@ -36,6 +38,7 @@ import {
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
+import { type Collector, startCollector, tracedBy } from "../tracing/collector.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
 
@@ -70,6 +73,7 @@ const secrets = {
 let upstream: EchoingUpstream;
 /** Where it can be had: then all of it is searched, too. */
 let redis: RedisServer | undefined;
+let collector: Collector;
 let gateway: Gateway;
 const logged: string[] = [];
 const errors: Place[] = [];
@@ -83,6 +87,7 @@ before(async () => {
     iban: secrets.recipientIban,
   });
   if (!withoutRedis) redis = await startRedis();
+  collector = await startCollector();
   gateway = await startTestGateway(
     environment(),
     {},
@@ -97,6 +102,7 @@ before(async () => {
 after(async () => {
   await gateway.stop();
   upstream.close();
+  collector.close();
   await redis?.close();
 });
 
@@ -129,6 +135,8 @@ function environment(): Record<string, string> {
     AUTH_ISSUER: issuer,
     AUTH_AUDIENCE: audience,
     LOG_LEVEL: "trace",
+    ...tracedBy(collector),
+    OTEL_BSP_MAX_QUEUE_SIZE: "100000",
   };
 }
 
@@ -529,6 +537,47 @@ test("callbacks: good, repeated, forged, not understood, too long", async () => 
   assert.equal(await raw(url, "POST", long, signature(long)), 413);
 });
 
+test("watches by every transport, and headers that are to be passed on or logged", async (t) => {
+  const hostile = {
+    traceparent: `00-${"ab".repeat(16)}-${"cd".repeat(8)}-01`,
+    tracestate: `shop=${pan}`,
+    baggage: `number=${pan},cvv=${secrets.cvv}`,
+    "x-request-id": pan,
+  };
+  const externalId = idOf("success");
+  const gone = new AbortController();
+  t.after(() => gone.abort());
+  const watches = ["json", "grpc"].map((name) => {
+    const payments = createClient(PaymentService, transports[name] as Transport);
+    const options = as(secrets.apiKey, hostile);
+    const signal = AbortSignal.any([options.signal, gone.signal]);
+    return payments.watchPayment({ externalId }, { ...options, signal })[Symbol.asyncIterator]();
+  });
+  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: {
+      ...hostile,
+      accept: "text/event-stream",
+      "content-type": "application/json",
+      authorization: `Bearer ${secrets.apiKey}`,
+    },
+    body: JSON.stringify({
+      query: `subscription { paymentUpdated(externalId: "${externalId}") { source } }`,
+    }),
+    signal: gone.signal,
+  });
+  const sse = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const events = watches.map((watch) => watch.next());
+  const payments = createClient(PaymentService, transports.json as Transport);
+  await payments.createPayment(
+    { ...order(externalId), mode: PaymentMode.DIRECT, paymentMethod: { method: methods[0] } },
+    as(secrets.apiKey, hostile),
+  );
+  for (const event of await Promise.all(events)) assert.equal(event.done, false);
+  for (let seen = ""; !seen.includes("RESPONSE"); seen += (await sse?.read())?.value ?? "");
+  await collector.span(({ traceId }) => traceId === "ab".repeat(16));
+});
+
 test("last of all, the service has had too many requests", async () => {
   const payments = createClient(PaymentService, transports.grpc as Transport);
   for (const method of methods) {
@@ -539,16 +588,28 @@ test("last of all, the service has had too many requests", async () => {
   }
 });
 
-test("nothing of it shows in the log, the metrics and what callers are told of failures", async () => {
+test("nothing of it shows in the log, the metrics, the traces and what callers are told of failures", async () => {
   const places = [{ where: "log", text: logged.join("") }, ...errors];
   for (const path of ["metrics", "dead-letters", "readyz", "healthz"]) {
     const response = await fetch(`${gateway.adminUrl}/${path}`);
     places.push({ where: path, text: await response.text() });
   }
-  assert.ok(logged.length > 200, `${logged.length} records`);
-  assert.ok(errors.length > 200, `${errors.length} answers`);
   const holds = (where: string, what: RegExp) =>
     places.some((place) => place.where === where && what.test(place.text));
+  // Spans are handed over in the order in which they ended: with this one, all have come.
+  const traceId = "ef".repeat(16);
+  const payments = createClient(PaymentService, transports.json as Transport);
+  const { headers } = as(secrets.apiKey, { traceparent: `00-${traceId}-${"12".repeat(8)}-01` });
+  await payments.getPayment({ externalId: "success-callback" }, { headers });
+  await collector.span((span) => span.traceId === traceId);
+  places.push(...tracesOf(collector));
+  const { length } = collector.spans;
+  assert.ok(length > 500, `${length} spans`);
+  assert.ok(collector.spans.some(({ name }) => name === "deliver event"));
+  assert.ok(holds("metrics", /trace_spans_total\{outcome="exported"\} \d{3}/));
+  assert.ok(holds("metrics", /trace_spans_total\{outcome="(dropped|failed)"\} 0\n/));
+  assert.ok(logged.length > 200, `${logged.length} records`);
+  assert.ok(errors.length > 200, `${errors.length} answers`);
   assert.ok(holds("log", /"verdict":"dead_letter"/));
   assert.ok(holds("metrics", /upstream_requests_total\{/));
   assert.ok(holds("dead-letters", /"reason"/));
@@ -618,6 +679,28 @@ test("the search finds what leaks, in whatever form", () => {
     new Set(findCanaries(secrets, [{ where: "log", text: leak }]).map((hit) => hit.split(":")[0])),
     new Set(["pan", "cvv"]),
   );
+});
+
+/** Everything that a collector was sent: as it came, and as it reads. */
+function tracesOf({ raw, spans, resources }: Collector): Place[] {
+  return [
+    { where: "traces", text: raw() },
+    { where: "spans", text: JSON.stringify([spans, resources]) },
+  ];
+}
+
+test("the search finds what an attribute of a span leaks", async () => {
+  const leaky = await startCollector();
+  const { tracing: settings } = readConfig(tracedBy(leaky));
+  const tracing = await createTracing(settings, { onSpans() {} });
+  for (const [name, secret] of Object.entries(secrets)) {
+    const span = tracing.start(name, { kind: "internal", attributes: { "url.path": secret } });
+    span.end();
+  }
+  await tracing.shutdown(patienceMs);
+  leaky.close();
+  const found = findCanaries(secrets, tracesOf(leaky)).map((hit) => hit.split(":")[0]);
+  assert.deepEqual(new Set(found), new Set(Object.keys(secrets)));
 });
 
 function formsOf(secret: string): string[] {

@@ -1,0 +1,80 @@
+import { GatewayError } from "../errors.ts";
+import { traceOf } from "../events/trace-of.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { activeSpan } from "../tracing/active-span.ts";
+import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Call, Core } from "./core.ts";
+
+/** Live streams of events, for metrics. */
+export interface StreamObserver {
+  /** A stream is open. */
+  onStream(transport: string): OpenStream;
+}
+
+export interface OpenStream {
+  /** An event was taken by the edge. */
+  delivered(): void;
+  /** It is over: `completed`, `left` by its reader, or the code of an error, and its reason. */
+  ended(why: string, reason: string | undefined): void;
+}
+
+type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
+
+/**
+ * Streams that are told of, each delivery of which is a span: from when an event is at hand to when the
+ * edge asks for the next one. It links to the span that made the event known.
+ */
+export function observedStreams<Cases extends Streams>(
+  cases: Cases,
+  tracing: Tracing,
+  observer: StreamObserver,
+): Cases {
+  const observed =
+    <Request>(open: (request: Request, call: Call) => AsyncIterable<Event>) =>
+    (request: Request, call: Call) =>
+      deliver(open(request, call), call, tracing, observer);
+  return {
+    ...cases,
+    watchPayment: observed(cases.watchPayment),
+    watchPayout: observed(cases.watchPayout),
+    streamEvents: observed(cases.streamEvents),
+  };
+}
+
+function deliver(
+  events: AsyncIterable<Event>,
+  { transport = "unknown" }: Call,
+  tracing: Tracing,
+  observer: StreamObserver,
+): AsyncIterable<Event> {
+  // The edges ask for events from wherever they happen to be.
+  const stream: Span | "root" = activeSpan.getStore() ?? "root";
+
+  return (async function* () {
+    const open = observer.onStream(transport);
+    let why: [why: string, reason: string | undefined] = ["left", undefined];
+    try {
+      for await (const event of events) {
+        const span = tracing.start("deliver event", {
+          kind: "internal",
+          parent: stream,
+          links: [traceOf(event)],
+          attributes: { "payments_gateway.transport": transport },
+        });
+        try {
+          yield event;
+          open.delivered();
+        } finally {
+          span.end();
+        }
+      }
+      why = ["completed", undefined];
+    } catch (error) {
+      const known = error instanceof GatewayError ? error : undefined;
+      why = [known?.code ?? "INTERNAL", known?.details.reason];
+      throw error;
+    } finally {
+      open.ended(...why);
+    }
+  })();
+}

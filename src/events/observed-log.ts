@@ -1,0 +1,78 @@
+import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Appended, Entry, EventLog } from "./log.ts";
+
+/** What appending to the log came to, for metrics. */
+export interface AppendObserver {
+  onAppend(append: {
+    readonly account: string;
+    readonly kind: "payment" | "payout";
+    readonly source: "callback" | "response" | "reconciliation";
+    readonly outcome: Appended["outcome"] | "failed";
+    readonly conflict: boolean;
+    readonly durationMs: number;
+  }): void;
+}
+
+/** A log whose appends are told of, and traced: the trace is kept beside the event. */
+export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObserver): EventLog {
+  return {
+    durable: log.durable,
+    snapshot: log.snapshot.bind(log),
+    read: log.read.bind(log),
+    history: log.history.bind(log),
+    cursorBefore: log.cursorBefore.bind(log),
+    unfinished: log.unfinished.bind(log),
+    dismiss: log.dismiss.bind(log),
+    bury: log.bury.bind(log),
+    deadLetters: log.deadLetters.bind(log),
+    countDeadLetters: log.countDeadLetters.bind(log),
+    exhume: log.exhume.bind(log),
+    close: log.close.bind(log),
+
+    async append(account, entry) {
+      const startedMs = performance.now();
+      const kind = entry.kind === EventKind.PAYOUT ? "payout" : "payment";
+      const source = sources[entry.source] ?? "reconciliation";
+      const span = tracing.start("append event", {
+        kind: "internal",
+        attributes: {
+          "payments_gateway.account": account,
+          "payments_gateway.event.kind": kind,
+          "payments_gateway.event.source": source,
+        },
+      });
+      const tell = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
+        const durationMs = performance.now() - startedMs;
+        observer.onAppend({ account, kind, source, outcome, conflict, durationMs });
+        span.set({ "payments_gateway.event.outcome": outcome });
+      };
+      try {
+        const appended = await span.run(() => log.append(account, traced(entry, span)));
+        tell(appended);
+        return appended;
+      } catch (error) {
+        tell({ outcome: "failed", conflict: false });
+        span.fail("UNAVAILABLE");
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+  };
+}
+
+interface Outcome {
+  readonly outcome: Appended["outcome"] | "failed";
+}
+
+const sources: Readonly<Partial<Record<EventSource, "callback" | "response" | "reconciliation">>> =
+  {
+    [EventSource.CALLBACK]: "callback",
+    [EventSource.RESPONSE]: "response",
+    [EventSource.RECONCILIATION]: "reconciliation",
+  };
+
+function traced(entry: Entry, { traceparent }: Span): Entry {
+  return traceparent === undefined ? entry : { ...entry, trace: traceparent };
+}

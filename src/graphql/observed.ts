@@ -1,0 +1,93 @@
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  getOperationAST,
+  Kind,
+  type SelectionSetNode,
+} from "graphql";
+import type { Plugin } from "graphql-yoga";
+import type { Context, Surroundings } from "./context.ts";
+import { codeOf } from "./errors.ts";
+import type { OperationRecord } from "./operation-record.ts";
+
+/** Keeps the record of each operation, whatever becomes of it. */
+export function observesOperations(): Plugin<Context, Surroundings> {
+  return {
+    onRequestParse({ request: { method }, serverContext }) {
+      if (method === "GET" || method === "POST") serverContext.exchange.record.begin();
+    },
+    onResultProcess({ result, serverContext }) {
+      tellError(serverContext.exchange.record, result);
+    },
+    onExecute({ args }) {
+      const { record } = args.contextValue;
+      tellAsked(record, args);
+      return {
+        onExecuteDone({ result }) {
+          tellError(record, result);
+        },
+      };
+    },
+    onSubscribe({ args }) {
+      const { record } = args.contextValue;
+      tellAsked(record, args);
+      return {
+        onSubscribeResult({ result, setResult }) {
+          if (isAsyncIterable(result)) setResult(recorded(result, record));
+          else tellError(record, result);
+        },
+      };
+    },
+  };
+}
+
+function tellAsked(record: OperationRecord, { document, operationName }: ExecutionArgs): void {
+  const operation = getOperationAST(document, operationName);
+  if (!operation) return;
+  const names = new Set<string>();
+  addFields(names, operation.selectionSet, document);
+  record.asks(operation.operation, [...names].sort());
+}
+
+/** Names of a selection's fields, with those of its fragments; validation has refused cycles. */
+function addFields(names: Set<string>, { selections }: SelectionSetNode, document: DocumentNode) {
+  for (const selection of selections) {
+    if (selection.kind === Kind.FIELD) names.add(selection.name.value);
+    else if (selection.kind === Kind.INLINE_FRAGMENT) {
+      addFields(names, selection.selectionSet, document);
+    } else {
+      for (const definition of document.definitions) {
+        if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
+        if (definition.name.value !== selection.name.value) continue;
+        addFields(names, definition.selectionSet, document);
+      }
+    }
+  }
+}
+
+/** A stream whose events are made within its operation's span, whoever asks for them. */
+function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
+  const iterator = results[Symbol.asyncIterator]();
+  const watched: AsyncIterableIterator<T> = {
+    async next() {
+      const next = await record.span.run(() => iterator.next());
+      if (!next.done) tellError(record, next.value);
+      return next;
+    },
+    async return(value) {
+      return iterator.return ? iterator.return(value) : { done: true, value };
+    },
+    [Symbol.asyncIterator]: () => watched,
+  };
+  return watched;
+}
+
+/** Errors may not be masked yet. */
+function tellError(record: OperationRecord, result: unknown): void {
+  const { errors } = (result ?? {}) as { errors?: unknown };
+  if (Array.isArray(errors) && errors.length > 0) record.failed(codeOf(errors[0]));
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<never> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}

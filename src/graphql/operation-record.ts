@@ -1,0 +1,141 @@
+import type { Span, Tracing } from "../tracing/tracing.ts";
+
+/** Every operation, for metrics. */
+export interface GraphqlObserver {
+  /** An operation begins; what is returned hears of its end. */
+  onOperation(
+    connection: Connection,
+  ): (ended: {
+    readonly type: string;
+    readonly field: string;
+    readonly transport: string;
+    readonly code: string;
+    readonly durationMs: number;
+  }) => void;
+}
+
+export type Connection = "http" | "websocket";
+
+/** One operation in the log, in metrics and as a span: what it asked for, by whom, how it ended. */
+export interface OperationRecord {
+  readonly connection: Connection;
+  readonly span: Span;
+  /** The caller's name. */
+  caller?: string;
+  /** It is an operation indeed, and not a browser's question whether it may ask. */
+  begin(): void;
+  /** What it asks for. Names are the schema's own, and few. */
+  asks(type: "query" | "mutation" | "subscription", fields: readonly string[]): void;
+  /** An error with this `extensions.code` goes to the client. The first one counts. */
+  failed(code: string): void;
+  /** It is over. Only the first time counts. */
+  settle(): void;
+}
+
+export interface RecordOptions {
+  readonly requestId: string;
+  readonly connection: Connection;
+  readonly span: Span;
+  readonly log: Log;
+  readonly observer?: GraphqlObserver | undefined;
+}
+
+interface Log {
+  info(record: object, message: string): void;
+  error(record: object, message: string): void;
+}
+
+export function createOperationRecord(options: RecordOptions): OperationRecord {
+  const { requestId, connection, span, log, observer } = options;
+  let startedMs: number | undefined;
+  let ended: ReturnType<GraphqlObserver["onOperation"]> | undefined;
+  let code = "OK";
+  let type = "invalid";
+  let field = "none";
+  let settled = false;
+
+  const record: OperationRecord = {
+    connection,
+    span,
+    begin() {
+      if (startedMs !== undefined) return;
+      startedMs = performance.now();
+      ended = observer?.onOperation(connection);
+    },
+    asks(asked, fields) {
+      type = asked;
+      field = fieldLabel(fields);
+      span.rename(`${type} ${field}`);
+      span.set({
+        "graphql.operation.type": type,
+        "payments_gateway.graphql.fields": fields.slice(0, mostFields).join(","),
+      });
+    },
+    failed(told) {
+      if (code !== "OK") return;
+      // All are the gateway's or the library's own; what does not look like one is none.
+      code = /^[A-Z_]{2,40}$/.test(told) ? told : "OTHER";
+      if (serverFailures.has(code)) span.fail(code);
+    },
+    settle() {
+      if (settled || startedMs === undefined) return;
+      settled = true;
+      const durationMs = performance.now() - startedMs;
+      const transport = connection === "http" && type === "subscription" ? "sse" : connection;
+      span.set({ "payments_gateway.transport": transport });
+      ended?.({ type, field, transport, code, durationMs });
+      const entry = {
+        type,
+        field,
+        code,
+        durationMs: Math.round(durationMs * 1000) / 1000,
+        requestId,
+        caller: record.caller,
+        transport,
+      };
+      if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
+      else log.info(entry, "graphql");
+    },
+  };
+  return record;
+}
+
+const mostFields = 5;
+
+function fieldLabel(fields: readonly string[]): string {
+  const [first = "none", ...others] = fields;
+  if (others.length > 0) return "several";
+  return first.startsWith("__") ? "introspection" : first;
+}
+
+const serverFailures: ReadonlySet<string> = new Set([
+  "INTERNAL_SERVER_ERROR",
+  "UPSTREAM_UNAVAILABLE",
+  "OUTCOME_UNKNOWN",
+  "DEADLINE_EXCEEDED",
+]);
+
+/** Begins the span of an operation that came with these headers. */
+export function startOperationSpan(
+  tracing: Tracing,
+  { method = "GET", headers, httpVersion }: IncomingRequest,
+): Span {
+  return tracing.start("graphql", {
+    kind: "server",
+    parent: (name) => headers[name]?.toString(),
+    attributes: {
+      "http.request.method": knownMethods.has(method) ? method : "_OTHER",
+      "url.path": "/graphql",
+      "network.protocol.name": "http",
+      "network.protocol.version": httpVersion,
+    },
+  });
+}
+
+interface IncomingRequest {
+  readonly method?: string | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly httpVersion: string;
+}
+
+const knownMethods: ReadonlySet<string> = new Set(["GET", "POST", "HEAD", "OPTIONS"]);

@@ -1,0 +1,45 @@
+import { GatewayError } from "../errors.ts";
+import type { Permit, Priority, TokenBucket } from "./bucket.ts";
+
+/** What taking tokens came to, for metrics. */
+export interface BucketObserver {
+  /** A call begins to wait; what is returned hears of the end of its wait. */
+  onWait(priority: Priority): (ended: WaitEnd) => void;
+  /** The upstream refused a call that had its token. */
+  onRejected(): void;
+}
+
+export interface WaitEnd {
+  readonly waitedMs: number;
+  /** Why there is no token: the code of the error. */
+  readonly refused?: string;
+}
+
+/** A bucket whose waits and refusals are told of. */
+export function observedBucket(bucket: TokenBucket, observer: BucketObserver): TokenBucket {
+  return {
+    status: () => bucket.status(),
+    close: () => bucket.close(),
+    async take(options) {
+      const startedMs = performance.now();
+      const ended = observer.onWait(options.priority);
+      let permit: Permit;
+      try {
+        permit = await bucket.take(options);
+      } catch (error) {
+        const refused = error instanceof GatewayError ? error.code : "INTERNAL";
+        ended({ waitedMs: performance.now() - startedMs, refused });
+        throw error;
+      }
+      ended({ waitedMs: performance.now() - startedMs });
+      return {
+        observe: (answer) => permit.observe(answer),
+        release: () => permit.release(),
+        rejected(answer) {
+          observer.onRejected();
+          permit.rejected(answer);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import type { Cluster, Redis } from "ioredis";
+
+/** Hears of each command once it has its answer. */
+export type OnCommand = (command: {
+  readonly name: string;
+  readonly failed: boolean;
+  readonly durationMs: number;
+}) => void;
+
+/** Tells of every command of a client, those of pipelines among them. */
+export function observeCommands(client: Redis | Cluster, onCommand: OnCommand): void {
+  const observed = client as Redis;
+  const send = observed.sendCommand;
+  observed.sendCommand = (command, ...rest) => {
+    const startedMs = performance.now();
+    const tell = (failed: boolean) =>
+      onCommand({ name: command.name, failed, durationMs: performance.now() - startedMs });
+    command.promise.then(
+      () => tell(false),
+      () => tell(true),
+    );
+    return send.call(observed, command, ...rest);
+  };
+}

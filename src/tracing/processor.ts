@@ -1,0 +1,74 @@
+import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import {
+  BatchSpanProcessor,
+  ConsoleSpanExporter,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+} from "@opentelemetry/sdk-trace";
+import type { TracingObserver } from "./observer.ts";
+import type { TracingSettings } from "./settings.ts";
+
+/**
+ * Hands spans over in batches. A collector that is slow or away costs no more than the queue: what
+ * does not fit in is dropped, and no call waits for it.
+ */
+export function createProcessor(
+  kind: TracingSettings["exporters"][number],
+  { otlp, batch }: TracingSettings,
+  { onSpans }: TracingObserver,
+): SpanProcessor {
+  const exporter = kind === "console" ? new ConsoleSpanExporter() : createOtlpExporter(otlp);
+  let waiting = 0;
+
+  class Batches extends BatchSpanProcessor {
+    override onEnd(span: ReadableSpan): void {
+      if (waiting >= batch.maxQueue) {
+        onSpans({ outcome: "dropped", count: 1 });
+      } else {
+        waiting++;
+        super.onEnd(span);
+      }
+    }
+  }
+
+  const counted: SpanExporter = {
+    export(spans, done) {
+      waiting -= spans.length;
+      exporter.export(spans, (result: ExportResult) => {
+        const exported = result.code === ExportResultCode.SUCCESS;
+        onSpans({
+          outcome: exported ? "exported" : "failed",
+          count: spans.length,
+          error: result.error,
+        });
+        // The processor's own way of telling of a failure would write to the console.
+        done({ code: ExportResultCode.SUCCESS });
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+  };
+
+  return new Batches({
+    exporter: counted,
+    scheduledDelayMillis: batch.delayMs,
+    exportTimeoutMillis: batch.timeoutMs,
+    maxQueueSize: batch.maxQueue,
+    maxExportBatchSize: Math.min(batch.maxBatch, batch.maxQueue),
+  });
+}
+
+type OtlpOptions = ConstructorParameters<typeof OTLPTraceExporter>[0];
+
+/** All is told, so that the exporter has nothing to ask the environment for. */
+function createOtlpExporter(otlp: TracingSettings["otlp"]): SpanExporter {
+  const { url, headers, timeoutMs, compression, tls } = otlp;
+  return new OTLPTraceExporter({
+    url,
+    headers: { ...headers },
+    timeoutMillis: timeoutMs,
+    compression,
+    httpAgentOptions: { keepAlive: true, ...tls },
+  } as OtlpOptions);
+}

@@ -1,0 +1,157 @@
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span as SdkSpan,
+  SpanKind,
+  SpanStatusCode,
+  type TextMapPropagator,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
+import {
+  CompositePropagator,
+  parseTraceParent,
+  W3CBaggagePropagator,
+  W3CTraceContextPropagator,
+} from "@opentelemetry/core";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import { activeSpan } from "./active-span.ts";
+import type { TracingObserver } from "./observer.ts";
+import { createProcessor } from "./processor.ts";
+import type { TracingSettings } from "./settings.ts";
+import type {
+  Attributes,
+  HeaderOf,
+  RunningTracing,
+  Span,
+  SpanIds,
+  StartOptions,
+} from "./tracing.ts";
+
+/** Tracing by OpenTelemetry's SDK. It registers nothing globally: several may run in one process. */
+export function createSdkTracing(
+  settings: TracingSettings,
+  observer: TracingObserver,
+): RunningTracing {
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes(settings.resource),
+    sampler: samplerOf(settings.sampler),
+    spanProcessors: settings.exporters.map((kind) => createProcessor(kind, settings, observer)),
+  });
+  const tracer = provider.getTracer("payments-gateway");
+  const propagator = propagatorOf(settings.propagators);
+
+  return {
+    start(name, { kind, parent, links = [], attributes = {} }) {
+      const context = contextOf(parent, propagator);
+      const span = tracer.startSpan(
+        name,
+        { kind: kinds[kind], attributes, links: links.flatMap(linksOf) },
+        context,
+      );
+      return new RecordedSpan(span, trace.setSpan(context, span), propagator);
+    },
+    async shutdown(timeoutMs) {
+      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
+      await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
+    },
+  };
+}
+
+class RecordedSpan implements Span {
+  readonly context: Context;
+  readonly ids: SpanIds;
+  readonly #span: SdkSpan;
+  readonly #propagator: TextMapPropagator;
+
+  constructor(span: SdkSpan, context: Context, propagator: TextMapPropagator) {
+    this.#span = span;
+    this.context = context;
+    this.#propagator = propagator;
+    const { traceId, spanId } = span.spanContext();
+    this.ids = { trace_id: traceId, span_id: spanId };
+  }
+
+  get traceparent(): string | undefined {
+    const { traceId, spanId, traceFlags } = this.#span.spanContext();
+    return traceFlags & TraceFlags.SAMPLED ? `00-${traceId}-${spanId}-01` : undefined;
+  }
+
+  run<T>(work: () => T): T {
+    return activeSpan.run(this, work);
+  }
+
+  rename(name: string): void {
+    this.#span.updateName(name);
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(attributes);
+  }
+
+  link(traceparent: string | undefined): void {
+    this.#span.addLinks(linksOf(traceparent));
+  }
+
+  fail(type: string): void {
+    this.#span.setAttribute("error.type", type);
+    this.#span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+
+  headers(): readonly string[] {
+    const headers: string[] = [];
+    this.#propagator.inject(this.context, headers, { set: (to, ...pair) => void to.push(...pair) });
+    return headers;
+  }
+
+  end(): void {
+    if (this.#span.isRecording()) this.#span.end();
+  }
+}
+
+const kinds = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  internal: SpanKind.INTERNAL,
+} as const;
+
+function contextOf(parent: StartOptions["parent"], propagator: TextMapPropagator): Context {
+  if (parent === "root") return ROOT_CONTEXT;
+  if (typeof parent === "function") return propagator.extract(ROOT_CONTEXT, parent, getter);
+  const span = parent ?? activeSpan.getStore();
+  return span instanceof RecordedSpan ? span.context : ROOT_CONTEXT;
+}
+
+const getter = {
+  // What other systems keep in it is free text: it is neither kept nor passed on.
+  get: (header: HeaderOf, name: string) => (name === "tracestate" ? undefined : header(name)),
+  keys: () => [],
+};
+
+function linksOf(traceparent: string | undefined) {
+  const context = traceparent === undefined ? null : parseTraceParent(traceparent);
+  return context ? [{ context: { ...context, isRemote: true } }] : [];
+}
+
+function samplerOf({ parentBased, ratio }: TracingSettings["sampler"]): Sampler {
+  const root =
+    ratio >= 1
+      ? new AlwaysOnSampler()
+      : ratio <= 0
+        ? new AlwaysOffSampler()
+        : new TraceIdRatioBasedSampler(ratio);
+  return parentBased ? new ParentBasedSampler({ root }) : root;
+}
+
+function propagatorOf(names: TracingSettings["propagators"]): TextMapPropagator {
+  const propagators = { tracecontext: W3CTraceContextPropagator, baggage: W3CBaggagePropagator };
+  return new CompositePropagator({ propagators: names.map((name) => new propagators[name]()) });
+}

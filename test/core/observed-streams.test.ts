@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import type { Call, Core } from "../../src/core/core.ts";
+import { observedStreams } from "../../src/core/observed-streams.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { noTracing } from "../../src/tracing/tracing.ts";
+
+type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
+
+/** Streams of these events that end by this error, and what is told of them. */
+function observed(count: number, error?: Error) {
+  const told: unknown[] = [];
+  async function* events(): AsyncGenerator<Event> {
+    for (let nth = 0; nth < count; nth++) yield create(EventSchema, { cursor: `${nth}` });
+    if (error) throw error;
+  }
+  const cases: Streams = { watchPayment: events, watchPayout: events, streamEvents: events };
+  const { streamEvents } = observedStreams(cases, noTracing, {
+    onStream(transport) {
+      told.push(`open ${transport}`);
+      return {
+        delivered: () => void told.push("delivered"),
+        ended: (why, reason) => void told.push([why, reason]),
+      };
+    },
+  });
+  const call = { transport: "grpc" } as Call;
+  return { told, events: streamEvents({} as never, call) };
+}
+
+test("a stream is told from its first question to its end, with each event that was taken", async () => {
+  const { told, events } = observed(2);
+  assert.deepEqual(told, []);
+  for await (const _ of events);
+  assert.deepEqual(told, ["open grpc", "delivered", "delivered", ["completed", undefined]]);
+});
+
+test("a reader that leaves, and an error, are told as such", async () => {
+  const left = observed(2);
+  for await (const _ of left.events) break;
+  assert.deepEqual(left.told, ["open grpc", ["left", undefined]]);
+
+  const slow = new GatewayError("RESOURCE_EXHAUSTED", "slow", { reason: "SLOW_CONSUMER" });
+  for (const [error, why] of [
+    [slow, ["RESOURCE_EXHAUSTED", "SLOW_CONSUMER"]],
+    [new Error("odd"), ["INTERNAL", undefined]],
+  ] as const) {
+    const { told, events } = observed(0, error);
+    await assert.rejects(events[Symbol.asyncIterator]().next(), error);
+    assert.deepEqual(told, ["open grpc", why]);
+  }
+});

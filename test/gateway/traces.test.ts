@@ -1,0 +1,468 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { EventEmitter, once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import grpc from "@grpc/grpc-js";
+import { createClient as createSseClient } from "graphql-sse";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { createLogger } from "../../src/log.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { grpcJsClient } from "../rpc/start.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { type Collector, startCollector, tracedBy } from "../tracing/collector.ts";
+
+const password = "password";
+
+interface Received {
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly externalId: string;
+}
+
+let redis: RedisServer | undefined;
+let collector: Collector;
+let upstream: Awaited<ReturnType<typeof startUpstream>>;
+/** Two replicas where there is a Redis; else the same gateway twice. */
+let gateways: [Gateway, Gateway];
+const logged: Record<string, unknown>[] = [];
+
+before(async () => {
+  if (!withoutRedis) redis = await startRedis();
+  collector = await startCollector();
+  upstream = await startUpstream();
+  const first = await start(tracedBy(collector));
+  gateways = [first, redis ? await start(tracedBy(collector)) : first];
+});
+after(async () => {
+  await Promise.all([...new Set(gateways)].map((gateway) => gateway.stop()));
+  upstream.close();
+  collector.close();
+  await redis?.close();
+});
+
+function start(env: Record<string, string>): Promise<Gateway> {
+  const write = (line: string) => logged.push(JSON.parse(line));
+  return startTestGateway(
+    {
+      ...env,
+      ...(redis ? { REDIS_URL: redis.url } : {}),
+      UPSTREAM_URL: upstream.url,
+      UPSTREAM_LOGIN: "shop",
+      UPSTREAM_PASSWORD: password,
+      AUTH_MODE: "none",
+      RATE_LIMIT_INITIAL: "10000",
+      RECONCILE_AFTER: "50ms",
+    },
+    {},
+    createLogger("info", { write }),
+  );
+}
+
+/** Answers that a payment is pending; what an external_id begins with says what else may happen. */
+async function startUpstream() {
+  const requests: Received[] = [];
+  const lost = new Set<string>();
+  const reached = new EventEmitter();
+  let release = () => {};
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const url = request.url ?? "";
+    const externalId = /"?external_id"?[:=]"?([\w-]+)/.exec(body || url)?.[1] ?? "";
+    requests.push({ url, headers: request.headers, externalId });
+    const json = (status: number, value: unknown) =>
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
+    if (url.includes("/payouts/")) {
+      if (!url.includes("/info") && externalId.startsWith("lost") && !lost.has(externalId)) {
+        lost.add(externalId);
+        return void response.destroy();
+      }
+      return void json(200, {
+        external_id: externalId,
+        transaction_id: `t-${externalId}`,
+        status: "success",
+      });
+    }
+    if (externalId.startsWith("outage")) return void json(503, {});
+    if (externalId.startsWith("held")) {
+      await new Promise<void>((resolve) => {
+        release = resolve;
+        reached.emit("held");
+      });
+    }
+    json(200, payment(externalId, "pending"));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requestFor: (externalId: string) =>
+      requests.find((request) => request.externalId === externalId) ?? assert.fail(externalId),
+    /** Resolves once a call is held up; what it resolves with lets it go on. */
+    async held() {
+      await once(reached, "held");
+      return () => release();
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function payment(externalId: string, status: string) {
+  return {
+    external_id: externalId,
+    operation: "payment",
+    details: { payment_id: `p-${externalId}`, status },
+  };
+}
+
+/** The headers of a caller who has a trace. */
+function newTrace() {
+  const traceId = randomBytes(16).toString("hex");
+  const spanId = randomBytes(8).toString("hex");
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
+}
+
+const order = (externalId: string) => ({
+  amount: "10.10",
+  currency: "UAH",
+  mode: PaymentMode.HOSTED,
+  externalId,
+  paymentMethod: { type: PaymentMethodType.CC_TOKEN },
+  customer: { email: "customer@shop.example" },
+});
+
+const mutation = `mutation Secret($input: CreatePaymentInput!) {
+  createPayment(input: $input) { __typename ... on Payment { id } }
+}`;
+const input = (externalId: string) => ({
+  input: {
+    amount: "10.10",
+    currency: "UAH",
+    mode: "HOSTED",
+    externalId,
+    paymentMethod: { type: "CC_TOKEN" },
+  },
+});
+
+type Caller = (externalId: string, headers: Record<string, string>) => Promise<unknown>;
+
+const callers: Record<string, Caller> = {
+  "Connect over HTTP/1.1": (externalId, headers) => {
+    const transport = createConnectTransport({ baseUrl: gateways[0].rpcUrl, httpVersion: "1.1" });
+    return createClient(PaymentService, transport).createPayment(order(externalId), { headers });
+  },
+  "gRPC over HTTP/2": (externalId, headers) => {
+    const transport = createGrpcTransport({
+      baseUrl: gateways[0].rpcUrl,
+      idleConnectionTimeoutMs: 50,
+    });
+    return createClient(PaymentService, transport).createPayment(order(externalId), { headers });
+  },
+  "grpc-js metadata": async (externalId, headers) => {
+    const client = grpcJsClient(PaymentService, Number(new URL(gateways[0].rpcUrl).port));
+    const metadata = new grpc.Metadata();
+    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+    const request = create(CreatePaymentRequestSchema, order(externalId));
+    await new Promise((resolve, reject) => {
+      // biome-ignore lint/suspicious/noExplicitAny: grpc-js makes its methods at run time
+      (client as any).createPayment(request, metadata, (error: unknown, answer: unknown) =>
+        error ? reject(error) : resolve(answer),
+      );
+    });
+    client.close();
+  },
+  "GraphQL by POST": async (externalId, headers) => {
+    const answer = await fetch(`${gateways[0].publicUrl}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ query: mutation, variables: input(externalId) }),
+    });
+    assert.match(await answer.text(), /"Payment"/);
+  },
+  "GraphQL by WebSocket": async (externalId, headers) => {
+    class WithHeaders extends WebSocket {
+      constructor(url: string, protocols: string) {
+        super(url, protocols, { headers });
+      }
+    }
+    const client = createWsClient({
+      url: `${gateways[0].publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WithHeaders,
+      retryAttempts: 0,
+    });
+    const results = client.iterate({ query: mutation, variables: input(externalId) });
+    assert.match(JSON.stringify(await results.next()), /"Payment"/);
+    await results.return?.();
+    await client.dispose();
+  },
+};
+
+for (const [name, call] of Object.entries(callers)) {
+  test(`the trace of a caller by ${name} goes on to the payments service`, async () => {
+    const { traceId, spanId, headers } = newTrace();
+    const externalId = `order-${name.replace(/\W/g, "-")}`;
+    await call(externalId, { ...headers, tracestate: "vendor=x", baggage: "user=jo" });
+
+    const sent = upstream.requestFor(externalId).headers;
+    const server = await collector.span(
+      (span) => span.traceId === traceId && span.kind === "server",
+    );
+    const client = await collector.span(
+      (span) => span.traceId === traceId && span.kind === "client",
+    );
+    const append = await collector.span(
+      (span) => span.traceId === traceId && span.name === "append event",
+    );
+    assert.equal(server.parentSpanId, spanId);
+    assert.equal(client.parentSpanId, server.spanId);
+    assert.equal(append.parentSpanId, server.spanId);
+    assert.equal(sent.traceparent, `00-${traceId}-${client.spanId}-01`);
+    assert.deepEqual([sent.tracestate, sent.baggage], [undefined, undefined]);
+    assert.equal(client.name, "POST /api/payments/v1/new");
+    assert.equal(client.attributes["http.response.status_code"], 200);
+    assert.equal(client.attributes["server.port"], Number(new URL(upstream.url).port));
+    if (name.startsWith("GraphQL")) {
+      assert.equal(server.name, "mutation createPayment");
+      assert.equal(server.attributes["graphql.operation.type"], "mutation");
+    } else {
+      assert.equal(server.name, "payments.v1.PaymentService/CreatePayment");
+      assert.equal(server.attributes["rpc.method"], "CreatePayment");
+    }
+  });
+}
+
+test("a callback links to the call, and deliveries to the callback, over replicas", async () => {
+  const externalId = "order-linked";
+  const [a, b] = gateways;
+  const watching = watchPayment(b, externalId);
+  const grpcTransport = createGrpcTransport({ baseUrl: b.rpcUrl, idleConnectionTimeoutMs: 50 });
+  const gone = new AbortController();
+  const stream = createClient(PaymentService, grpcTransport)
+    .watchPayment({ externalId }, { signal: gone.signal })
+    [Symbol.asyncIterator]();
+  const first = stream.next();
+
+  const { traceId, headers } = newTrace();
+  const transport = createConnectTransport({ baseUrl: a.rpcUrl, httpVersion: "1.1" });
+  await createClient(PaymentService, transport).createPayment(order(externalId), { headers });
+  await watching.next();
+  await first;
+  const second = stream.next();
+  assert.equal(await callback(b, externalId, "success"), 200);
+  await watching.next();
+  await second;
+  await watching.return?.(undefined);
+  gone.abort();
+
+  const received = await collector.span(
+    ({ name, links }) =>
+      name === "POST /callbacks/{merchant}/payments" &&
+      links.some((link) => link.traceId === traceId),
+  );
+  assert.notEqual(received.traceId, traceId);
+  assert.equal(received.attributes["payments_gateway.callback.verdict"], "stored");
+  const append = await collector.span(
+    (span) => span.traceId === received.traceId && span.name === "append event",
+  );
+  for (const transportName of ["sse", "grpc"]) {
+    for (const cause of [traceId, received.traceId]) {
+      const delivery = await collector.span(
+        ({ name, attributes, links }) =>
+          name === "deliver event" &&
+          attributes["payments_gateway.transport"] === transportName &&
+          links.some((link) => link.traceId === cause),
+      );
+      if (cause === received.traceId) assert.equal(delivery.links[0]?.spanId, append.spanId);
+      const parent = await collector.span(({ spanId }) => spanId === delivery.parentSpanId);
+      assert.match(parent.name, /^subscription paymentUpdated$|\/WatchPayment$/);
+    }
+  }
+});
+
+function watchPayment(gateway: Gateway, externalId: string) {
+  const client = createSseClient({ url: `${gateway.publicUrl}/graphql`, retryAttempts: 0 });
+  return client.iterate({
+    query: "subscription ($id: ID!) { paymentUpdated(externalId: $id) { source } }",
+    variables: { id: externalId },
+  });
+}
+
+async function callback(gateway: Gateway, externalId: string, status: string): Promise<number> {
+  const body = JSON.stringify(payment(externalId, status));
+  const answer = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), password) },
+    body,
+  });
+  return answer.status;
+}
+
+test("a callback that overtakes the answer of its call links to it all the same", async () => {
+  const externalId = "held-1";
+  const [a] = gateways;
+  const { traceId, headers } = newTrace();
+  const transport = createConnectTransport({ baseUrl: a.rpcUrl, httpVersion: "1.1" });
+  const calls = createClient(PaymentService, transport);
+  const held = upstream.held();
+  const call = calls.createPayment(order(externalId), { headers });
+  const release = await held;
+  assert.equal(await callback(a, externalId, "success"), 200);
+  release();
+  await call;
+  await collector.span(
+    ({ name, links }) => name.startsWith("POST /callbacks/") && links[0]?.traceId === traceId,
+  );
+});
+
+test("looking a lost outcome up is a trace of its own that links to the call", async () => {
+  const { traceId, headers } = newTrace();
+  const transport = createConnectTransport({ baseUrl: gateways[0].rpcUrl, httpVersion: "1.1" });
+  const request = {
+    payoutType: "cash",
+    order: { currency: "UAH", description: "d", externalId: "lost-1", originalAmount: "1.00" },
+    payer: { entityId: "1" },
+    recipient: { cash: { firstName: "A", lastName: "B" } },
+  };
+  await assert.rejects(
+    createClient(PayoutService, transport).requestPayout(request, { headers }),
+    (error) => ConnectError.from(error).code === Code.Unknown,
+  );
+  const call = await collector.span((span) => span.traceId === traceId && span.kind === "server");
+  assert.equal(call.attributes["error.type"], "UNKNOWN");
+  assert.equal(call.failed, true);
+  const lookUp = await collector.span(
+    ({ name, attributes, links }) =>
+      name === "look up outcome" &&
+      links.some((link) => link.traceId === traceId) &&
+      attributes["payments_gateway.lookup.outcome"] === "learned",
+  );
+  assert.equal(lookUp.parentSpanId, "");
+  assert.equal(lookUp.attributes["payments_gateway.lookup.rail"], "payout");
+  const asked = await collector.span(
+    (span) => span.traceId === lookUp.traceId && span.kind === "client",
+  );
+  assert.equal(asked.name, "GET /api/payouts/v1/info");
+});
+
+test("what failed is told by codes, and what the caller did wrong is no failure", async () => {
+  const transport = createGrpcTransport({
+    baseUrl: gateways[0].rpcUrl,
+    idleConnectionTimeoutMs: 50,
+  });
+  const calls = createClient(PaymentService, transport);
+  const outage = newTrace();
+  await assert.rejects(calls.createPayment(order("outage-1"), { headers: outage.headers }));
+  const wrong = newTrace();
+  await assert.rejects(
+    calls.createPayment({ ...order("wrong"), amount: "1e3" }, { headers: wrong.headers }),
+  );
+
+  const client = await collector.span(
+    (span) => span.traceId === outage.traceId && span.kind === "client",
+  );
+  assert.deepEqual([client.failed, client.attributes["error.type"]], [true, "503"]);
+  const failed = await collector.span(
+    (span) => span.traceId === outage.traceId && span.kind === "server",
+  );
+  assert.deepEqual(
+    [failed.failed, failed.attributes["rpc.grpc.status_code"]],
+    [true, Code.Unknown],
+  );
+  const refused = await collector.span(
+    (span) => span.traceId === wrong.traceId && span.kind === "server",
+  );
+  assert.deepEqual(
+    [refused.failed, refused.attributes["rpc.grpc.status_code"]],
+    [false, Code.InvalidArgument],
+  );
+});
+
+test("log records have the ids of the trace and of the request", async () => {
+  const { traceId, headers } = newTrace();
+  await callers["GraphQL by POST"]?.("order-logged", { ...headers, "x-request-id": "till-7" });
+  const span = await collector.span((one) => one.traceId === traceId && one.kind === "server");
+  const record = logged.find(({ requestId }) => requestId === "till-7");
+  assert.deepEqual(
+    { ...record, time: "", durationMs: 0 },
+    {
+      level: "info",
+      time: "",
+      trace_id: traceId,
+      span_id: span.spanId,
+      type: "mutation",
+      field: "createPayment",
+      code: "OK",
+      durationMs: 0,
+      requestId: "till-7",
+      caller: "anonymous",
+      transport: "http",
+      msg: "graphql",
+    },
+  );
+  // Once the call is over nothing is logged in its name.
+  assert.equal(await callback(gateways[0], "order-of-nobody", "success"), 200);
+  const other = logged.findLast(({ externalId }) => externalId === "order-of-nobody");
+  assert.ok(other?.trace_id);
+  assert.notEqual(other?.trace_id, traceId);
+});
+
+test("what is recorded is handed over when the gateway stops", async () => {
+  const late = await startCollector();
+  const gateway = await start({ ...tracedBy(late), OTEL_BSP_SCHEDULE_DELAY: "600000" });
+  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"query":"{ rateLimit { limit } }"}',
+  });
+  assert.equal(answer.status, 200);
+  assert.deepEqual(late.spans, []);
+  await gateway.stop();
+  late.close();
+  assert.deepEqual(
+    late.spans.map(({ name }) => name),
+    ["query rateLimit"],
+  );
+});
+
+test("a collector that never answers keeps neither a call nor the shutdown waiting", async () => {
+  const silent = await startCollector(() => undefined);
+  const gateway = await start({
+    ...tracedBy(silent),
+    OTEL_BSP_SCHEDULE_DELAY: "1",
+    OTEL_BSP_MAX_QUEUE_SIZE: "20",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "1500",
+    SHUTDOWN_TIMEOUT: "1s",
+  });
+  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
+  const calls = createClient(PaymentService, transport);
+  for (let nth = 0; nth < 50; nth++) {
+    const request = order(`order-silent-${nth}`);
+    const { payment: paid } = await calls.createPayment(request, { timeoutMs: patienceMs });
+    assert.equal(paid?.externalId, request.externalId);
+  }
+  const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  assert.match(metrics, /payments_gateway_trace_spans_total\{outcome="dropped"\} [1-9]/);
+  const since = performance.now();
+  await gateway.stop();
+  const tookMs = performance.now() - since;
+  assert.ok(tookMs < 1_500, `${tookMs} ms`);
+  silent.close();
+});

@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { createClient as createWsClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Core } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { type Served, serve } from "./serve.ts";
+
+interface Ended {
+  readonly type: string;
+  readonly field: string;
+  readonly transport: string;
+  readonly code: string;
+}
+
+/** The edge with a record of what it tells of operations. */
+async function observed(t: TestContext, methods: Partial<Core> = {}) {
+  const ended: Ended[] = [];
+  let open = 0;
+  const waiting: (() => void)[] = [];
+  const gateway = await serve(t, methods, {
+    observer: {
+      onOperation() {
+        open += 1;
+        return ({ durationMs, ...told }) => {
+          assert.ok(durationMs > 0);
+          open -= 1;
+          ended.push(told);
+          for (const resolve of waiting.splice(0)) resolve();
+        };
+      },
+    },
+  });
+  return {
+    gateway,
+    open: () => open,
+    /** The n-th operation that ended. */
+    async ended(nth: number): Promise<Ended> {
+      while (ended.length <= nth) await new Promise<void>((resolve) => waiting.push(resolve));
+      return ended[nth] as Ended;
+    },
+    count: () => ended.length,
+  };
+}
+
+const refuse =
+  (code: "NOT_FOUND" | "RESOURCE_EXHAUSTED" | "UNKNOWN", details = {}) =>
+  async () => {
+    throw new GatewayError(code, "refused", details);
+  };
+const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typename } }';
+
+test("each operation is told by its root field and by the code of its error", async (t) => {
+  const { gateway, ended, open } = await observed(t, {
+    getOperation: refuse("NOT_FOUND"),
+    confirmPayment: async () => create(PaymentSchema),
+  });
+  const cases: [query: string, type: string, field: string, code: string][] = [
+    ["{ rateLimit { limit } }", "query", "rateLimit", "OK"],
+    ["query A { a: rateLimit { limit } b: rateLimit { limit } }", "query", "rateLimit", "OK"],
+    ["{ rateLimit { limit } __typename }", "query", "several", "OK"],
+    ["{ ...f } fragment f on Query { rateLimit { limit } }", "query", "rateLimit", "OK"],
+    ["{ __typename }", "query", "introspection", "OK"],
+    ['{ operation(externalId: "a", operationId: "b") { id } }', "query", "operation", "NOT_FOUND"],
+    [confirm, "mutation", "confirmPayment", "OK"],
+    ["{ card4111111111111111 }", "invalid", "none", "GRAPHQL_VALIDATION_FAILED"],
+    ["{", "invalid", "none", "GRAPHQL_PARSE_FAILED"],
+  ];
+  for (const [nth, [query, type, field, code]] of cases.entries()) {
+    await gateway.run(query);
+    assert.deepEqual(await ended(nth), { type, field, transport: "http", code }, query);
+  }
+  assert.equal(open(), 0);
+});
+
+test("a mutation that fails by its result is no success", async (t) => {
+  const failures: [GatewayError["code"] & ("RESOURCE_EXHAUSTED" | "UNKNOWN"), object, string][] = [
+    ["RESOURCE_EXHAUSTED", {}, "RATE_LIMITED"],
+    ["UNKNOWN", { outcomeUnknown: { externalId: "e" } }, "OUTCOME_UNKNOWN"],
+  ];
+  for (const [code, details, told] of failures) {
+    const { gateway, ended } = await observed(t, { confirmPayment: refuse(code, details) });
+    const { errors } = await gateway.run(confirm);
+    assert.equal(errors, undefined);
+    assert.equal((await ended(0)).code, told);
+  }
+});
+
+test("operations by WebSocket are told, those that are not valid among them", async (t) => {
+  const { gateway, ended } = await observed(t);
+  const client = createWsClient({
+    url: gateway.wsUrl,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+  });
+  t.after(() => client.dispose());
+  await client.iterate({ query: "{ rateLimit { limit } }" }).next();
+  assert.deepEqual(await ended(0), {
+    type: "query",
+    field: "rateLimit",
+    transport: "websocket",
+    code: "OK",
+  });
+  await assert.rejects(client.iterate({ query: "{ nonsense }" }).next());
+  assert.deepEqual(await ended(1), {
+    type: "invalid",
+    field: "none",
+    transport: "websocket",
+    code: "GRAPHQL_VALIDATION_FAILED",
+  });
+});
+
+test("a subscription ends as what ended it", async (t) => {
+  const withCode = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { reason: "SLOW_CONSUMER" });
+  let left: (() => void) | undefined;
+  const { gateway, ended } = await observed(t, {
+    // biome-ignore lint/correctness/useYield: it fails before its first event
+    async *watchPayment() {
+      throw withCode;
+    },
+    async *watchPayout(_, { signal }) {
+      await new Promise<void>((resolve) => {
+        left = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      yield* [];
+    },
+  });
+  const subscribe = (query: string, signal?: AbortSignal) =>
+    fetch(gateway.url, {
+      method: "POST",
+      headers: { accept: "text/event-stream", "content-type": "application/json" },
+      body: JSON.stringify({ query }),
+      ...(signal ? { signal } : {}),
+    });
+  await (await subscribe('subscription { paymentUpdated(externalId: "e") { final } }')).text();
+  const told = { type: "subscription", transport: "sse" };
+  assert.deepEqual(await ended(0), { ...told, field: "paymentUpdated", code: "RATE_LIMITED" });
+
+  const gone = new AbortController();
+  const query = 'subscription { payoutUpdated(externalId: "e") { final } }';
+  const answer = await subscribe(query, gone.signal);
+  assert.equal(answer.status, 200);
+  gone.abort();
+  assert.deepEqual(await ended(1), { ...told, field: "payoutUpdated", code: "CANCELLED" });
+  left?.();
+});
+
+test("what is no operation is not told as one", async (t) => {
+  const { gateway, count } = await observed(t);
+  await fetch(gateway.url, { method: "OPTIONS", headers: { origin: "https://shop.example" } });
+  await fetch(gateway.url, { method: "PUT" });
+  await gateway.run("{ rateLimit { limit } }");
+  assert.equal(count(), 1);
+});
+
+test("one record in the log, with the caller and the request's id and no text of the operation", async (t) => {
+  const { gateway, ended } = await observed(t);
+  const query = "query TheName { theAlias: rateLimit { limit } }";
+  const { headers } = await gateway.post({ query }, { "x-request-id": "till-1" });
+  assert.equal(headers.get("x-request-id"), "till-1");
+  await ended(0);
+  const [record, ...others] = records(gateway);
+  assert.equal(others.length, 0);
+  assert.equal(typeof record?.durationMs, "number");
+  assert.deepEqual(
+    { ...record, time: 0, durationMs: 0 },
+    {
+      level: "info",
+      time: 0,
+      type: "query",
+      field: "rateLimit",
+      code: "OK",
+      durationMs: 0,
+      requestId: "till-1",
+      caller: "test",
+      transport: "http",
+      msg: "graphql",
+    },
+  );
+  assert.doesNotMatch(gateway.logged(), /TheName|theAlias/);
+});
+
+function records(gateway: Served): Record<string, unknown>[] {
+  const lines = gateway.logged().trim().split("\n");
+  return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "graphql");
+}

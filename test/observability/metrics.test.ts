@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { version } from "../../src/version.ts";
+import { startWorkedGateway, type WorkedGateway } from "./worked-gateway.ts";
+
+let worked: WorkedGateway;
+
+before(async () => {
+  worked = await startWorkedGateway();
+});
+after(() => worked.close());
+
+const payments = "payments.v1.PaymentService";
+const account = "default";
+
+test("calls are counted by what they asked for and how they ended, on either edge", async () => {
+  const { value, sum } = await worked.scrape();
+  const rpc = (method: string, code: string) =>
+    value("rpc_requests_total", { service: payments, method, code });
+  assert.equal(rpc("CreatePayment", "UNKNOWN"), 1);
+  assert.equal(rpc("CreatePayment", "RESOURCE_EXHAUSTED"), 1);
+  assert.equal(rpc("GetPayment", "NOT_FOUND"), 1);
+  assert.equal(rpc("WatchPayment", "OK"), 1);
+  const timed = (labels: Record<string, string>) =>
+    sum("rpc_request_duration_seconds_count", labels);
+  assert.equal(timed({ method: "GetPayment", code: "NOT_FOUND" }), 1);
+  assert.equal(timed({ method: "WatchPayment" }), 0, "a stream has no latency");
+  assert.equal(sum("rpc_requests_in_flight", {}), 0);
+
+  const operations = (type: string, field: string, transport: string, code: string) =>
+    value("graphql_operations_total", { type, field, transport, code });
+  assert.equal(operations("query", "payment", "http", "OK"), 1);
+  assert.equal(operations("invalid", "none", "http", "GRAPHQL_VALIDATION_FAILED"), 1);
+  assert.equal(operations("subscription", "paymentUpdated", "sse", "OK"), 1);
+  assert.equal(sum("graphql_operation_duration_seconds_count", { type: "query" }), 2);
+  assert.equal(sum("graphql_operation_duration_seconds_count", { type: "subscription" }), 0);
+  assert.equal(sum("graphql_operations_in_flight", {}), 0);
+  assert.equal(sum("internal_errors_total", {}), 0);
+});
+
+test("the payments service's answers, tokens and their waits are counted", async () => {
+  const { value, sum } = await worked.scrape();
+  const endpoint = "POST /api/payments/v1/new";
+  const calls = (outcome: string) => sum("upstream_requests_total", { account, endpoint, outcome });
+  assert.ok(calls("200") >= 1);
+  assert.equal(calls("429"), 1);
+  assert.equal(calls("UNKNOWN"), 1);
+  assert.ok(sum("upstream_request_duration_seconds_count", { endpoint }) >= 3);
+  assert.equal(value("upstream_requests_in_flight", { account }), 0);
+  assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
+  assert.equal(value("upstream_credentials_refused", { account }), 0);
+  assert.equal(value("rate_limit_upstream_rejections_total", { account }), 1);
+  const taken = sum("rate_limit_wait_seconds_count", { account });
+  assert.equal(taken, sum("upstream_requests_total", { account }), "one token a request");
+  assert.equal(sum("rate_limit_waiting", { account }), 0);
+});
+
+test("events, callbacks, conflicts and dead letters are counted", async () => {
+  const { value, sum } = await worked.scrape();
+  const callbacks = (verdict: string) =>
+    value("callbacks_total", { account, resource: "payments", verdict });
+  assert.equal(callbacks("bad_signature"), 1);
+  assert.equal(callbacks("dead_letter"), 1);
+  assert.equal(callbacks("unavailable"), 0);
+  const stored = callbacks("stored") ?? 0;
+  const kind = "payment";
+  assert.equal(
+    value("events_appended_total", { account, kind, source: "callback", outcome: "stored" }),
+    stored,
+  );
+  assert.ok(sum("events_appended_total", { source: "response", outcome: "stored" }) >= 2);
+  assert.equal(
+    sum("callback_duration_seconds_count", {}),
+    sum("callbacks_total", {}),
+    "each has its time",
+  );
+  assert.equal(value("event_conflicts_total", { account }), 1);
+  assert.equal(value("dead_letters", { account }), 1);
+  assert.equal(
+    value("upstream_field_faults_total", {
+      endpoint: "callback payments",
+      field: "is_success",
+    }),
+    1,
+  );
+  assert.equal(sum("reconciliations_settled_total", { account }), 1);
+  assert.equal(value("reconciliations_given_up_total", { account }), 0);
+});
+
+test("live streams are counted while they are open, with what they got and how they ended", async () => {
+  const before = await worked.scrape();
+  assert.equal(before.sum("watchers", {}), 0);
+  assert.ok(before.sum("watch_events_delivered_total", { transport: "grpc" }) >= 1);
+  assert.ok(before.sum("watch_events_delivered_total", { transport: "sse" }) >= 1);
+  const ended = (transport: string, reason: string) => ({ transport, reason });
+  assert.equal(before.value("watches_ended_total", ended("grpc", "completed")), 1);
+
+  const gone = new AbortController();
+  const transport = createGrpcTransport({
+    baseUrl: worked.gateway.rpcUrl,
+    idleConnectionTimeoutMs: 50,
+  });
+  const events = createClient(EventService, transport)
+    .streamEvents({}, { signal: gone.signal })
+    [Symbol.asyncIterator]();
+  const next = events.next().catch(() => undefined);
+  await worked.scrapeUntil(({ value }) => value("watchers", { transport: "grpc" }) === 1);
+  gone.abort();
+  await next;
+  const { sum } = await worked.scrapeUntil(({ sum }) => sum("watchers", {}) === 0);
+  const reasons = sum("watches_ended_total", { transport: "grpc" });
+  assert.equal(reasons, 2);
+});
+
+test("what strangers make up adds no series", async () => {
+  const junk = async (nth: number) => {
+    const name = `junk${nth}`;
+    await worked.graphql(`query ${name} { ${name} }`, { "x-request-id": name });
+    await worked.graphql(`query ${name} { ${name}: rateLimit { limit } }`);
+    await worked.graphql(`{ rateLimit { limit } }`, { "x-merchant-account": name });
+    const { publicUrl, rpcUrl, adminUrl } = worked.gateway;
+    const post = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+    for (const url of [
+      `${publicUrl}/callbacks/${name}/payments`,
+      `${publicUrl}/callbacks/default/${name}`,
+      `${publicUrl}/${name}`,
+      `${rpcUrl}/payments.v1.PaymentService/${name}`,
+      `${rpcUrl}/${name}/GetPayment`,
+      `${adminUrl}/${name}`,
+    ]) {
+      await (await fetch(url, post)).arrayBuffer();
+    }
+    const odd = JSON.stringify({
+      external_id: name,
+      [name]: 1,
+      operation: name,
+      details: { payment_id: name, status: name, [name]: name },
+    });
+    await worked.callback(odd);
+  };
+  const series = async () =>
+    (await worked.scrape()).samples
+      .filter(({ name }) => name.startsWith("payments_gateway_"))
+      .map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`)
+      .sort();
+  await junk(0);
+  const before = await series();
+  for (let nth = 1; nth <= 10; nth++) await junk(nth);
+  const after = await series();
+  assert.deepEqual(
+    after.filter((one) => !before.includes(one)),
+    [],
+  );
+  assert.doesNotMatch(after.join("\n"), /junk/);
+});
+
+test("names are as Prometheus has them: base units, _total for counters, a help for each", async () => {
+  const { types, helps, samples } = await worked.scrape();
+  assert.ok(types.size > 60, `${types.size} metrics`);
+  for (const [name, type] of types) {
+    assert.ok((helps.get(name)?.length ?? 0) > 5, `${name} has no help`);
+    assert.equal(name.endsWith("_total"), type === "counter", `${name} is a ${type}`);
+    assert.doesNotMatch(name, /_(ms|millis|milliseconds|minutes|hours|kb|mb|percent)(_|$)/);
+    if (type === "histogram") assert.match(name, /_(seconds|bytes)$/);
+  }
+  const build = samples.find(({ name }) => name === "payments_gateway_build_info");
+  assert.deepEqual(build?.labels, { version, node_version: process.versions.node });
+  for (const name of ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"]) {
+    assert.ok(types.has(name));
+  }
+});
+
+test("commands to Redis are timed, and its absence shows", async (t) => {
+  if (!worked.redis) return t.skip("needs redis-server");
+  const { value, sum } = await worked.scrape();
+  assert.equal(value("redis_up", {}), 1);
+  assert.ok(sum("redis_command_duration_seconds_count", { command: "evalsha" }) > 10);
+  assert.equal(value("rate_limit_shared", { account }), 1);
+  await worked.stopRedis();
+  const away = await worked.scrapeUntil(
+    ({ value }) => value("redis_up", {}) === 0 && value("rate_limit_shared", { account }) === 0,
+  );
+  assert.ok(away.sum("redis_connection_errors_total", {}) > 0);
+  assert.equal(away.has("dead_letters"), false, "what is not known is not told");
+});

@@ -1,0 +1,65 @@
+/** One scrape, as Prometheus would read it. Names go without the prefix of the gateway's own. */
+export interface Scrape {
+  readonly text: string;
+  readonly samples: readonly Sample[];
+  /** What each metric is, by its whole name. */
+  readonly types: ReadonlyMap<string, string>;
+  readonly helps: ReadonlyMap<string, string>;
+  /** Whether there is a sample of the metric. */
+  has(name: string): boolean;
+  /** The one sample with exactly these labels. */
+  value(name: string, labels: Labels): number | undefined;
+  /** Of all samples that have these labels, among others. */
+  sum(name: string, labels: Labels): number;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+export interface Sample {
+  readonly name: string;
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+const prefix = "payments_gateway_";
+
+export function readScrape(text: string): Scrape {
+  const samples: Sample[] = [];
+  const types = new Map<string, string>();
+  const helps = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const [, comment, about = "", told = ""] = /^# (TYPE|HELP) (\S+) (.*)$/.exec(line) ?? [];
+    if (comment === "TYPE") types.set(about, told);
+    if (comment === "HELP") helps.set(about, told);
+    const [, name, labels = "", value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (name === undefined) continue;
+    samples.push({ name, labels: readLabels(labels), value: Number(value) });
+  }
+  const of = (name: string) => samples.filter((sample) => sample.name === prefix + name);
+  const fits = (sample: Sample, labels: Labels) =>
+    Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
+  return {
+    text,
+    samples,
+    types,
+    helps,
+    has: (name) => of(name).length > 0,
+    value: (name, labels) =>
+      of(name).find(
+        (sample) =>
+          fits(sample, labels) && Object.keys(sample.labels).length === Object.keys(labels).length,
+      )?.value,
+    sum: (name, labels) =>
+      of(name)
+        .filter((sample) => fits(sample, labels))
+        .reduce((total, { value }) => total + value, 0),
+  };
+}
+
+function readLabels(text: string): Labels {
+  const labels: Record<string, string> = {};
+  for (const [, name = "", value = ""] of text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) {
+    labels[name] = value;
+  }
+  return labels;
+}

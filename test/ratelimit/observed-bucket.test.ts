@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLocalBucket } from "../../src/ratelimit/local-bucket.ts";
+import { observedBucket } from "../../src/ratelimit/observed-bucket.ts";
+
+test("waits, refusals and rejections are told, and permits do what they did", async () => {
+  const told: string[] = [];
+  const bucket = observedBucket(
+    createLocalBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 5_000 }),
+    {
+      onWait(priority) {
+        told.push(`${priority} waits`);
+        return ({ waitedMs, refused = "served" }) => {
+          assert.ok(waitedMs >= 0);
+          told.push(`${priority} ${refused}`);
+        };
+      },
+      onRejected: () => void told.push("rejected"),
+    },
+  );
+  const gone = new AbortController();
+  const { signal } = gone;
+  (await bucket.take({ priority: "money", signal })).release();
+  assert.equal(bucket.status().remaining, 1, "the token went back");
+  (await bucket.take({ priority: "read", signal })).rejected({ reset: "2" });
+  assert.equal(bucket.status().remaining, 0);
+  const waiting = bucket.take({ priority: "money", signal });
+  gone.abort();
+  await assert.rejects(waiting);
+  const impatient = { priority: "read" as const, deadlineMs: Date.now() + 100 };
+  await assert.rejects(bucket.take({ ...impatient, signal: new AbortController().signal }));
+  await bucket.close();
+  assert.deepEqual(told, [
+    "money waits",
+    "money served",
+    "read waits",
+    "read served",
+    "rejected",
+    "money waits",
+    "money CANCELLED",
+    "read waits",
+    "read RESOURCE_EXHAUSTED",
+  ]);
+});
