@@ -148,9 +148,9 @@ describe("the Kubernetes manifests", () => {
       const ports = container.ports.map((port: { containerPort: number }) => port.containerPort);
       const { publicAddress, rpcAddress, adminAddress } = config;
       assert.deepEqual(ports, [publicAddress.port, rpcAddress.port, adminAddress.port]);
-      const pauseMs = container.lifecycle.preStop.sleep.seconds * 1_000;
+      assert.ok(config.shutdown.delayMs > 0, "endpoints take a while to forget a pod");
       const graceMs = pod.terminationGracePeriodSeconds * 1_000;
-      assert.ok(graceMs > config.shutdown.timeoutMs + pauseMs);
+      assert.ok(graceMs > config.shutdown.timeoutMs);
     } finally {
       await rm(directory, { recursive: true });
     }
