@@ -13,9 +13,10 @@ const rooms = {
   auth: [],
   callbacks: ["upstream", "events"],
   core: ["upstream", "events", "intents", "auth", "ratelimit"],
-  rpc: ["core", "auth", "ratelimit"],
-  graphql: ["core", "auth", "ratelimit"],
-  admin: [],
+  limits: [],
+  rpc: ["core", "auth", "ratelimit", "limits"],
+  graphql: ["core", "auth", "ratelimit", "limits"],
+  admin: ["limits"],
   sandbox: [],
 };
 
