@@ -2,7 +2,12 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
+import { type ConnectionCounts, limitConnections } from "../limits/connections.ts";
+import { guardHttp1 } from "../limits/http1.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { createUnreadAnswers, type UnreadLimits } from "../limits/unread-answers.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
+import { createSessionGuard, type SessionLimits } from "./session-guard.ts";
 import { sniff } from "./sniff.ts";
 
 export interface OnePortOptions {
@@ -15,9 +20,11 @@ export interface OnePortOptions {
   readonly limits: ConnectionLimits;
   /** Hears of connections that could not be accepted, for want of file descriptors say. */
   readonly onError: (error: Error) => void;
+  /** Hears of what the limits cut. */
+  readonly observer?: LimitObserver;
 }
 
-export interface ConnectionLimits {
+export interface ConnectionLimits extends SessionLimits, UnreadLimits, ConnectionCounts {
   /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
   readonly sniffTimeoutMs: number;
   /** Longest the headers of an HTTP/1.1 request may take. */
@@ -28,6 +35,8 @@ export interface ConnectionLimits {
   readonly idleTimeoutMs: number;
   /** Calls at once on one HTTP/2 connection. */
   readonly maxConcurrentStreams: number;
+  /** Largest headers of a request, in bytes. */
+  readonly maxHeaderBytes: number;
 }
 
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
@@ -40,11 +49,13 @@ export interface OnePort {
 }
 
 export function createOnePort(options: OnePortOptions): OnePort {
-  const { limits } = options;
+  const { limits, observer = deafObserver } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
   const responses = new Set<http.ServerResponse>();
+  const guard = createSessionGuard(limits, observer);
+  const unread = createUnreadAnswers(limits, observer);
   let draining = false;
 
   const h1 = http.createServer(
@@ -53,8 +64,11 @@ export function createOnePort(options: OnePortOptions): OnePort {
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
       connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs, 5000),
+      maxHeaderSize: limits.maxHeaderBytes,
     },
     (request, response) => {
+      if (!h1Guard.passes(request, response)) return;
+      unread.watch(response);
       responses.add(response);
       response.once("close", () => {
         responses.delete(response);
@@ -65,34 +79,49 @@ export function createOnePort(options: OnePortOptions): OnePort {
       options.listener(request, response);
     },
   );
+  const h1Guard = guardHttp1(h1, observer);
   // Node checks its time-outs on servers that listen. This one is handed its connections.
   h1.emit("listening");
 
   const h2 = http2.createServer(
     {
-      settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
+      settings: {
+        maxConcurrentStreams: limits.maxConcurrentStreams,
+        maxHeaderListSize: limits.maxHeaderBytes,
+      },
       maxSessionInvalidFrames: 100,
-      // A client that resets more calls than this is cut, with all its calls. Node's own numbers
-      // (1,000 and 33 a second) would hit a busy service whose watches merely time out.
-      streamResetBurst: 2000,
-      streamResetRate: 200,
+      streamResetBurst: limits.resets.burst,
+      streamResetRate: limits.resets.perSecond,
     },
-    options.listener,
+    (request, response) => {
+      unread.watch(response);
+      options.listener(request, response);
+    },
   );
-  h2.on("session", (session) => {
+  const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
     closeWhenIdle(session, limits.idleTimeoutMs);
-  });
+    guard.add(session, socket);
+  };
 
   const accept = (socket: net.Socket) => {
     undecided.add(socket);
     sniff(socket, limits.sniffTimeoutMs, (protocol) => {
       undecided.delete(socket);
-      if (protocol) (protocol === "h2" ? h2 : h1).emit("connection", socket);
+      if (protocol === "h1") h1.emit("connection", socket);
+      if (protocol !== "h2") return;
+      // The session does not give its socket away, and is made as soon as the server has it.
+      const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
+      h2.once("session", opened).emit("connection", socket);
+      h2.off("session", opened);
     });
   };
   const acceptor = createAcceptor(options, accept);
+  limitConnections(acceptor, limits, observer, () => {
+    h1.closeIdleConnections();
+    guard.closeIdle();
+  });
   acceptor.on("connection", (socket: net.Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
@@ -121,6 +150,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
     destroy() {
       acceptor.close();
       h1.close();
+      guard.stop();
+      unread.close();
       for (const session of sessions) session.destroy();
       for (const socket of sockets) socket.destroy();
     },

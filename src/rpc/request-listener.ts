@@ -6,6 +6,8 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { freePlace } from "../limits/admission.ts";
+import type { Door } from "./door.ts";
 import type { Log } from "./log.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
@@ -27,22 +29,28 @@ export function createRequestListener(
   router: ConnectRouter,
   limits: RequestLimits,
   log: Log,
+  door: Door = openDoor,
 ): (request: Request, response: Response) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response) => {
     const handler = methods.get(request.url?.split("?", 1)[0] ?? "");
     if (!handler) return refuse(response, 404);
+    const place = door.enter(handler, request, response);
+    if (!place) return;
     const unary = handler.method.methodKind === "unary";
     capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
       call = universalRequestFromNodeRequest(request, response, undefined, undefined);
     } catch {
+      place.leave();
       return refuse(response, 400);
     }
     if (sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     handler(call)
+      // An answer that nobody reads holds nobody's place.
+      .finally(place.leave)
       .then((answer) => universalResponseToNodeResponse(answer, response))
       .catch((error: unknown) => {
         if (!response.writableEnded) cut(response);
@@ -52,6 +60,9 @@ export function createRequestListener(
       });
   };
 }
+
+/** Lets every call in. */
+const openDoor: Door = { enter: () => freePlace };
 
 function refuse(response: Response, status: number): void {
   response.statusCode = status;

@@ -2,6 +2,10 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { type Admission, createAdmission } from "../limits/admission.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { defaultUnreadLimits } from "../limits/unread-answers.ts";
+import { createDoor } from "./door.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
@@ -10,6 +14,7 @@ import { type ConnectionLimits, createOnePort, type OnePortOptions } from "./one
 import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import { addRoutes, services } from "./routes.ts";
+import { defaultSessionLimits } from "./session-guard.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -19,6 +24,10 @@ export interface RpcServerOptions {
   readonly tls?: NonNullable<OnePortOptions["tls"]>;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
+  /** Which calls are taken on. Default: all. */
+  readonly admission?: Admission;
+  /** Hears of what the limits cut and refuse. */
+  readonly observer?: LimitObserver;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
@@ -34,6 +43,9 @@ export const defaultLimits: RpcLimits = {
   sniffTimeoutMs: 10_000,
   idleTimeoutMs: 300_000,
   maxConcurrentStreams: 1000,
+  maxHeaderBytes: 16 * 1024,
+  ...defaultSessionLimits,
+  ...defaultUnreadLimits,
 };
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
@@ -53,7 +65,8 @@ export interface RpcServer {
 }
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { core, identify, log } = options;
+  const { core, identify, log, observer = deafObserver } = options;
+  const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];
@@ -72,9 +85,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   router.service(Health, health.service);
   addReflection(router, [...services, ...openServices]);
 
+  let listener: OnePortOptions["listener"];
   const port = createOnePort({
-    listener: createRequestListener(router, limits, log),
+    listener: (request, response) => listener(request, response),
     limits,
+    observer,
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
@@ -83,7 +98,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
 
   return {
-    listen: (host, number) => port.listen(host, number),
+    async listen(host, number) {
+      const door = await createDoor(admission, observer);
+      listener = createRequestListener(router, limits, log, door);
+      return port.listen(host, number);
+    },
     setServing: (serving) => health.setServing(serving),
     async drain(timeoutMs) {
       health.shutDown();
