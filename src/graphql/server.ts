@@ -6,6 +6,8 @@ import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
+import { type Admission, createAdmission } from "../limits/admission.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
 import {
   type Context,
   callOf,
@@ -18,6 +20,7 @@ import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createExchange } from "./exchange.ts";
 import { limits } from "./limits.ts";
+import { createOverload } from "./overload.ts";
 import {
   authenticates,
   findsDocuments,
@@ -46,6 +49,10 @@ export interface GraphqlServerOptions {
   readonly corsOrigins?: readonly string[];
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs?: number;
+  /** Which operations are taken on. Default: all. */
+  readonly admission?: Admission;
+  /** Hears of what the limits cut and refuse. */
+  readonly observer?: LimitObserver;
 }
 
 export interface GraphqlServer {
@@ -68,6 +75,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
+  const { observer = deafObserver } = options;
+  const { admission = createAdmission({ maxCalls: undefined }) } = options;
+  const overload = createOverload({ admission, observer, formatError, corsOrigins });
 
   const yoga = createYoga<Surroundings, Context>({
     schema,
@@ -81,6 +91,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       limitsOperations(introspection),
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
+      overload.plugin,
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
@@ -99,7 +110,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const place = overload.enterByHttp(request, response);
+    if (!place) return;
     const exchange = createExchange({
+      place,
       requestId: randomUUID(),
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       timeoutMs,
@@ -121,6 +135,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const surroundings = { exchange, authenticate };
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+    // An answer that nobody reads holds nobody's place.
+    place.leave();
     if (caller && answered.headers.get("content-type") !== "text/event-stream") {
       const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
       response.setHeader("x-ratelimit-limit", limit);
@@ -146,6 +162,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         timeoutMs,
         documentOf,
         corsOrigins,
+        overload,
+        observer,
       }),
   };
 }

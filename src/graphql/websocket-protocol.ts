@@ -10,7 +10,9 @@ import { GatewayError } from "../errors.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import type { Overload } from "./overload.ts";
 import type { DocumentParams } from "./trusted-documents.ts";
+import { socketLimits } from "./websocket-limits.ts";
 
 export interface ProtocolOptions {
   readonly yoga: YogaServerInstance<Surroundings, Context>;
@@ -20,6 +22,7 @@ export interface ProtocolOptions {
   readonly documentOf: (params: DocumentParams) => string | undefined;
   /** The longest that a query or a mutation may take, in milliseconds. */
   readonly timeoutMs: number;
+  readonly overload: Overload;
 }
 
 /** One connection: what the protocol's hooks share. */
@@ -36,7 +39,7 @@ export interface Connection {
  * its masking of errors.
  */
 export function createProtocol(options: ProtocolOptions) {
-  const { yoga, identify, formatError, documentOf, timeoutMs } = options;
+  const { yoga, identify, formatError, documentOf, timeoutMs, overload } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -50,7 +53,14 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
-      const exchange = createExchange({ requestId: randomUUID(), timeoutMs });
+      let exchange: Exchange;
+      try {
+        if (extra.exchanges.size >= socketLimits.operations) throw tooManyOperations();
+        const place = overload.enterBySocket();
+        exchange = createExchange({ requestId: randomUUID(), timeoutMs, place });
+      } catch (error) {
+        return [formatError(error)];
+      }
       extra.exchanges.set(id, exchange);
       try {
         const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
@@ -67,7 +77,15 @@ export function createProtocol(options: ProtocolOptions) {
           operationName,
           variableValues: variables,
           contextValue: await contextFactory(),
-          rootValue: { execute, subscribe },
+          rootValue: {
+            // An answer that nobody reads holds nobody's place.
+            execute: async (args: ExecutionArgs) => {
+              const result = await execute(args);
+              exchange.place?.leave();
+              return result;
+            },
+            subscribe,
+          },
         } as ExecutionArgs;
       } catch (error) {
         return [formatError(error)];
@@ -98,6 +116,17 @@ interface Engine {
 function end({ exchanges }: Connection, id: string): void {
   exchanges.get(id)?.end();
   exchanges.delete(id);
+}
+
+function tooManyOperations(): GatewayError {
+  const { operations } = socketLimits;
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    `more than ${operations} operations of one socket`,
+    {
+      reason: "TOO_MANY_STREAMS",
+    },
+  );
 }
 
 /** A connection outlives its caller's token or key: each operation asks again. */

@@ -3,14 +3,17 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { LimitObserver } from "../limits/observer.ts";
 import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
+import { limitSocket } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
   readonly log: Logger;
   /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
   readonly corsOrigins: readonly string[];
+  readonly observer: LimitObserver;
 }
 
 /** How often a socket is asked whether it is still there, and how long it may take to say so. */
@@ -20,7 +23,7 @@ const closeGraceMs = 1_000;
 
 /** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
 export function serveWebSockets(server: Server, options: WebSocketOptions): () => Promise<void> {
-  const { log, corsOrigins } = options;
+  const { log, corsOrigins, observer } = options;
   const protocol = createProtocol(options);
   const sockets = new WebSocketServer({
     noServer: true,
@@ -40,6 +43,7 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
   }
 
   function serve(socket: WebSocket, request: IncomingMessage): void {
+    limitSocket(socket, observer);
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
