@@ -24,10 +24,16 @@ import {
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
 import { createSeal } from "./intents/seal.ts";
+import { createAdmission } from "./limits/admission.ts";
+import type { ConnectionCounts } from "./limits/connections.ts";
+import { limitHttp1 } from "./limits/http1.ts";
+import type { LimitObserver } from "./limits/observer.ts";
+import { defaultUnreadLimits } from "./limits/unread-answers.ts";
 import {
   authObserver,
   callbackObserver,
   coreObserver,
+  limitObserver,
   reconcileObserver,
   upstreamObserver,
 } from "./observers.ts";
@@ -109,8 +115,14 @@ export async function startGateway(
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
+  const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
+  const publicLimits = limitObserver("public", metrics, log);
+  const { maxConnections, maxConnectionsPerAddress } = config;
+  const counts = { maxConnections, maxConnectionsPerAddress };
   const graphql = graphqlServer({
     core,
+    admission,
+    observer: publicLimits,
     identify,
     log,
     production: config.production,
@@ -123,12 +135,15 @@ export async function startGateway(
     log: eventLog,
     observer: callbackObserver(metrics, log),
   });
-  const publicServer = createPublicServer(graphql.handle, callbacks);
+  const publicServer = createPublicServer(graphql.handle, callbacks, counts, publicLimits);
   const closeSockets = graphql.attachWebSocket(publicServer);
   const rpc = createRpcServer({
     core,
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
+    admission,
+    limits: counts,
+    observer: limitObserver("rpc", metrics, log),
     ...(config.tls ? { tls: config.tls } : {}),
   });
 
@@ -140,7 +155,9 @@ export async function startGateway(
       ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
     ],
     deadLetters: deadLettersOf([...running.keys()], eventLog),
+    limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh() {
+      metrics.callsInFlight.set(admission.inFlight);
       for (const [account, { bucket }] of running) {
         const { limit, remaining } = bucket.status();
         metrics.bucketLimit.set({ account }, limit);
@@ -284,10 +301,20 @@ function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters 
 function createPublicServer(
   graphql: (...args: Handled) => void,
   callbacks: (...args: Handled) => Promise<void>,
+  counts: ConnectionCounts,
+  observer: LimitObserver,
 ): Server {
-  return createServer(
-    { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
+  const server = createServer(
+    {
+      headersTimeout: 10_000,
+      requestTimeout: 30_000,
+      keepAliveTimeout: 65_000,
+      connectionsCheckingInterval: 5_000,
+      // Other upgrades, h2c among them, are offers: the request is served as it is.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+    },
     (request, response) => {
+      if (!guard.passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
@@ -297,6 +324,8 @@ function createPublicServer(
       response.end('{"error":"not found"}\n');
     },
   );
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  return server;
 }
 
 type Handled = Parameters<ReturnType<typeof createCallbackHandler>>;

@@ -3,6 +3,7 @@ import type { Metrics } from "./admin/metrics.ts";
 import type { AuthObserver } from "./auth/create-authentication.ts";
 import type { CallbackObserver } from "./callbacks/receiver.ts";
 import type { CoreObserver } from "./core/context.ts";
+import type { LimitObserver } from "./limits/observer.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
 
@@ -110,6 +111,37 @@ export function reconcileObserver(metrics: Metrics, log: Logger): ReconcileObser
     },
     onFailure({ account, error }) {
       log.warn({ account, err: error }, "looking lost outcomes up failed; it goes on");
+    },
+  };
+}
+
+export function limitObserver(
+  listener: "public" | "rpc" | "admin",
+  metrics: Metrics,
+  log: Logger,
+): LimitObserver {
+  // Whoever floods a listener must not flood the log as well.
+  let quietUntilMs = 0;
+  const warn = (about: object, message: string) => {
+    const now = Date.now();
+    if (now < quietUntilMs) return;
+    quietUntilMs = now + 10_000;
+    log.warn({ listener, ...about }, message);
+  };
+  // Refusing must cost next to nothing.
+  const refused = {
+    money: metrics.callsRefused.labels(listener, "money"),
+    other: metrics.callsRefused.labels(listener, "other"),
+    unknown: metrics.callsRefused.labels(listener, "unknown"),
+  };
+  return {
+    onCut(limit) {
+      metrics.connectionsCut.inc({ listener, limit });
+      warn({ limit }, "a limit cut a connection; more are counted, not logged");
+    },
+    onRefused(kind) {
+      refused[kind].inc();
+      warn({ kind }, "overload: calls are refused; more are counted, not logged");
     },
   };
 }

@@ -1,5 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
+import type { ConnectionCounts } from "../limits/connections.ts";
+import { limitHttp1 } from "../limits/http1.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { defaultUnreadLimits } from "../limits/unread-answers.ts";
 import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
 
 export interface AdminOptions {
@@ -9,17 +13,28 @@ export interface AdminOptions {
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void;
   readonly deadLetters: DeadLetters;
+  /** Connections at once, and who hears of those that are cut. Default: no limit. */
+  readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
 }
 
 /** The operators' listener: liveness, readiness, metrics and dead letters. */
 export function createAdminServer(options: AdminOptions): Server {
-  return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+  const timeouts = {
+    requestTimeout: 10_000,
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 5_000,
+  };
+  const server = createServer(timeouts, (request, response) => {
+    if (!guard.passes(request, response)) return;
     request.resume();
     answer(options, request).then(
       (found) => send(response, request, found),
       () => send(response, request, { status: 503, body: { error: "the store is out of reach" } }),
     );
   });
+  const { counts, observer = deafObserver } = options.limits ?? {};
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  return server;
 }
 
 async function answer(options: AdminOptions, request: IncomingMessage): Promise<AdminAnswer> {
