@@ -8,7 +8,7 @@ import type { LimitObserver } from "../limits/observer.ts";
 import { overloaded } from "../limits/overloaded.ts";
 import { toConnectError } from "./errors.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
-import type { Request, Response } from "./request-listener.ts";
+import type { Request, Response } from "./request.ts";
 
 /** Where calls get in, before anything is spent on them. */
 export interface Door {

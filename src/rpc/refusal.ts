@@ -2,7 +2,7 @@ import { type OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Request, Response } from "./request-listener.ts";
+import type { Request, Response } from "./request.ts";
 
 /** Answers a call with one error, without reading it. */
 export type Refuse = (handler: UniversalHandler, request: Request, response: Response) => void;

@@ -1,5 +1,5 @@
-import { type IncomingMessage, ServerResponse } from "node:http";
-import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { ServerResponse } from "node:http";
+import { constants, Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -9,10 +9,10 @@ import {
 import { freePlace } from "../limits/admission.ts";
 import type { Door } from "./door.ts";
 import type { Log } from "./log.ts";
+import type { Request, Response } from "./request.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
+export type { Request, Response };
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */
