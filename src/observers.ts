@@ -140,7 +140,7 @@ export function limitObserver(
       warn({ limit }, "a limit cut a connection; more are counted, not logged");
     },
     onRefused(kind) {
-      refused[kind].inc();
+      if (kind !== "exempt") refused[kind].inc();
       warn({ kind }, "overload: calls are refused; more are counted, not logged");
     },
   };

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
-import { type Admission, type CallKind, freePlace, type Place } from "../limits/admission.ts";
+import type { WebSocket } from "ws";
+import type { Admission, Place } from "../limits/admission.ts";
 import { suspendWhileArriving } from "../limits/arrival.ts";
 import type { LimitObserver } from "../limits/observer.ts";
 import { overloaded } from "../limits/overloaded.ts";
@@ -17,10 +18,14 @@ export interface OverloadOptions {
 
 /** Sheds operations that the process can't take on. */
 export interface Overload {
-  /** Before the body of a request is read. Undefined when it was refused, and has its answer. */
-  enterByHttp(request: IncomingMessage, response: ServerResponse): Place | undefined;
-  /** @throws GatewayError RESOURCE_EXHAUSTED */
-  enterBySocket(): Place;
+  /** Before the body of a request is read: starts it in its turn, or answers it with a refusal. */
+  enterByHttp(
+    request: IncomingMessage,
+    response: ServerResponse,
+    start: (place: Place) => void,
+  ): void;
+  /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
+  enterBySocket(socket: WebSocket): Promise<Place>;
   /** Refuses what only its document shows to move no money: queries and new streams. */
   readonly plugin: Plugin<Context, Surroundings>;
 }
@@ -30,48 +35,59 @@ export function createOverload(options: OverloadOptions): Overload {
   const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
   const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
 
-  function refuse(kind: CallKind): void {
-    observer.onRefused(kind);
+  function answer({ headers }: IncomingMessage, response: ServerResponse): void {
+    const { accept = "", origin = "" } = headers;
+    const type = accept.includes(graphqlType) ? graphqlType : "application/json";
+    response.writeHead(http.status, {
+      ...http.headers,
+      ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
+      "content-type": `${type}; charset=utf-8`,
+      "content-length": Buffer.byteLength(body),
+    });
+    response.end(body);
   }
 
   function refusalOf({ document, operationName, contextValue }: ExecutionArgs) {
     const { exchange } = contextValue as Surroundings;
     if (!exchange.place?.moneyOnly) return undefined;
     if (getOperationAST(document, operationName)?.operation === "mutation") return undefined;
-    refuse("other");
+    observer.onRefused("other");
     return formatError(overloaded());
   }
 
   return {
-    enterByHttp(request, response) {
+    enterByHttp(request, response, start) {
       // A preflight costs nothing, and without it a page could not read the refusal.
-      if (request.method === "OPTIONS") return freePlace;
-      const kind = request.method === "GET" ? "other" : "unknown";
-      const place = admission.enter(kind);
-      if (place) {
-        suspendWhileArriving(request, place);
-        return place;
-      }
-      refuse(kind);
-      const { accept = "", origin = "" } = request.headers;
-      if (corsOrigins.includes(origin)) {
-        response.setHeader("access-control-allow-origin", origin);
-      }
-      const known = accept.includes(graphqlType) ? graphqlType : "application/json";
-      response.writeHead(http.status, {
-        ...http.headers,
-        "content-type": `${known}; charset=utf-8`,
-        "content-length": Buffer.byteLength(body),
+      const kind =
+        request.method === "OPTIONS" ? "exempt" : request.method === "GET" ? "other" : "unknown";
+      admission.enter({
+        kind,
+        owner: request.socket,
+        isGone: () => request.socket.destroyed,
+        start(place) {
+          suspendWhileArriving(request, place);
+          start(place);
+        },
+        refuse() {
+          observer.onRefused(kind);
+          answer(request, response);
+        },
       });
-      response.end(body);
-      return undefined;
     },
-    enterBySocket() {
-      const place = admission.enter("unknown");
-      if (place) return place;
-      refuse("unknown");
-      throw overloaded();
-    },
+    enterBySocket: (socket) =>
+      new Promise((resolve, reject) => {
+        admission.enter({
+          kind: "unknown",
+          owner: socket,
+          // Its promise must be settled: who waits for it looks.
+          isGone: () => false,
+          start: resolve,
+          refuse() {
+            observer.onRefused("unknown");
+            reject(overloaded());
+          },
+        });
+      }),
     plugin: {
       onExecute({ args, setResultAndStopExecution }) {
         const refused = refusalOf(args);

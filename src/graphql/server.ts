@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
-import { type Admission, createAdmission } from "../limits/admission.ts";
+import { type Admission, createAdmission, type Place } from "../limits/admission.ts";
 import { deafObserver, type LimitObserver } from "../limits/observer.ts";
 import {
   type Context,
@@ -109,9 +109,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     logging: false,
   });
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const place = overload.enterByHttp(request, response);
-    if (!place) return;
+  async function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    place: Place,
+  ): Promise<void> {
     const exchange = createExchange({
       place,
       requestId: randomUUID(),
@@ -148,9 +150,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      answer(request, response).catch((error) => {
-        if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
-        response.destroy();
+      overload.enterByHttp(request, response, (place) => {
+        answer(request, response, place).catch((error) => {
+          if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+          response.destroy();
+        });
       });
     },
     attachWebSocket: (server) =>

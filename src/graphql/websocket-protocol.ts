@@ -7,6 +7,7 @@ import type { WebSocket } from "ws";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
+import type { Place } from "../limits/admission.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
@@ -31,6 +32,8 @@ export interface Connection {
   readonly request: IncomingMessage;
   /** Operations under way, by the client's ids. */
   readonly exchanges: Map<string, Exchange>;
+  /** Operations that wait for their turn. */
+  waiting: number;
   caller?: Caller;
 }
 
@@ -53,14 +56,13 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
-      let exchange: Exchange;
+      let place: Place;
       try {
-        if (extra.exchanges.size >= socketLimits.operations) throw tooManyOperations();
-        const place = overload.enterBySocket();
-        exchange = createExchange({ requestId: randomUUID(), timeoutMs, place });
+        place = await turnOf(extra, overload);
       } catch (error) {
         return [formatError(error)];
       }
+      const exchange = createExchange({ requestId: randomUUID(), timeoutMs, place });
       extra.exchanges.set(id, exchange);
       try {
         const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
@@ -70,7 +72,10 @@ export function createProtocol(options: ProtocolOptions) {
         const { schema, parse, validate, execute, subscribe, contextFactory } = enveloped;
         const document = parse(query);
         const errors = validate(schema, document);
-        if (errors.length > 0) return errors as GraphQLError[];
+        if (errors.length > 0) {
+          end(extra, id);
+          return errors as GraphQLError[];
+        }
         return {
           schema,
           document,
@@ -81,13 +86,14 @@ export function createProtocol(options: ProtocolOptions) {
             // An answer that nobody reads holds nobody's place.
             execute: async (args: ExecutionArgs) => {
               const result = await execute(args);
-              exchange.place?.leave();
+              place.leave();
               return result;
             },
             subscribe,
           },
         } as ExecutionArgs;
       } catch (error) {
+        end(extra, id);
         return [formatError(error)];
       }
     },
@@ -116,6 +122,19 @@ interface Engine {
 function end({ exchanges }: Connection, id: string): void {
   exchanges.get(id)?.end();
   exchanges.delete(id);
+}
+
+/** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
+async function turnOf(connection: Connection, overload: Overload): Promise<Place> {
+  const { socket, exchanges } = connection;
+  if (exchanges.size + connection.waiting >= socketLimits.operations) throw tooManyOperations();
+  connection.waiting += 1;
+  const place = await overload.enterBySocket(socket).finally(() => {
+    connection.waiting -= 1;
+  });
+  if (socket.readyState === socket.OPEN) return place;
+  place.leave();
+  throw new GatewayError("CANCELLED", "the caller went away");
 }
 
 function tooManyOperations(): GatewayError {

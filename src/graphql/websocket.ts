@@ -62,7 +62,7 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
             });
           }),
       },
-      { socket, request, exchanges: new Map() },
+      { socket, request, exchanges: new Map(), waiting: 0 },
     );
     const stopPings = keepAlive(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));

@@ -1,10 +1,9 @@
-import { performance } from "node:perf_hooks";
-
 /**
  * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
- * will tell: it gets in as if it moved money, and its place tells whether it must.
+ * will tell: it gets in as if it moved money, and its place tells whether it must. One that is `exempt`
+ * waits for its turn, and that is all.
  */
-export type CallKind = "other" | "money" | "unknown";
+export type CallKind = "other" | "money" | "unknown" | "exempt";
 
 /** One call's place among those in flight. */
 export interface Place {
@@ -17,82 +16,153 @@ export interface Place {
   resume(): void;
 }
 
-/** Decides whether this process takes on another call, before anything is spent on it. */
+/** A call whose headers are there, before anything is spent on it. Exactly one of the three follows. */
+export interface Arrival {
+  readonly kind: CallKind;
+  /** Its connection: connections take turns. */
+  readonly owner: object;
+  /** Its client has left already: it is neither started nor refused. */
+  readonly isGone: () => boolean;
+  readonly start: (place: Place) => void;
+  readonly refuse: () => void;
+}
+
+/** Where calls begin, or are refused because the process has more than it can serve. */
 export interface Admission {
-  /** Undefined when the call is refused. */
-  enter(kind: CallKind): Place | undefined;
+  enter(arrival: Arrival): void;
   readonly inFlight: number;
 }
 
 export interface AdmissionOptions {
-  /** Calls in flight at once; `undefined` takes on all. */
+  /** Calls in flight at once; `undefined` refuses none. */
   readonly maxCalls: number | undefined;
   readonly clock?: Clock;
 }
 
-/** What the event loop of the process tells. */
 export interface Clock {
   /** Monotonic, in milliseconds. */
   readonly now: () => number;
-  /** Calls back when the loop has dispatched what was ready. */
-  readonly afterTurn: (callback: () => void) => void;
-  /** Milliseconds since the process began in which the loop worked, and in which it waited. */
-  readonly utilization: () => { readonly active: number; readonly idle: number };
+  /** Calls back in the next turn of the event loop. */
+  readonly nextTurn: (callback: () => void) => void;
 }
 
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
-/** How far into a turn of the loop a call may be reached when the loop has no time left. */
-const patienceMs = { other: 20, money: 50 } as const;
-const windowMs = 2_000;
-const saturatedFrom = 0.95;
+/** Longest wait for a turn while there is a standing queue. */
+const patienceMs = { other: 25, money: 50 } as const;
+/** A queue that was not empty for so long is no burst. */
+const standingMs = 1_000;
+/** Calls that are begun in one turn of the event loop, and the time after which no more are. */
+const perTurn = 16;
+const turnMs = 10;
 
 /**
- * Two limits. Calls in flight bound memory and what waits behind a slow upstream. The event loop
- * bounds work: when it has had no idle time for two seconds, the process is at its peak, and each turn
- * takes on only the calls that it reaches within `patienceMs`, so that turns stay short, for
- * callbacks and refusals as well. Both refuse other calls before those that move money. The second
- * needs no number of the operator's: it follows what calls cost on this machine, and a burst that is
- * over by then is served whole.
+ * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
+ * another's, so that one that sends a thousand at once holds nobody else up, and calls that are reset
+ * meanwhile cost nothing. Two things are refused. Calls in flight beyond `maxCalls`, which bounds
+ * memory and what piles up behind a slow upstream. And, once the queue has not been empty for a
+ * second, so that the process is at its peak, calls that would wait, or have waited, beyond
+ * `patienceMs`. That needs no number of the operator's, since it follows what calls cost on the
+ * machine; and a burst is served whole. Both refuse other calls before those that move money.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
+  const queues = new Map<object, Waiting[]>();
+  const mostOthers = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
   let inFlight = 0;
-  const saturated = createSaturation(clock);
-  const turnAgeMs = createTurn(clock);
+  let waiting = 0;
+  let busySinceMs = 0;
+  /** Steps of the next turn of the loop, those left of this one, and when it is over. */
+  let planned = 0;
+  let left = 0;
+  let untilMs = 0;
 
-  /** Which calls are taken on now. */
-  function admitted(): "none" | "money" | "all" {
-    if (maxCalls === undefined) return "all";
-    const waitedMs = saturated() ? turnAgeMs() : 0;
-    if (inFlight >= maxCalls || waitedMs > patienceMs.money) return "none";
-    if (inFlight >= maxCalls * shareOfOthers || waitedMs > patienceMs.other) return "money";
+  /** Which calls may go on that have waited, or would wait, so long. */
+  function admitted(waitedMs: number): "none" | "money" | "all" {
+    if (maxCalls === undefined || mostOthers === undefined) return "all";
+    const standing = waiting > 0 && clock.now() - busySinceMs >= standingMs;
+    if (inFlight >= maxCalls || (standing && waitedMs > patienceMs.money)) return "none";
+    if (inFlight >= mostOthers || (standing && waitedMs > patienceMs.other)) return "money";
     return "all";
   }
 
+  const refuses = (which: ReturnType<typeof admitted>, kind: CallKind) =>
+    kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
+
+  /** Each call is begun in a callback of its own, whose work is done before the next looks at the time. */
+  function plan(): void {
+    for (; planned < Math.min(waiting, perTurn); planned++) clock.nextTurn(step);
+  }
+
+  function step(): void {
+    const first = left === 0;
+    if (first) {
+      left = planned;
+      planned = 0;
+      untilMs = clock.now() + turnMs;
+    }
+    left -= 1;
+    if (first || clock.now() < untilMs) beginNext();
+    if (left === 0) plan();
+  }
+
+  /** Begins one call, and refuses those before it that have waited too long. */
+  function beginNext(): void {
+    do {
+      const next = queues.entries().next().value;
+      if (!next) return;
+      const [owner, queue] = next;
+      const { arrival, atMs } = queue.shift() as Waiting;
+      // The owner goes to the end of the line.
+      queues.delete(owner);
+      if (queue.length > 0) queues.set(owner, queue);
+      const which = admitted(clock.now() - atMs);
+      waiting -= 1;
+      if (arrival.isGone()) continue;
+      if (!refuses(which, arrival.kind)) {
+        arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
+        return;
+      }
+      arrival.refuse();
+    } while (clock.now() < untilMs);
+  }
+
+  function placeOf(moneyOnly: boolean): Place {
+    inFlight += 1;
+    let counted = true;
+    let isOver = false;
+    const suspend = () => {
+      if (counted) inFlight -= 1;
+      counted = false;
+    };
+    return {
+      moneyOnly,
+      suspend,
+      resume() {
+        if (counted || isOver) return;
+        counted = true;
+        inFlight += 1;
+      },
+      leave() {
+        isOver = true;
+        suspend();
+      },
+    };
+  }
+
   return {
-    enter(kind) {
-      const now = admitted();
-      if (now === "none" || (now === "money" && kind === "other")) return undefined;
-      inFlight += 1;
-      let counted = true;
-      let left = false;
-      const suspend = () => {
-        if (counted) inFlight -= 1;
-        counted = false;
-      };
-      return {
-        moneyOnly: now === "money",
-        suspend,
-        resume() {
-          if (counted || left) return;
-          counted = true;
-          inFlight += 1;
-        },
-        leave() {
-          left = true;
-          suspend();
-        },
-      };
+    enter(arrival) {
+      const atMs = clock.now();
+      const queue = queues.get(arrival.owner);
+      const oldest = queue?.[0]?.atMs ?? atMs;
+      if (refuses(admitted(atMs - oldest), arrival.kind)) {
+        arrival.refuse();
+        return;
+      }
+      if (waiting === 0) busySinceMs = atMs;
+      waiting += 1;
+      if (queue) queue.push({ arrival, atMs });
+      else queues.set(arrival.owner, [{ arrival, atMs }]);
+      if (left === 0) plan();
     },
     get inFlight() {
       return inFlight;
@@ -100,38 +170,9 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   };
 }
 
-/**
- * Whether the loop was busy all through the last window. Windows begin with a call, and are measured
- * when asked: it costs nothing at rest, and what a process does before its first call is no load.
- */
-function createSaturation({ now, utilization }: Clock): () => boolean {
-  let last: { readonly at: number; readonly active: number; readonly idle: number } | undefined;
-  let saturated = false;
-  return () => {
-    const at = now();
-    const elapsedMs = last ? at - last.at : Number.POSITIVE_INFINITY;
-    if (elapsedMs < windowMs) return saturated;
-    const current = utilization();
-    const active = current.active - (last?.active ?? 0);
-    const idle = current.idle - (last?.idle ?? 0);
-    // A window that nobody looked into for long tells of other work than calls.
-    saturated = elapsedMs < 2 * windowMs && active / (active + idle) >= saturatedFrom;
-    last = { at, active: current.active, idle: current.idle };
-    return saturated;
-  };
-}
-
-/** How long the loop has been at the calls that it found ready together. */
-function createTurn({ now, afterTurn }: Clock): () => number {
-  let beganAt: number | undefined;
-  return () => {
-    if (beganAt !== undefined) return now() - beganAt;
-    beganAt = now();
-    afterTurn(() => {
-      beganAt = undefined;
-    });
-    return 0;
-  };
+interface Waiting {
+  readonly arrival: Arrival;
+  readonly atMs: number;
 }
 
 /** A place that nothing bounds. */
@@ -139,6 +180,5 @@ export const freePlace: Place = { moneyOnly: false, leave() {}, suspend() {}, re
 
 const processClock: Clock = {
   now: () => performance.now(),
-  afterTurn: (callback) => void setImmediate(callback),
-  utilization: () => performance.eventLoopUtilization(),
+  nextTurn: (callback) => void setImmediate(callback),
 };

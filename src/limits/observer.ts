@@ -17,6 +17,8 @@ export type Cut =
   /** An answer that its client does not read. */
   | "unread_answer"
   | "unread_memory"
+  /** A stream that needs no caller, beyond those that a connection may have. */
+  | "open_streams"
   /** A connection that was closed on our side, and that the other side keeps. */
   | "lingering";
 

@@ -6,7 +6,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { freePlace } from "../limits/admission.ts";
+import { freePlace, type Place } from "../limits/admission.ts";
 import type { Door } from "./door.ts";
 import type { Log } from "./log.ts";
 import type { Request, Response } from "./request.ts";
@@ -36,8 +36,20 @@ export function createRequestListener(
   return (request, response) => {
     const handler = methods.get(request.url?.split("?", 1)[0] ?? "");
     if (!handler) return refuse(response, 404);
-    const place = door.enter(handler, request, response);
-    if (!place) return;
+    door.enter({
+      handler,
+      request,
+      response,
+      start: (place) => serve(handler, request, response, place),
+    });
+  };
+
+  function serve(
+    handler: UniversalHandler,
+    request: Request,
+    response: Response,
+    place: Place,
+  ): void {
     const unary = handler.method.methodKind === "unary";
     capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
@@ -45,7 +57,8 @@ export function createRequestListener(
       call = universalRequestFromNodeRequest(request, response, undefined, undefined);
     } catch {
       place.leave();
-      return refuse(response, 400);
+      refuse(response, 400);
+      return;
     }
     if (sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     handler(call)
@@ -58,11 +71,11 @@ export function createRequestListener(
         if (ConnectError.from(error).code === Code.Aborted) return;
         log.warn({ path: handler.requestPath, err: error }, "answer not written");
       });
-  };
+  }
 }
 
 /** Lets every call in. */
-const openDoor: Door = { enter: () => freePlace };
+const openDoor: Door = { enter: ({ start }) => start(freePlace) };
 
 function refuse(response: Response, status: number): void {
   response.statusCode = status;

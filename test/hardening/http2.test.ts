@@ -3,6 +3,7 @@ import http2 from "node:http2";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { openStreamsPerConnection } from "../../src/rpc/door.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
 import { type Started, start } from "../rpc/start.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
@@ -203,6 +204,33 @@ test("streams beyond the limit are refused, and who goes on is cut", { timeout }
   allowed.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
   await allowed.received((got) => got.type === frameType.ping && got.flags === flag.ack);
   assert.equal(allowed.isClosed, false);
+});
+
+test("a connection has so many streams for which nobody says who is calling", {
+  timeout,
+}, async (t) => {
+  const attacked = await rig(t);
+  const watch = callHeaders("/grpc.health.v1.Health/Watch", { "content-type": "application/grpc" });
+  const open = (peer: H2Peer, streamId: number) =>
+    peer.send(
+      frame(frameType.headers, flag.endHeaders, streamId, watch),
+      frame(frameType.data, flag.endStream, streamId, Buffer.alloc(5)),
+    );
+  const peer = await peerOf(t, attacked);
+  for (let i = 0; i <= openStreamsPerConnection; i++) open(peer, 2 * i + 1);
+  const last = 2 * openStreamsPerConnection + 1;
+  const refused = await peer.received(
+    (got) => got.type === frameType.headers && got.streamId === last,
+  );
+  assert.ok(refused.flags & flag.endStream);
+  assert.deepEqual(attacked.cuts, ["open_streams"]);
+  // One that ends makes room, and other connections have their own.
+  peer.send(frame(frameType.rstStream, 0, 1, uint32(errorCode.cancel)));
+  open(peer, last + 2);
+  await peer.received((got) => got.type === frameType.data && got.streamId === last + 2);
+  const other = await peerOf(t, attacked);
+  open(other, 1);
+  await other.received((got) => got.type === frameType.data && got.streamId === 1);
 });
 
 async function neighbourConnects({ rpc }: Rig): Promise<void> {
