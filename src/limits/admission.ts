@@ -49,8 +49,10 @@ export interface Clock {
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
 /** Longest wait for a turn while there is a standing queue. */
-const patienceMs = { other: 25, money: 50 } as const;
-/** A queue that was not empty for so long is no burst. */
+const patienceMs = { other: 10, money: 25 } as const;
+/** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
+const patienceWithOne = 4;
+/** Calls that were late for so long come of no burst; and when none was for so long, it is over. */
 const standingMs = 1_000;
 /** Calls that are begun in one turn of the event loop, and the time after which no more are. */
 const perTurn = 16;
@@ -60,9 +62,8 @@ const turnMs = 10;
  * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
  * another's, so that one that sends a thousand at once holds nobody else up, and calls that are reset
  * meanwhile cost nothing. Two things are refused. Calls in flight beyond `maxCalls`, which bounds
- * memory and what piles up behind a slow upstream. And, once the queue has not been empty for a
- * second, so that the process is at its peak, calls that would wait, or have waited, beyond
- * `patienceMs`. That needs no number of the operator's, since it follows what calls cost on the
+ * memory and what piles up behind a slow upstream. And, once calls have been late for a second, so that
+ * the process is beyond its peak, those that would wait, or have waited, beyond `patienceMs`. That needs no number of the operator's, since it follows what calls cost on the
  * machine; and a burst is served whole. Both refuse other calls before those that move money.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
@@ -70,7 +71,9 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   const mostOthers = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
   let inFlight = 0;
   let waiting = 0;
-  let busySinceMs = 0;
+  let lastLateMs = Number.NEGATIVE_INFINITY;
+  let lastOnTimeMs = clock.now();
+  let standing = false;
   /** Steps of the next turn of the loop, those left of this one, and when it is over. */
   let planned = 0;
   let left = 0;
@@ -79,10 +82,16 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   /** Which calls may go on that have waited, or would wait, so long. */
   function admitted(waitedMs: number): "none" | "money" | "all" {
     if (maxCalls === undefined || mostOthers === undefined) return "all";
-    const standing = waiting > 0 && clock.now() - busySinceMs >= standingMs;
     if (inFlight >= maxCalls || (standing && waitedMs > patienceMs.money)) return "none";
     if (inFlight >= mostOthers || (standing && waitedMs > patienceMs.other)) return "money";
     return "all";
+  }
+
+  function observe(isLate: boolean): void {
+    const nowMs = clock.now();
+    if (isLate) lastLateMs = nowMs;
+    else lastOnTimeMs = nowMs;
+    standing = standing ? nowMs - lastLateMs < standingMs : nowMs - lastOnTimeMs >= standingMs;
   }
 
   const refuses = (which: ReturnType<typeof admitted>, kind: CallKind) =>
@@ -115,8 +124,12 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       // The owner goes to the end of the line.
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
-      const which = admitted(clock.now() - atMs);
+      const waitedMs = clock.now() - atMs;
+      const isLate = waitedMs > patienceMs.other;
       waiting -= 1;
+      // A neighbour that is on time does not show that those with many calls are.
+      if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
+      const which = admitted(queue.length > 0 ? waitedMs : waitedMs / patienceWithOne);
       if (arrival.isGone()) continue;
       if (!refuses(which, arrival.kind)) {
         arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
@@ -158,7 +171,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
         arrival.refuse();
         return;
       }
-      if (waiting === 0) busySinceMs = atMs;
+      if (waiting === 0) observe(false);
       waiting += 1;
       if (queue) queue.push({ arrival, atMs });
       else queues.set(arrival.owner, [{ arrival, atMs }]);

@@ -15,8 +15,9 @@ export interface SessionLimits {
 }
 
 export const defaultSessionLimits: SessionLimits = {
-  // Node's own numbers (1,000 and 33) would hit a busy service whose watches merely time out.
-  resets: { burst: 2_000, perSecond: 200 },
+  // All streams that a caller may have can time out together. Node's own rate of 33 a second would
+  // hit a busy service whose calls merely do so one by one.
+  resets: { burst: 1_000, perSecond: 200 },
   pings: { burst: 2_000, perSecond: 100 },
   settings: { burst: 100, perSecond: 1 },
   lingerMs: 5_000,

@@ -102,7 +102,12 @@ const attacks: Readonly<Record<string, Attack>> = {
 after(() => killSpawned());
 
 async function gateway(env: Record<string, string> = {}) {
-  const spawned = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "error", ...env });
+  const spawned = spawnCli(["serve"], {
+    ...freePorts,
+    MAX_CONCURRENT_CALLS: "1000",
+    LOG_LEVEL: "error",
+    ...env,
+  });
   const urls = await spawned.ready;
   const { rpc = "", admin = "", public: publicUrl = "" } = urls;
   return { rpc, admin, publicUrl, end: () => spawned.child.kill("SIGKILL") };
@@ -114,6 +119,7 @@ const portOf = (url: string) => Number(new URL(url).port);
 async function attackOnce(port: number, attack: Attack, untilMs: number): Promise<void> {
   const { flood, steps = Number.POSITIVE_INFINITY } = attack;
   const peer = await h2Peer(port, attack.settings ? { settings: attack.settings } : {});
+  peer.socket.setMaxListeners(0);
   if (attack.deaf) peer.socket.pause();
   for (let i = 0; performance.now() < untilMs && !peer.isClosed; ) {
     if (!flood || i >= steps) {
@@ -140,15 +146,15 @@ async function measure(
   { rpc, admin }: { rpc: string; admin: string },
   attack: (untilMs: number) => Promise<unknown>,
 ): Promise<void> {
-  const warmUp = startNeighbour(rpc);
+  const warmUp = await startNeighbour(rpc);
   await delay(1_000);
   await warmUp.stop();
-  const alone = startNeighbour(rpc);
+  const alone = await startNeighbour(rpc);
   await delay(attackMs / 2);
   const before = await alone.stop();
   const rest = await footprint(admin);
 
-  const beside = startNeighbour(rpc);
+  const beside = await startNeighbour(rpc);
   let peakMb = 0;
   const watch = setInterval(async () => {
     peakMb = Math.max(peakMb, (await footprint(admin)).rssMb);

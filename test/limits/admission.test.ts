@@ -57,7 +57,7 @@ function createRig(maxCalls: number | undefined) {
   };
 }
 
-const owners: Readonly<Record<string, object>> = { one: {}, two: {} };
+const owners: Readonly<Record<string, object>> = { one: {}, two: {}, three: {} };
 const names = (n: number, prefix = "") => Array.from({ length: n }, (_, i) => `${prefix}${i}`);
 
 test("other calls fill four fifths of the places, those that move money all", () => {
@@ -167,6 +167,21 @@ test("where there is too much of both, other calls are refused and money is not"
   const money = rig.refused.filter((name) => Number(name) > 4_000 && Number(name) % 5 === 0);
   assert.ok(rig.refused.length > 4_000, `${rig.refused.length} refused`);
   assert.deepEqual(money, []);
+});
+
+test("a connection with one call waiting is served where one that floods is refused", () => {
+  const rig = createRig(10_000);
+  let asked = 0;
+  overload(rig, (i) => {
+    if (i > 4_000 && i % 90 === 0) rig.arrive(`neighbour ${asked++}`, "other", { owner: "three" });
+    return "other";
+  });
+  assert.ok(rig.refused.length > 4_000);
+  assert.deepEqual(
+    rig.refused.filter((name) => name.startsWith("neighbour")),
+    [],
+  );
+  assert.equal(rig.begun.filter((name) => name.startsWith("neighbour")).length, asked);
 });
 
 test("a burst is served whole, however long it takes", () => {
