@@ -15,9 +15,10 @@ const rooms = {
   auth: [],
   callbacks: ["upstream", "events", "tracing"],
   core: ["upstream", "events", "intents", "auth", "ratelimit", "seal", "tracing"],
-  rpc: ["core", "auth", "ratelimit", "tracing"],
-  graphql: ["core", "auth", "ratelimit", "tracing"],
-  admin: [],
+  limits: [],
+  rpc: ["core", "auth", "ratelimit", "limits", "tracing"],
+  graphql: ["core", "auth", "ratelimit", "limits", "tracing"],
+  admin: ["limits"],
   demo: [],
   operator: [
     ...["admin", "auth", "callbacks", "core", "events", "graphql", "intents", "ratelimit"],

@@ -60,6 +60,11 @@ export interface Config {
   readonly auth: AuthOptions;
   /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
+  /** Calls in flight at once; undefined: none is refused. */
+  readonly maxConcurrentCalls?: number;
+  /** Of each listener; undefined: no limit. */
+  readonly maxConnections?: number;
+  readonly maxConnectionsPerAddress?: number;
   readonly watchTokenSecret?: Secret;
   /** Tokens signed with these are still good. */
   readonly watchTokenPreviousSecrets: readonly Secret[];
@@ -195,6 +200,7 @@ export function readConfig(env: Environment): Config {
     eventRetentionMs: read("EVENT_RETENTION", duration, "7d"),
     auth: readAuth(read, modes),
     ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
+    ...readLimits(read),
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
     watchTokenPreviousSecrets: previousWatchSecrets.map((secret) => new Secret(secret)),
     corsOrigins: read("CORS_ORIGINS", origins, ""),
@@ -250,6 +256,18 @@ function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
         }
       : {}),
   };
+}
+
+/** 0 turns a limit off. */
+function readLimits(read: Reader) {
+  const limits = {
+    maxConcurrentCalls: read("MAX_CONCURRENT_CALLS", wholeNumber(0, 1_000_000), "1000"),
+    maxConnections: read("MAX_CONNECTIONS", wholeNumber(0, 1_000_000), "10000"),
+    maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", wholeNumber(0, 1_000_000), "0"),
+  };
+  return Object.fromEntries(Object.entries(limits).filter(([, most]) => most > 0)) as Partial<
+    typeof limits
+  >;
 }
 
 function readKeySet(read: Reader): KeySetPlace {

@@ -30,10 +30,16 @@ import {
 } from "./graphql/server.ts";
 import { WrongDocumentError } from "./graphql/trusted-documents.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
+import { createAdmission } from "./limits/admission.ts";
+import type { ConnectionCounts } from "./limits/connections.ts";
+import { limitHttp1 } from "./limits/http1.ts";
+import type { LimitObserver } from "./limits/observer.ts";
+import { defaultUnreadLimits } from "./limits/unread-answers.ts";
 import {
   authObserver,
   callbackObserver,
   coreObserver,
+  limitObserver,
   reconcileObserver,
   tlsObserver,
   upstreamObserver,
@@ -134,8 +140,14 @@ export async function startGateway(
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
+  const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
+  const publicLimits = limitObserver("public", metrics, log);
+  const { maxConnections, maxConnectionsPerAddress } = config;
+  const counts = { maxConnections, maxConnectionsPerAddress };
   const graphql = graphqlServer({
     core,
+    admission,
+    limitObserver: publicLimits,
     identify,
     log,
     observer: graphqlObserver(metrics),
@@ -156,7 +168,7 @@ export async function startGateway(
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
-    createPublicServer(graphql.handle, callbacks, demo),
+    createPublicServer(graphql.handle, callbacks, counts, publicLimits, demo),
     publicGuard,
     // Signed, and sent by whatever name the service reaches us by.
     (path) => path.startsWith("/callbacks/"),
@@ -167,7 +179,9 @@ export async function startGateway(
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     log,
     misdirection: createHostGuard(config, config.rpcAddress),
-    limits: config.rpcConnections,
+    admission,
+    limits: { ...config.rpcConnections, ...counts },
+    limitObserver: limitObserver("rpc", metrics, log),
     observer: rpcObserver(metrics),
     tracing,
     ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
@@ -211,11 +225,13 @@ export async function startGateway(
     notReady,
     console: operatorConsole,
     deadLetters: deadLettersOf([...running.keys()], eventLog),
+    limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh: createGauges(metrics, {
       buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
       log: eventLog,
       isReady: () => notReady().length === 0,
       refresh() {
+        metrics.callsInFlight.set(admission.inFlight);
         stores.refresh();
         lookUps.forgetOldStats();
       },
@@ -420,11 +436,21 @@ function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters 
 function createPublicServer(
   graphql: (...args: Handled) => void,
   callbacks: (...args: Handled) => Promise<void>,
+  counts: ConnectionCounts,
+  observer: LimitObserver,
   demo?: (...args: Handled) => void,
 ): Server {
-  return createServer(
-    { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
+  const server = createServer(
+    {
+      headersTimeout: 10_000,
+      requestTimeout: 30_000,
+      keepAliveTimeout: 65_000,
+      connectionsCheckingInterval: 5_000,
+      // Other upgrades, h2c among them, are offers: the request is served as it is.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+    },
     (request, response) => {
+      if (!guard.passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
@@ -437,6 +463,8 @@ function createPublicServer(
       response.end('{"error":"not found"}\n');
     },
   );
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  return server;
 }
 
 type Handled = Parameters<ReturnType<typeof createCallbackHandler>>;

@@ -8,6 +8,7 @@ import { streamObserver } from "./edge-observers.ts";
 import type { Causes } from "./events/cause-of.ts";
 import type { RedisLogObserver } from "./events/redis-log.ts";
 import { EventKind } from "./gen/payments/v1/event_pb.ts";
+import type { LimitObserver } from "./limits/observer.ts";
 import type { ReconcileObserver } from "./reconcile/reconciler.ts";
 import type { TlsFilesOptions, TlsIdentity } from "./tls-files.ts";
 import type { MerchantAccount, UpstreamObserver } from "./upstream/upstream.ts";
@@ -186,3 +187,34 @@ export function reconcileObserver(
 
 /** After this another replica looks lost outcomes up, and tells of them. */
 const statsLastMs = 60_000;
+
+export function limitObserver(
+  listener: "public" | "rpc" | "admin",
+  metrics: Metrics,
+  log: Logger,
+): LimitObserver {
+  // Whoever floods a listener must not flood the log as well.
+  let quietUntilMs = 0;
+  const warn = (about: object, message: string) => {
+    const now = Date.now();
+    if (now < quietUntilMs) return;
+    quietUntilMs = now + 10_000;
+    log.warn({ listener, ...about }, message);
+  };
+  // Refusing must cost next to nothing.
+  const refused = {
+    money: metrics.callsRefused.labels(listener, "money"),
+    other: metrics.callsRefused.labels(listener, "other"),
+    unknown: metrics.callsRefused.labels(listener, "unknown"),
+  };
+  return {
+    onCut(limit) {
+      metrics.connectionsCut.inc({ listener, limit });
+      warn({ limit }, "a limit cut a connection; more are counted, not logged");
+    },
+    onRefused(kind) {
+      if (kind !== "exempt") refused[kind].inc();
+      warn({ kind }, "overload: calls are refused; more are counted, not logged");
+    },
+  };
+}

@@ -161,5 +161,22 @@ export function createMetrics() {
       labelNames: ["version", "node_version"],
       registers,
     }),
+    connectionsCut: new Counter({
+      name: `${prefix}connections_cut_total`,
+      help: "Connections, requests and streams that a limit cut, by listener and limit",
+      labelNames: ["listener", "limit"],
+      registers,
+    }),
+    callsRefused: new Counter({
+      name: `${prefix}calls_refused_total`,
+      help: "Calls refused for want of capacity: money, other, or unknown before their body is read",
+      labelNames: ["listener", "kind"],
+      registers,
+    }),
+    callsInFlight: new Gauge({
+      name: `${prefix}calls_in_flight`,
+      help: "Calls that the process works on, streams left out",
+      registers,
+    }),
   };
 }

@@ -1,6 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
 import { type ErrorCode, GatewayError } from "../errors.ts";
+import type { ConnectionCounts } from "../limits/connections.ts";
+import { limitHttp1 } from "../limits/http1.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { defaultUnreadLimits } from "../limits/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
 import { readJson } from "./json-body.ts";
@@ -15,6 +19,8 @@ export interface AdminOptions {
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly console: Console;
+  /** Connections at once, and who hears of those that are cut. Default: no limit. */
+  readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
 }
 
 /** What stands behind the operator's page. */
@@ -37,12 +43,21 @@ export interface Console {
  * for, and dead letters for operators.
  */
 export function createAdminServer(options: AdminOptions): Server {
-  return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+  const timeouts = {
+    requestTimeout: 10_000,
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 5_000,
+  };
+  const server = createServer(timeouts, (request, response) => {
+    if (!guard.passes(request, response)) return;
     for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
     answer(options, request, response)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
+  const { counts, observer = deafObserver } = options.limits ?? {};
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  return server;
 }
 
 async function answer(

@@ -2,6 +2,7 @@ import { GraphQLError } from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, type FieldViolation, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { overloadedReason } from "../limits/overloaded.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
 
 /** What a GatewayError is to a GraphQL client. */
@@ -117,7 +118,7 @@ function fromGateway(error: GatewayError, located: GraphQLError | undefined): Gr
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
       ...(outcomeUnknown && { outcomeUnknown }),
       ...(resumeCursor !== undefined && { resumeCursor }),
-      ...(!located && { http: httpOf(mapping) }),
+      ...(!located && { http: reason === overloadedReason ? httpOfOverload : httpOf(mapping) }),
     },
   });
 }
@@ -127,6 +128,9 @@ function toArgument({ path, message }: FieldViolation): FieldViolation {
   const argument = path.replace(/^after_cursor$/, "after");
   return { path: argument.replace(/_(.)/g, (_, c: string) => c.toUpperCase()), message };
 }
+
+/** What proxies and clients of HTTP know for it: the budget of the account is 429. */
+const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
 
 function httpOf({ status }: Mapping) {
   return { status, ...(status === 401 && { headers: { "www-authenticate": "Bearer" } }) };

@@ -1,3 +1,4 @@
+import type { Place } from "../limits/admission.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** One operation and how long it lives: until its client goes away or its time is over. */
@@ -10,7 +11,9 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
-  /** Lifts the deadline. */
+  /** The operation's place among the calls in flight. */
+  readonly place: Place | undefined;
+  /** Lifts the deadline, and gives the place back: the operation is a stream. */
   readonly liftDeadline: () => void;
   /** The client is gone, or has its answer: what still runs for it is cancelled. */
   readonly end: () => void;
@@ -21,19 +24,24 @@ export interface ExchangeOptions {
   readonly record: OperationRecord;
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs: number;
+  readonly place?: Place;
 }
 
 export function createExchange(options: ExchangeOptions): Exchange {
-  const { requestId, record, idempotencyKey, timeoutMs } = options;
+  const { requestId, record, idempotencyKey, timeoutMs, place } = options;
   const controller = new AbortController();
   const timer = setTimeout(() => {
     controller.abort(new DOMException("the operation took too long", "TimeoutError"));
   }, timeoutMs);
-  const liftDeadline = () => clearTimeout(timer);
+  const liftDeadline = () => {
+    clearTimeout(timer);
+    place?.leave();
+  };
   return {
     requestId,
     record,
     idempotencyKey,
+    place,
     signal: controller.signal,
     deadlineMs: Date.now() + timeoutMs,
     liftDeadline,

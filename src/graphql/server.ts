@@ -5,6 +5,8 @@ import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
+import { type Admission, createAdmission, type Place } from "../limits/admission.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
 import { requestIdHeader, requestIdOf } from "../request-id.ts";
 import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import {
@@ -25,6 +27,7 @@ import {
   type GraphqlObserver,
   startOperationSpan,
 } from "./operation-record.ts";
+import { createOverload } from "./overload.ts";
 import {
   authenticates,
   findsDocuments,
@@ -57,6 +60,10 @@ export interface GraphqlServerOptions {
   readonly corsOrigins?: readonly string[];
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs?: number;
+  /** Which operations are taken on. Default: all. */
+  readonly admission?: Admission;
+  /** Hears of what the limits cut and refuse. */
+  readonly limitObserver?: LimitObserver;
 }
 
 export interface GraphqlServer {
@@ -84,6 +91,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
+  const { limitObserver = deafObserver } = options;
+  const { admission = createAdmission({ maxCalls: undefined }) } = options;
+  const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
   const yoga = createYoga<Surroundings, Context>({
     schema,
@@ -98,6 +108,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       limitsOperations(introspection),
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
+      overload.plugin,
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
@@ -119,10 +130,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     request: IncomingMessage,
     response: ServerResponse,
     span: Span,
+    place: Place,
   ): Promise<void> {
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
     const exchange = createExchange({
+      place,
       requestId,
       record,
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
@@ -151,6 +164,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const surroundings = { exchange, authenticate };
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+    // An answer that nobody reads holds nobody's place.
+    place.leave();
     if (caller && answered.headers.get("content-type") !== "text/event-stream") {
       const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
       response.setHeader("x-ratelimit-limit", limit);
@@ -164,13 +179,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      const span = startOperationSpan(tracing, request);
-      span.run(() =>
-        answer(request, response, span).catch((error) => {
-          if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
-          response.destroy();
-        }),
-      );
+      overload.enterByHttp(request, response, (place) => {
+        const span = startOperationSpan(tracing, request);
+        span.run(() =>
+          answer(request, response, span, place).catch((error) => {
+            if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+            response.destroy();
+          }),
+        );
+      });
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
@@ -184,6 +201,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         documentOf,
         corsOrigins,
         misdirection,
+        overload,
+        limitObserver,
       }),
   };
 }

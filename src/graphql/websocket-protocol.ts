@@ -7,6 +7,7 @@ import type { WebSocket } from "ws";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
+import type { Place } from "../limits/admission.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
@@ -17,7 +18,9 @@ import {
   type RecordOptions,
   startOperationSpan,
 } from "./operation-record.ts";
+import type { Overload } from "./overload.ts";
 import type { DocumentParams } from "./trusted-documents.ts";
+import { socketLimits } from "./websocket-limits.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
   readonly tracing: Tracing;
@@ -28,6 +31,7 @@ export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer">
   readonly documentOf: (params: DocumentParams) => string | undefined;
   /** The longest that a query or a mutation may take, in milliseconds. */
   readonly timeoutMs: number;
+  readonly overload: Overload;
 }
 
 /** One connection: what the protocol's hooks share. */
@@ -36,6 +40,8 @@ export interface Connection {
   readonly request: IncomingMessage;
   /** Operations under way, by the client's ids. */
   readonly exchanges: Map<string, Exchange>;
+  /** Operations that wait for their turn. */
+  waiting: number;
   caller?: Caller;
 }
 
@@ -45,6 +51,7 @@ export interface Connection {
  */
 export function createProtocol(options: ProtocolOptions) {
   const { yoga, identify, formatError, documentOf, timeoutMs, log, observer, tracing } = options;
+  const { overload } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -58,12 +65,18 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
+      let place: Place;
+      try {
+        place = await turnOf(extra, overload);
+      } catch (error) {
+        return [formatError(error)];
+      }
       const requestId = randomUUID();
       const span = startOperationSpan(tracing, extra.request);
       const connection = "websocket";
       const record = createOperationRecord({ requestId, connection, span, log, observer });
       record.begin();
-      const exchange = createExchange({ requestId, record, timeoutMs });
+      const exchange = createExchange({ requestId, record, timeoutMs, place });
       extra.exchanges.set(id, exchange);
       try {
         const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
@@ -73,7 +86,10 @@ export function createProtocol(options: ProtocolOptions) {
         const { schema, parse, validate, execute, subscribe, contextFactory } = enveloped;
         const document = parse(query);
         const errors = validate(schema, document);
-        if (errors.length > 0) return errors as GraphQLError[];
+        if (errors.length > 0) {
+          end(extra, id);
+          return errors as GraphQLError[];
+        }
         return {
           schema,
           document,
@@ -81,11 +97,18 @@ export function createProtocol(options: ProtocolOptions) {
           variableValues: variables,
           contextValue: await contextFactory(),
           rootValue: {
-            execute: (args) => span.run(() => execute(args)) as never,
+            execute: (args) =>
+              span.run(async () => {
+                const result = await execute(args);
+                // An answer that nobody reads holds nobody's place.
+                place.leave();
+                return result;
+              }) as never,
             subscribe: (args) => span.run(() => subscribe(args)) as never,
           } satisfies Engine,
         } as ExecutionArgs;
       } catch (error) {
+        end(extra, id);
         return [formatError(error)];
       }
     },
@@ -121,6 +144,30 @@ function end({ exchanges }: Connection, id: string): void {
   exchange?.record.span.end();
   exchange?.end();
   exchanges.delete(id);
+}
+
+/** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
+async function turnOf(connection: Connection, overload: Overload): Promise<Place> {
+  const { socket, exchanges } = connection;
+  if (exchanges.size + connection.waiting >= socketLimits.operations) throw tooManyOperations();
+  connection.waiting += 1;
+  const place = await overload.enterBySocket(socket).finally(() => {
+    connection.waiting -= 1;
+  });
+  if (socket.readyState === socket.OPEN) return place;
+  place.leave();
+  throw new GatewayError("CANCELLED", "the caller went away");
+}
+
+function tooManyOperations(): GatewayError {
+  const { operations } = socketLimits;
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    `more than ${operations} operations of one socket`,
+    {
+      reason: "TOO_MANY_STREAMS",
+    },
+  );
 }
 
 /** A connection outlives its caller's token or key: each operation asks again. */

@@ -8,9 +8,11 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { LimitObserver } from "../limits/observer.ts";
 import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
+import { limitSocket } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
@@ -19,6 +21,7 @@ export interface WebSocketOptions extends ProtocolOptions {
   readonly corsOrigins: readonly string[];
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
+  readonly limitObserver: LimitObserver;
 }
 
 /** Why a request may not come in, by its headers; undefined when it may. */
@@ -34,7 +37,7 @@ export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, misdirection } = options;
+  const { log, corsOrigins, misdirection, limitObserver } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
   const sockets = new WebSocketServer({
@@ -59,6 +62,7 @@ export function serveWebSockets(
 
   function serve(socket: WebSocket, request: IncomingMessage): void {
     drain.add(socket);
+    limitSocket(socket, limitObserver);
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
@@ -78,7 +82,7 @@ export function serveWebSockets(
             drain.track(socket, handled);
           }),
       },
-      { socket, request, exchanges: new Map() },
+      { socket, request, exchanges: new Map(), waiting: 0 },
     );
     const stopPings = keepAlive(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Request, Response } from "./request-listener.ts";
+import type { Request, Response } from "./request.ts";
 
 /** Why a request may not come in, by its headers; undefined when it may. */
 export type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number; readonly message: string } | undefined;
 
-type Listener = (request: Request, response: Response) => void;
+type Listener = (request: Request, response: Response, ending?: AbortSignal) => void;
 
 /** Refuses misdirected requests before anything else is done, in the words of their protocol. */
 export function refusesMisdirected(
@@ -14,9 +14,9 @@ export function refusesMisdirected(
   listener: Listener,
 ): Listener {
   if (!misdirection) return listener;
-  return (request, response) => {
+  return (request, response, ending) => {
     const refused = misdirection(request.headers);
-    if (!refused) return listener(request, response);
+    if (!refused) return listener(request, response, ending);
     request.resume();
     const type = request.headers["content-type"] ?? "";
     if (type.startsWith("application/grpc")) {

@@ -2,9 +2,14 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
+import { type ConnectionCounts, limitConnections } from "../limits/connections.ts";
+import { guardHttp1 } from "../limits/http1.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { createUnreadAnswers, type UnreadLimits } from "../limits/unread-answers.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
+import { createSessionGuard, type SessionLimits } from "./session-guard.ts";
 import { sniff } from "./sniff.ts";
 
 export interface OnePortOptions {
@@ -19,6 +24,8 @@ export interface OnePortOptions {
   readonly limits: ConnectionLimits;
   /** Hears of connections that could not be accepted, for want of file descriptors say. */
   readonly onError: (error: Error) => void;
+  /** Hears of what the limits cut. */
+  readonly observer?: LimitObserver;
 }
 
 /** PEM texts. With `clientCa`, clients must show a certificate that one of these authorities signed. */
@@ -28,7 +35,12 @@ export interface Tls {
   readonly clientCa?: string;
 }
 
-export interface ConnectionLimits extends AgeLimits, KeepAlive {
+export interface ConnectionLimits
+  extends AgeLimits,
+    KeepAlive,
+    SessionLimits,
+    UnreadLimits,
+    ConnectionCounts {
   /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
   readonly sniffTimeoutMs: number;
   /** Longest the headers of an HTTP/1.1 request may take. */
@@ -39,6 +51,8 @@ export interface ConnectionLimits extends AgeLimits, KeepAlive {
   readonly idleTimeoutMs: number;
   /** Calls at once on one HTTP/2 connection. */
   readonly maxConcurrentStreams: number;
+  /** Largest headers of a request, in bytes. */
+  readonly maxHeaderBytes: number;
 }
 
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
@@ -55,12 +69,14 @@ export interface OnePort {
 }
 
 export function createOnePort(options: OnePortOptions): OnePort {
-  const { limits } = options;
+  const { limits, observer = deafObserver } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
   const responses = new Set<http.ServerResponse>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
+  const guard = createSessionGuard(limits, observer);
+  const unread = createUnreadAnswers(limits, observer);
   let draining = false;
   let keepsAlive = true;
 
@@ -70,8 +86,11 @@ export function createOnePort(options: OnePortOptions): OnePort {
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
       connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs, 5000),
+      maxHeaderSize: limits.maxHeaderBytes,
     },
     (request, response) => {
+      if (!h1Guard.passes(request, response)) return;
+      unread.watch(response);
       responses.add(response);
       response.once("close", () => {
         responses.delete(response);
@@ -88,19 +107,22 @@ export function createOnePort(options: OnePortOptions): OnePort {
     ages.set(socket, age);
     socket.once("close", age.stop);
   });
+  const h1Guard = guardHttp1(h1, observer);
   // Node checks its time-outs on servers that listen. This one is handed its connections.
   h1.emit("listening");
 
   const h2 = http2.createServer(
     {
-      settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
+      settings: {
+        maxConcurrentStreams: limits.maxConcurrentStreams,
+        maxHeaderListSize: limits.maxHeaderBytes,
+      },
       maxSessionInvalidFrames: 100,
-      // A client that resets more calls than this is cut, with all its calls. Node's own numbers
-      // (1,000 and 33 a second) would hit a busy service whose watches merely time out.
-      streamResetBurst: 2000,
-      streamResetRate: 200,
+      streamResetBurst: limits.resets.burst,
+      streamResetRate: limits.resets.perSecond,
     },
     (request, response) => {
+      unread.watch(response);
       const { session } = request.stream;
       options.listener(request, response, session && ages.get(session)?.ending);
     },
@@ -116,6 +138,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     });
     ages.set(session, age);
     session.once("close", age.stop);
+    guard.add(session, socket);
   };
 
   const accept = (socket: net.Socket) => {
@@ -131,6 +154,10 @@ export function createOnePort(options: OnePortOptions): OnePort {
     });
   };
   const acceptor = createAcceptor(options, accept);
+  limitConnections(acceptor, limits, observer, () => {
+    h1.closeIdleConnections();
+    guard.closeIdle();
+  });
   acceptor.on("connection", (socket: net.Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
@@ -168,6 +195,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
     destroy() {
       acceptor.close();
       h1.close();
+      guard.stop();
+      unread.close();
       for (const session of sessions) session.destroy();
       for (const socket of sockets) socket.destroy();
     },

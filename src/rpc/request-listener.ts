@@ -1,19 +1,21 @@
 import { IncomingMessage, ServerResponse } from "node:http";
-import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { constants, Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { freePlace, type Place } from "../limits/admission.ts";
 import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
+import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
+import type { Request, Response } from "./request.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
+export type { Request, Response };
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */
@@ -31,12 +33,28 @@ export function createRequestListener(
   limits: RequestLimits,
   log: Log,
   tracing: Tracing = noTracing,
+  door: Door = openDoor,
 ): (request: Request, response: Response, ending?: AbortSignal) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response, ending) => {
     const handler = methods.get(request.url?.split("?", 1)[0] ?? "");
     if (!handler) return refuse(response, 404);
+    door.enter({
+      handler,
+      request,
+      response,
+      start: (place) => serve(handler, request, response, place, ending),
+    });
+  };
+
+  function serve(
+    handler: UniversalHandler,
+    request: Request,
+    response: Response,
+    place: Place,
+    ending: AbortSignal | undefined,
+  ): void {
     const unary = handler.method.methodKind === "unary";
     // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
     response.setHeader("cache-control", "no-store");
@@ -49,7 +67,9 @@ export function createRequestListener(
         call = { ...call, body: readToEnd(request, response) };
       }
     } catch {
-      return refuse(response, 400);
+      place.leave();
+      refuse(response, 400);
+      return;
     }
     if (sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     // Health checks and reflection would be most of all traces.
@@ -58,6 +78,8 @@ export function createRequestListener(
     response.once("close", () => span.end());
     span.run(() =>
       handler(call)
+        // An answer that nobody reads holds nobody's place.
+        .finally(place.leave)
         .then((answer) => universalResponseToNodeResponse(answer, response))
         .catch((error: unknown) => {
           if (!response.writableEnded) cut(response);
@@ -66,8 +88,11 @@ export function createRequestListener(
           log.warn({ path: handler.requestPath, err: error }, "answer not written");
         }),
     );
-  };
+  }
 }
+
+/** Lets every call in. */
+const openDoor: Door = { enter: ({ start }) => start(freePlace) };
 
 /** How the call ends, its record adds. */
 function startSpan(

@@ -2,17 +2,22 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { type Admission, createAdmission } from "../limits/admission.ts";
+import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { defaultUnreadLimits } from "../limits/unread-answers.ts";
 import { noTracing, type Tracing } from "../tracing/tracing.ts";
 import type { RpcObserver } from "./call-record.ts";
+import { createDoor } from "./door.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
 import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
-import { type ConnectionLimits, createOnePort, type Tls } from "./one-port.ts";
+import { type ConnectionLimits, createOnePort, type OnePortOptions, type Tls } from "./one-port.ts";
 import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import { addRoutes, services } from "./routes.ts";
+import { defaultSessionLimits } from "./session-guard.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -27,6 +32,10 @@ export interface RpcServerOptions {
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
+  /** Which calls are taken on. Default: all. */
+  readonly admission?: Admission;
+  /** Hears of what the limits cut and refuse. */
+  readonly limitObserver?: LimitObserver;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
@@ -46,6 +55,9 @@ export const defaultLimits: RpcLimits = {
   keepAliveTimeoutMs: 20_000,
   maxConnectionAgeMs: 0,
   connectionAgeGraceMs: 60_000,
+  maxHeaderBytes: 16 * 1024,
+  ...defaultSessionLimits,
+  ...defaultUnreadLimits,
 };
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
@@ -73,6 +85,8 @@ export interface RpcServer {
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, observer, tracing = noTracing } = options;
+  const { limitObserver = deafObserver } = options;
+  const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];
@@ -91,12 +105,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   router.service(Health, health.service);
   addReflection(router, [...services, ...openServices]);
 
+  let listener: OnePortOptions["listener"];
   const port = createOnePort({
-    listener: refusesMisdirected(
-      options.misdirection,
-      createRequestListener(router, limits, log, tracing),
-    ),
+    listener: refusesMisdirected(options.misdirection, (...args) => listener(...args)),
     limits,
+    observer: limitObserver,
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
@@ -105,7 +118,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
 
   return {
-    listen: (host, number) => port.listen(host, number),
+    async listen(host, number) {
+      const door = await createDoor(admission, limitObserver);
+      listener = createRequestListener(router, limits, log, tracing, door);
+      return port.listen(host, number);
+    },
     setServing: (serving) => health.setServing(serving),
     renewTls: (tls) => port.renewTls(tls),
     announceDrain() {

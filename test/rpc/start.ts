@@ -12,6 +12,8 @@ import grpc from "@grpc/grpc-js";
 import type { Caller } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import type { Admission } from "../../src/limits/admission.ts";
+import type { LimitObserver } from "../../src/limits/observer.ts";
 import { loggable } from "../../src/loggable.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
@@ -60,7 +62,13 @@ export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol
 /** The RPC edge on a free port, in front of a core that answers as told and is otherwise empty. */
 export async function start(
   answers: Partial<Core> = {},
-  options: { identify?: Identify; tls?: boolean; limits?: Partial<RpcLimits> } = {},
+  options: {
+    identify?: Identify;
+    tls?: boolean;
+    limits?: Partial<RpcLimits>;
+    admission?: Admission;
+    limitObserver?: LimitObserver;
+  } = {},
 ): Promise<Started> {
   const calls: CoreCall[] = [];
   const records: LogRecord[] = [];
@@ -80,6 +88,8 @@ export async function start(
     },
     ...(options.tls ? { tls: testTls } : {}),
     ...(options.limits ? { limits: options.limits } : {}),
+    ...(options.admission ? { admission: options.admission } : {}),
+    ...(options.limitObserver ? { limitObserver: options.limitObserver } : {}),
   });
   const { port } = await server.listen("127.0.0.1", 0);
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;

@@ -1,0 +1,108 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import type { WebSocket } from "ws";
+import type { Admission, Place } from "../limits/admission.ts";
+import { suspendWhileArriving } from "../limits/arrival.ts";
+import type { LimitObserver } from "../limits/observer.ts";
+import { overloaded } from "../limits/overloaded.ts";
+import type { Context, Surroundings } from "./context.ts";
+
+export interface OverloadOptions {
+  /** Origins whose pages may read a refusal. */
+  readonly corsOrigins: readonly string[];
+  readonly admission: Admission;
+  readonly observer: LimitObserver;
+  readonly formatError: (error: unknown) => GraphQLError;
+}
+
+/** Sheds operations that the process can't take on. */
+export interface Overload {
+  /** Before the body of a request is read: starts it in its turn, or answers it with a refusal. */
+  enterByHttp(
+    request: IncomingMessage,
+    response: ServerResponse,
+    start: (place: Place) => void,
+  ): void;
+  /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
+  enterBySocket(socket: WebSocket): Promise<Place>;
+  /** Refuses what only its document shows to move no money: queries and new streams. */
+  readonly plugin: Plugin<Context, Surroundings>;
+}
+
+export function createOverload(options: OverloadOptions): Overload {
+  const { admission, observer, formatError, corsOrigins } = options;
+  const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
+  const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
+
+  function answer({ headers }: IncomingMessage, response: ServerResponse): void {
+    const { accept = "", origin = "" } = headers;
+    const type = accept.includes(graphqlType) ? graphqlType : "application/json";
+    response.writeHead(http.status, {
+      ...http.headers,
+      ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
+      "content-type": `${type}; charset=utf-8`,
+      "content-length": Buffer.byteLength(body),
+    });
+    response.end(body);
+  }
+
+  function refusalOf({ document, operationName, contextValue }: ExecutionArgs) {
+    const { exchange } = contextValue as Surroundings;
+    if (!exchange.place?.moneyOnly) return undefined;
+    if (getOperationAST(document, operationName)?.operation === "mutation") return undefined;
+    observer.onRefused("other");
+    return formatError(overloaded());
+  }
+
+  return {
+    enterByHttp(request, response, start) {
+      // A preflight costs nothing, and without it a page could not read the refusal.
+      const kind =
+        request.method === "OPTIONS" ? "exempt" : request.method === "GET" ? "other" : "unknown";
+      admission.enter({
+        kind,
+        owner: request.socket,
+        isGone: () => request.socket.destroyed,
+        start(place) {
+          suspendWhileArriving(request, place);
+          start(place);
+        },
+        refuse() {
+          observer.onRefused(kind);
+          answer(request, response);
+        },
+      });
+    },
+    enterBySocket: (socket) =>
+      new Promise((resolve, reject) => {
+        admission.enter({
+          kind: "unknown",
+          owner: socket,
+          // Its promise must be settled: who waits for it looks.
+          isGone: () => false,
+          start: resolve,
+          refuse() {
+            observer.onRefused("unknown");
+            reject(overloaded());
+          },
+        });
+      }),
+    plugin: {
+      onExecute({ args, setResultAndStopExecution }) {
+        const refused = refusalOf(args);
+        if (refused) setResultAndStopExecution({ errors: [refused] });
+      },
+      onSubscribe({ args, setResultAndStopExecution }) {
+        const refused = refusalOf(args);
+        if (refused) setResultAndStopExecution({ errors: [refused] });
+      },
+    },
+  };
+}
+
+const graphqlType = "application/graphql-response+json";
+
+interface Refusal {
+  readonly http: { readonly status: number; readonly headers: Record<string, string> };
+}

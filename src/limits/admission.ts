@@ -1,0 +1,197 @@
+/**
+ * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
+ * will tell: it gets in as if it moved money, and its place tells whether it must. One that is `exempt`
+ * waits for its turn, and that is all.
+ */
+export type CallKind = "other" | "money" | "unknown" | "exempt";
+
+/** One call's place among those in flight. */
+export interface Place {
+  /** The call got in only because it moves money, or may. */
+  readonly moneyOnly: boolean;
+  /** Gives the place back; once is enough. */
+  leave(): void;
+  /** The call waits for its client, whose time is no work of ours: it does not count meanwhile. */
+  suspend(): void;
+  resume(): void;
+}
+
+/** A call whose headers are there, before anything is spent on it. Exactly one of the three follows. */
+export interface Arrival {
+  readonly kind: CallKind;
+  /** Its connection: connections take turns. */
+  readonly owner: object;
+  /** Its client has left already: it is neither started nor refused. */
+  readonly isGone: () => boolean;
+  readonly start: (place: Place) => void;
+  readonly refuse: () => void;
+}
+
+/** Where calls begin, or are refused because the process has more than it can serve. */
+export interface Admission {
+  enter(arrival: Arrival): void;
+  readonly inFlight: number;
+}
+
+export interface AdmissionOptions {
+  /** Calls in flight at once; `undefined` refuses none. */
+  readonly maxCalls: number | undefined;
+  readonly clock?: Clock;
+}
+
+export interface Clock {
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number;
+  /** Calls back in the next turn of the event loop. */
+  readonly nextTurn: (callback: () => void) => void;
+}
+
+/** Share of `maxCalls` that calls which move no money may fill. */
+const shareOfOthers = 0.8;
+/** Longest wait for a turn while there is a standing queue. */
+const patienceMs = { other: 10, money: 25 } as const;
+/** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
+const patienceWithOne = 4;
+/** Calls that were late for so long come of no burst; and when none was for so long, it is over. */
+const standingMs = 1_000;
+/** Calls that are begun in one turn of the event loop, and the time after which no more are. */
+const perTurn = 16;
+const turnMs = 10;
+
+/**
+ * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
+ * another's, so that one that sends a thousand at once holds nobody else up, and calls that are reset
+ * meanwhile cost nothing. Two things are refused. Calls in flight beyond `maxCalls`, which bounds
+ * memory and what piles up behind a slow upstream. And, once calls have been late for a second, so that
+ * the process is beyond its peak, those that would wait, or have waited, beyond `patienceMs`. That needs no number of the operator's, since it follows what calls cost on the
+ * machine; and a burst is served whole. Both refuse other calls before those that move money.
+ */
+export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
+  const queues = new Map<object, Waiting[]>();
+  const mostOthers = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
+  let inFlight = 0;
+  let waiting = 0;
+  let lastLateMs = Number.NEGATIVE_INFINITY;
+  let lastOnTimeMs = clock.now();
+  let standing = false;
+  /** Steps of the next turn of the loop, those left of this one, and when it is over. */
+  let planned = 0;
+  let left = 0;
+  let untilMs = 0;
+
+  /** Which calls may go on that have waited, or would wait, so long. */
+  function admitted(waitedMs: number): "none" | "money" | "all" {
+    if (maxCalls === undefined || mostOthers === undefined) return "all";
+    if (inFlight >= maxCalls || (standing && waitedMs > patienceMs.money)) return "none";
+    if (inFlight >= mostOthers || (standing && waitedMs > patienceMs.other)) return "money";
+    return "all";
+  }
+
+  function observe(isLate: boolean): void {
+    const nowMs = clock.now();
+    if (isLate) lastLateMs = nowMs;
+    else lastOnTimeMs = nowMs;
+    standing = standing ? nowMs - lastLateMs < standingMs : nowMs - lastOnTimeMs >= standingMs;
+  }
+
+  const refuses = (which: ReturnType<typeof admitted>, kind: CallKind) =>
+    kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
+
+  /** Each call is begun in a callback of its own, whose work is done before the next looks at the time. */
+  function plan(): void {
+    for (; planned < Math.min(waiting, perTurn); planned++) clock.nextTurn(step);
+  }
+
+  function step(): void {
+    const first = left === 0;
+    if (first) {
+      left = planned;
+      planned = 0;
+      untilMs = clock.now() + turnMs;
+    }
+    left -= 1;
+    if (first || clock.now() < untilMs) beginNext();
+    if (left === 0) plan();
+  }
+
+  /** Begins one call, and refuses those before it that have waited too long. */
+  function beginNext(): void {
+    do {
+      const next = queues.entries().next().value;
+      if (!next) return;
+      const [owner, queue] = next;
+      const { arrival, atMs } = queue.shift() as Waiting;
+      // The owner goes to the end of the line.
+      queues.delete(owner);
+      if (queue.length > 0) queues.set(owner, queue);
+      const waitedMs = clock.now() - atMs;
+      const isLate = waitedMs > patienceMs.other;
+      waiting -= 1;
+      // A neighbour that is on time does not show that those with many calls are.
+      if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
+      const which = admitted(queue.length > 0 ? waitedMs : waitedMs / patienceWithOne);
+      if (arrival.isGone()) continue;
+      if (!refuses(which, arrival.kind)) {
+        arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
+        return;
+      }
+      arrival.refuse();
+    } while (clock.now() < untilMs);
+  }
+
+  function placeOf(moneyOnly: boolean): Place {
+    inFlight += 1;
+    let counted = true;
+    let isOver = false;
+    const suspend = () => {
+      if (counted) inFlight -= 1;
+      counted = false;
+    };
+    return {
+      moneyOnly,
+      suspend,
+      resume() {
+        if (counted || isOver) return;
+        counted = true;
+        inFlight += 1;
+      },
+      leave() {
+        isOver = true;
+        suspend();
+      },
+    };
+  }
+
+  return {
+    enter(arrival) {
+      const atMs = clock.now();
+      const queue = queues.get(arrival.owner);
+      const oldest = queue?.[0]?.atMs ?? atMs;
+      if (refuses(admitted(atMs - oldest), arrival.kind)) {
+        arrival.refuse();
+        return;
+      }
+      if (waiting === 0) observe(false);
+      waiting += 1;
+      if (queue) queue.push({ arrival, atMs });
+      else queues.set(arrival.owner, [{ arrival, atMs }]);
+      if (left === 0) plan();
+    },
+    get inFlight() {
+      return inFlight;
+    },
+  };
+}
+
+interface Waiting {
+  readonly arrival: Arrival;
+  readonly atMs: number;
+}
+
+/** A place that nothing bounds. */
+export const freePlace: Place = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
+
+const processClock: Clock = {
+  now: () => performance.now(),
+  nextTurn: (callback) => void setImmediate(callback),
+};

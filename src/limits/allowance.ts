@@ -1,0 +1,19 @@
+/** How often something may happen: `burst` times at once, and `perSecond` in the long run. */
+export interface Rate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** The returned function takes one of what is allowed; false when nothing is left. */
+export function createAllowance({ burst, perSecond }: Rate, now = Date.now): () => boolean {
+  let left = burst;
+  let at = now();
+  return () => {
+    const time = now();
+    left = Math.min(burst, left + ((time - at) * perSecond) / 1000) - 1;
+    at = time;
+    if (left >= 0) return true;
+    left = 0;
+    return false;
+  };
+}

@@ -1,0 +1,99 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { type ConnectionCounts, limitConnections } from "./connections.ts";
+import type { Cut, LimitObserver } from "./observer.ts";
+import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
+
+/**
+ * Unanswered requests that one connection of HTTP/1.1 may have: hardly any client pipelines, and
+ * Node would start all that arrive.
+ */
+export const maxPipelined = 16;
+
+/** Everything that holds a listener of HTTP/1.1 to its limits. */
+export function limitHttp1(
+  server: Server,
+  limits: ConnectionCounts & UnreadLimits,
+  observer: LimitObserver,
+): Http1Guard {
+  const guard = guardHttp1(server, observer);
+  const unread = createUnreadAnswers(limits, observer);
+  limitConnections(server, limits, observer, () => server.closeIdleConnections());
+  server.once("close", unread.close);
+  return {
+    passes(request, response) {
+      if (!guard.passes(request, response)) return false;
+      unread.watch(response);
+      return true;
+    },
+  };
+}
+
+export interface Http1Guard {
+  /** Whether a request may be served. One that may not has been refused. */
+  passes(request: IncomingMessage, response: ServerResponse): boolean;
+}
+
+/**
+ * What Node's HTTP/1.1 server leaves open: requests pipelined without end, and requests that name
+ * two hosts, of which a proxy may believe the other. What its parser refuses is counted.
+ */
+export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard {
+  const waiting = new WeakMap<Socket, Set<ServerResponse>>();
+
+  // Instead of what Node does itself when nobody listens, and the same.
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const { cut, status } = refusalOf(error.code);
+    if (cut) observer.onCut(cut);
+    const begun = [...(waiting.get(socket) ?? [])].some(({ headersSent }) => headersSent);
+    if (socket.writable && !begun) {
+      socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+    }
+    socket.destroy();
+  });
+
+  return {
+    passes(request, response) {
+      const { socket } = request;
+      // Node goes on through what it has read of a connection that is cut.
+      if (socket.destroyed) return false;
+      const responses = waiting.get(socket) ?? new Set();
+      if (responses.size >= maxPipelined) {
+        observer.onCut("pipelining");
+        socket.destroy();
+        return false;
+      }
+      waiting.set(socket, responses.add(response));
+      response.once("close", () => responses.delete(response));
+      if (namesOneHost(request)) return true;
+      observer.onCut("protocol");
+      response.writeHead(400, { connection: "close" }).end();
+      return false;
+    },
+  };
+}
+
+function namesOneHost({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? "";
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts <= 1;
+}
+
+/** What is counted, and the status line. A connection that broke by itself is not counted. */
+function refusalOf(code = ""): { readonly cut?: Cut; readonly status: string } {
+  switch (code) {
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { cut: "slow_request", status: "408 Request Timeout" };
+    case "HPE_HEADER_OVERFLOW":
+      return { cut: "oversized_headers", status: "431 Request Header Fields Too Large" };
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return { cut: "protocol", status: "413 Payload Too Large" };
+    case "HPE_INVALID_EOF_STATE":
+      return { status: "400 Bad Request" };
+    default:
+      return { ...(code.startsWith("HPE_") && { cut: "protocol" }), status: "400 Bad Request" };
+  }
+}

@@ -1,0 +1,15 @@
+import { GatewayError } from "../errors.ts";
+
+/** `reason` of the error that a call gets which the process can't take on. */
+export const overloadedReason = "OVERLOADED";
+
+const retryAfterMs = 1_000;
+
+/** What a caller is told that is refused for want of capacity: nothing was done. */
+export function overloaded(): GatewayError {
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    "the gateway has more calls than it can serve: try again later",
+    { reason: overloadedReason, retryAfterMs },
+  );
+}

@@ -1,0 +1,69 @@
+import { ServerResponse } from "node:http";
+import { constants, type Http2ServerResponse } from "node:http2";
+import type { LimitObserver } from "./observer.ts";
+
+export interface UnreadLimits {
+  /** How long a client may take none of an answer that waits for it. */
+  readonly unreadTimeoutMs: number;
+  /** Bytes of all answers together that wait for their clients. */
+  readonly maxUnreadBytes: number;
+}
+
+export const defaultUnreadLimits: UnreadLimits = {
+  unreadTimeoutMs: 30_000,
+  maxUnreadBytes: 128 * 1024 * 1024,
+};
+
+export interface UnreadAnswers {
+  /** Holds an answer to the limits, from now until it is over. */
+  watch(response: Answer): void;
+  close(): void;
+}
+
+type Answer = ServerResponse | Http2ServerResponse;
+
+/**
+ * Cuts answers whose clients do not read them: they leave a socket full, or never open a window of
+ * HTTP/2. A stream that has nothing to say is left alone.
+ */
+export function createUnreadAnswers(
+  { unreadTimeoutMs, maxUnreadBytes }: UnreadLimits,
+  observer: LimitObserver,
+): UnreadAnswers {
+  const watched = new Set<Answer>();
+  const sweep = setInterval(() => {
+    let total = 0;
+    for (const response of watched) total += response.writableLength;
+    if (total <= maxUnreadBytes) return;
+    const largest = [...watched].toSorted((a, b) => b.writableLength - a.writableLength);
+    for (const response of largest) {
+      if (total <= maxUnreadBytes) return;
+      total -= response.writableLength;
+      observer.onCut("unread_memory");
+      cut(response);
+    }
+  }, sweepIntervalMs).unref();
+
+  return {
+    watch(response) {
+      watched.add(response);
+      response.once("close", () => watched.delete(response));
+      // Node restarts the time whenever a part of what was written has left.
+      response.setTimeout(unreadTimeoutMs, () => {
+        if (response.writableLength === 0) return;
+        observer.onCut("unread_answer");
+        cut(response);
+      });
+    },
+    close() {
+      clearInterval(sweep);
+    },
+  };
+}
+
+const sweepIntervalMs = 500;
+
+function cut(response: Answer): void {
+  if (response instanceof ServerResponse) response.socket?.destroy();
+  else response.stream.close(constants.NGHTTP2_CANCEL);
+}

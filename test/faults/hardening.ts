@@ -1,0 +1,260 @@
+import assert from "node:assert/strict";
+import net from "node:net";
+import { after, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import {
+  callHeaders,
+  flag,
+  frame,
+  frameType,
+  h2Peer,
+  headerBlock,
+  settingId,
+  settings,
+  uint32,
+} from "../hardening/h2-peer.ts";
+import { footprint, startNeighbour } from "../hardening/neighbour.ts";
+
+/**
+ * The long form of test/hardening: each attack goes on for a while, from several connections that
+ * come again when they are cut, and a neighbour goes on calling. FAULTS=long asserts its times.
+ */
+const long = process.env.FAULTS === "long";
+const attackMs = long ? 10_000 : 2_000;
+const connections = 8;
+const timeout = 120_000;
+
+/** Times below this say more of the machine than of the gateway. */
+const noticedMs = 50;
+/** What an attack may add to the process, the garbage that is not collected yet included. */
+const moreMb = 300;
+
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+const call = callHeaders(getPayment);
+const health = callHeaders("/grpc.health.v1.Health/Watch", {
+  "content-type": "application/grpc",
+});
+const id = (i: number) => 2 * i + 1;
+const whole = (i: number) =>
+  Buffer.concat([
+    frame(frameType.headers, flag.endHeaders, id(i), call),
+    frame(frameType.data, flag.endStream, id(i), Buffer.from("{}")),
+  ]);
+
+interface Attack {
+  /** Frames of the n-th step, or none: the connection just stays. */
+  readonly flood?: (i: number) => Buffer;
+  /** Steps at most, when an attack is over with them and waits. */
+  readonly steps?: number;
+  readonly settings?: Buffer;
+  readonly deaf?: boolean;
+}
+
+const attacks: Readonly<Record<string, Attack>> = {
+  PING: { flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)) },
+  "PING, and no reading": { flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)), deaf: true },
+  SETTINGS: { flood: () => frame(frameType.settings, 0, 0, settings([1, 4096])) },
+  "rapid reset": {
+    flood: (i) =>
+      Buffer.concat([
+        frame(frameType.headers, flag.endHeaders, id(i), call),
+        frame(frameType.rstStream, 0, id(i), uint32(8)),
+      ]),
+  },
+  CONTINUATION: {
+    flood: (i) =>
+      i === 0
+        ? frame(frameType.headers, 0, 1, call)
+        : frame(frameType.continuation, 0, 1, headerBlock({ [`x-${i}`]: "y" })),
+  },
+  "empty DATA": {
+    flood: (i) =>
+      i === 0 ? frame(frameType.headers, flag.endHeaders, 1, call) : frame(frameType.data, 0, 1),
+  },
+  "frames of no known type": { flood: () => frame(frameType.unknown, 0, 0) },
+  "streams beyond the limit": {
+    flood: (i) => frame(frameType.headers, flag.endHeaders, id(i), call),
+  },
+  "windows that never open": {
+    flood: whole,
+    steps: 900,
+    settings: settings([settingId.initialWindowSize, 0]),
+  },
+  "bodies that never end": {
+    flood: (i) =>
+      Buffer.concat([
+        frame(frameType.headers, flag.endHeaders, id(i), call),
+        frame(frameType.data, 0, id(i), Buffer.from("{")),
+      ]),
+    steps: 900,
+  },
+  "thousands of idle streams": {
+    flood: (i) =>
+      Buffer.concat([
+        frame(frameType.headers, flag.endHeaders, id(i), health),
+        frame(frameType.data, flag.endStream, id(i), Buffer.alloc(5)),
+      ]),
+    steps: 900,
+  },
+};
+
+after(() => killSpawned());
+
+async function gateway(env: Record<string, string> = {}) {
+  const spawned = spawnCli(["serve"], {
+    ...freePorts,
+    MAX_CONCURRENT_CALLS: "1000",
+    LOG_LEVEL: "error",
+    ...env,
+  });
+  const urls = await spawned.ready;
+  const { rpc = "", admin = "", public: publicUrl = "" } = urls;
+  return { rpc, admin, publicUrl, end: () => spawned.child.kill("SIGKILL") };
+}
+
+const portOf = (url: string) => Number(new URL(url).port);
+
+/** One connection of an attack, until it is cut or its time is over. */
+async function attackOnce(port: number, attack: Attack, untilMs: number): Promise<void> {
+  const { flood, steps = Number.POSITIVE_INFINITY } = attack;
+  const peer = await h2Peer(port, attack.settings ? { settings: attack.settings } : {});
+  peer.socket.setMaxListeners(0);
+  if (attack.deaf) peer.socket.pause();
+  for (let i = 0; performance.now() < untilMs && !peer.isClosed; ) {
+    if (!flood || i >= steps) {
+      await Promise.race([peer.closed, delay(100)]);
+      continue;
+    }
+    const frames: Buffer[] = [];
+    for (const end = Math.min(i + 200, steps); i < end; i++) frames.push(flood(i));
+    const taken = peer.socket.write(Buffer.concat(frames));
+    peer.frames.length = 0;
+    // The attacker has not all of the machine.
+    await (taken ? delay(1) : Promise.race([drained(peer.socket), peer.closed, delay(100)]));
+  }
+  peer.socket.destroy();
+}
+
+function drained(socket: net.Socket): Promise<void> {
+  return new Promise((resolve) => socket.once("drain", () => resolve()));
+}
+
+/** Runs an attack beside a neighbour and holds both to what is promised. */
+async function measure(
+  t: { diagnostic(message: string): void },
+  { rpc, admin }: { rpc: string; admin: string },
+  attack: (untilMs: number) => Promise<unknown>,
+): Promise<void> {
+  const warmUp = await startNeighbour(rpc);
+  await delay(1_000);
+  await warmUp.stop();
+  const alone = await startNeighbour(rpc);
+  await delay(attackMs / 2);
+  const before = await alone.stop();
+  const rest = await footprint(admin);
+
+  const beside = await startNeighbour(rpc);
+  let peakMb = 0;
+  const watch = setInterval(async () => {
+    peakMb = Math.max(peakMb, (await footprint(admin)).rssMb);
+  }, 500);
+  await attack(performance.now() + attackMs);
+  clearInterval(watch);
+  const during = await beside.stop();
+
+  let held = await footprint(admin);
+  for (let i = 0; i < 300 && held.files > rest.files + 2; i++) {
+    await delay(100);
+    held = await footprint(admin);
+  }
+  const ms = (value: number) => value.toFixed(1);
+  t.diagnostic(
+    `p99 ${ms(before.p99)} → ${ms(during.p99)} ms, p50 ${ms(before.p50)} → ${ms(during.p50)} ms, ` +
+      `RSS ${rest.rssMb.toFixed(0)} → ${peakMb.toFixed(0)} MB, cuts ${JSON.stringify(held.cuts)}`,
+  );
+  assert.equal(during.failed, 0, "a neighbour's call failed");
+  assert.ok(peakMb < rest.rssMb + moreMb, `${peakMb} MB`);
+  assert.ok(held.files <= rest.files + 2, `${held.files} files, before ${rest.files}`);
+  if (long)
+    assert.ok(during.p99 <= Math.max(2 * before.p99, noticedMs), `p99 ${ms(during.p99)} ms`);
+}
+
+describe("neighbours of an attack by HTTP/2 notice little", () => {
+  for (const [name, attack] of Object.entries(attacks)) {
+    it(name, { timeout }, async (t) => {
+      const target = await gateway();
+      const port = portOf(target.rpc);
+      await measure(t, target, (untilMs) =>
+        Promise.all(
+          Array.from({ length: connections }, async () => {
+            while (performance.now() < untilMs) {
+              await attackOnce(port, attack, untilMs);
+              await delay(100);
+            }
+          }),
+        ),
+      );
+      target.end();
+    });
+  }
+});
+
+/** Sockets that send something and then wait, slowly or not at all, until they are cut. */
+async function hold(port: number, n: number, first: string, drip: string): Promise<number[]> {
+  const begunMs = performance.now();
+  return Promise.all(
+    Array.from(
+      { length: n },
+      () =>
+        new Promise<number>((resolve) => {
+          const socket = net.connect(port, "127.0.0.1");
+          socket.on("error", () => {});
+          socket.write(first);
+          const dripping = setInterval(() => drip && socket.write(drip), 500);
+          socket.resume().once("close", () => {
+            clearInterval(dripping);
+            resolve(performance.now() - begunMs);
+          });
+        }),
+    ),
+  );
+}
+
+describe("sockets that are slow are cut in time, on every listener", { skip: !long }, () => {
+  const head = "POST / HTTP/1.1\r\nHost: x\r\n";
+  const slow = {
+    "silent connections": { first: "", drip: "", withinMs: 20_000 },
+    "headers that drip": { first: `${head}X: `, drip: "y", withinMs: 20_000 },
+    "bodies that drip": {
+      first: `${head}Content-Length: 1000\r\n\r\n`,
+      drip: "y",
+      withinMs: 40_000,
+    },
+  };
+  for (const [name, { first, drip, withinMs }] of Object.entries(slow)) {
+    it(name, { timeout }, async (t) => {
+      const target = await gateway();
+      await measure(t, target, async () => {
+        const urls = [target.rpc, target.publicUrl, target.admin];
+        const lives = await Promise.all(urls.map((url) => hold(portOf(url), 200, first, drip)));
+        const longestMs = Math.max(...lives.flat());
+        t.diagnostic(`the last of 600 was cut after ${(longestMs / 1_000).toFixed(1)} s`);
+        assert.ok(longestMs < withinMs);
+      });
+      target.end();
+    });
+  }
+
+  it("more connections than there may be", { timeout }, async (t) => {
+    const target = await gateway({ MAX_CONNECTIONS: "500" });
+    const lives = hold(portOf(target.publicUrl), 2_000, "", "");
+    await delay(2_000);
+    const { files, cuts } = await footprint(target.admin);
+    t.diagnostic(`${files} files with 2,000 sockets knocking, cuts ${JSON.stringify(cuts)}`);
+    assert.ok(files < 700);
+    assert.ok((cuts.connections ?? 0) >= 1_400);
+    await lives;
+    target.end();
+  });
+});

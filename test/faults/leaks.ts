@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { createChurn, settled } from "../hardening/churn.ts";
+import { startTestGateway } from "../start.ts";
+
+/** The long form of test/hardening/leaks.test.ts: the heap has to come back as well. */
+const rounds = process.env.FAULTS === "long" ? 5 : 2;
+const perRound = process.env.FAULTS === "long" ? 334 : 50;
+const moreMb = 10;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+function heapMb(): number {
+  collect();
+  return process.memoryUsage().heapUsed / 1e6;
+}
+
+test("ten thousand calls and streams that break off leave nothing", {
+  timeout: 600_000,
+}, async (t) => {
+  const gateway = await startTestGateway();
+  t.after(() => gateway.stop());
+  const churn = await createChurn(gateway);
+  const idle = { sockets: 4, callsInFlight: 0 };
+  // What is compiled and kept once is no leak.
+  await churn.run(perRound);
+  await settled(gateway, idle, 20_000);
+  const heaps = [heapMb()];
+  for (let round = 0; round < rounds; round++) {
+    await churn.run(perRound);
+    await settled(gateway, idle, 20_000);
+    heaps.push(heapMb());
+  }
+  t.diagnostic(`heap ${heaps.map((mb) => mb.toFixed(1)).join(", ")} MB, ${6 * perRound} each`);
+  const [first = 0, last = 0] = [heaps[0], heaps.at(-1)];
+  assert.ok(last < first + moreMb, `${(last - first).toFixed(1)} MB more`);
+});
+
+test("control: a heap that is held shows", () => {
+  const before = heapMb();
+  const held = Array.from({ length: 2 * moreMb }, () =>
+    Array.from({ length: 125_000 }, () => ({})),
+  );
+  assert.ok(heapMb() > before + moreMb);
+  assert.equal(held.length, 2 * moreMb);
+});

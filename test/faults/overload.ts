@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { after, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { sign } from "../../src/upstream/signature.ts";
+import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import {
+  createCallers,
+  deadlineMs,
+  type Outcome,
+  quantile,
+  startAmpleUpstream,
+} from "../hardening/load.ts";
+
+/**
+ * Load at one, two and three times the peak, as payments that arrive whether or not those before them
+ * were answered. The machine may be shared, so that the peak is what the gateway does in a second of
+ * the processor's, and goodput is compared by that. FAULTS=long asserts times as well.
+ */
+const long = process.env.FAULTS === "long";
+const stepMs = long ? 10_000 : 3_000;
+const timeout = 180_000;
+const password = "password";
+
+after(() => killSpawned());
+
+interface Step {
+  /** Answers in time, a second, and a second of the processor's. */
+  readonly goodput: number;
+  readonly perCpuSecond: number;
+  readonly refused: readonly Outcome[];
+  readonly callbacks: readonly Outcome[];
+}
+
+/** Runs a gateway through the loads and tells of each. */
+async function run(t: TestContext, maxConcurrentCalls: string): Promise<Step[]> {
+  const upstream = await startAmpleUpstream(20);
+  const gateway = spawnCli(["serve"], {
+    ...freePorts,
+    UPSTREAM_URL: upstream.url,
+    UPSTREAM_LOGIN: "login",
+    UPSTREAM_PASSWORD: password,
+    AUTH_MODE: "none",
+    RATE_LIMIT_INITIAL: "100000",
+    RECONCILE_AFTER: "0",
+    LOG_LEVEL: "error",
+    MAX_CONCURRENT_CALLS: maxConcurrentCalls,
+  });
+  const { rpc = "", admin = "", public: publicUrl = "" } = await gateway.ready;
+  const callers = createCallers(rpc);
+
+  async function step(name: string, load: () => Promise<Outcome[]>): Promise<Step> {
+    const cpuBefore = await cpuSeconds(admin);
+    const beganMs = performance.now();
+    const callbacks = sendCallbacks(publicUrl);
+    const outcomes = await load();
+    const seconds = (performance.now() - beganMs) / 1_000;
+    const answered = await callbacks.stop();
+    const cpu = (await cpuSeconds(admin)) - cpuBefore;
+    const good = outcomes.filter(({ status, ms }) => status === 200 && ms < deadlineMs);
+    const refused = outcomes.filter(({ status }) => status === 429);
+    const times = (of: readonly Outcome[]) =>
+      `p50 ${quantile(of, 0.5).toFixed(0)} p99 ${quantile(of, 0.99).toFixed(0)} ms`;
+    t.diagnostic(
+      `${name}: ${outcomes.length} calls, ${(good.length / seconds).toFixed(0)} good a second ` +
+        `(${(good.length / cpu).toFixed(0)} a second of ${((100 * cpu) / seconds).toFixed(0)}% CPU), ` +
+        `${times(good)}; ${refused.length} refused, ${times(refused)}; ` +
+        `${answered.length} callbacks, ${times(answered)}`,
+    );
+    return {
+      goodput: good.length / seconds,
+      perCpuSecond: good.length / cpu,
+      refused,
+      callbacks: answered,
+    };
+  }
+
+  // The compiler is not to be measured.
+  await callers.closedLoop(64, 10_000);
+  const peak = await step("peak", () => callers.closedLoop(64, stepMs));
+  const steps = [peak];
+  for (const times of [1, 2, 3]) {
+    await delay(1_000);
+    steps.push(await step(`${times}x`, () => callers.openLoop(times * peak.perCpuSecond, stepMs)));
+  }
+  callers.close();
+  upstream.close();
+  gateway.child.kill("SIGKILL");
+  await gateway.exit;
+  return steps;
+}
+
+async function cpuSeconds(adminUrl: string): Promise<number> {
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(metrics)?.[1]);
+}
+
+/** Ten signed callbacks a second. */
+function sendCallbacks(publicUrl: string) {
+  const sent: Promise<Outcome>[] = [];
+  const timer = setInterval(() => {
+    const body = JSON.stringify({
+      external_id: `callback-${performance.now()}`,
+      details: { payment_id: `callback-${performance.now()}`, status: "success" },
+    });
+    sent.push(send(`${publicUrl}/callbacks/default/payments`, body));
+  }, 100);
+  return {
+    stop() {
+      clearInterval(timer);
+      return Promise.all(sent);
+    },
+  };
+}
+
+async function send(url: string, body: string): Promise<Outcome> {
+  const beganMs = performance.now();
+  const headers = {
+    "content-type": "application/json",
+    "x-service-signature": sign(Buffer.from(body), password),
+  };
+  const { status } = await fetch(url, { method: "POST", headers, body });
+  return { status, ms: performance.now() - beganMs };
+}
+
+it("serves as much at three times its peak as at its peak", { timeout }, async (t) => {
+  const [peak, , , triple] = await run(t, "1000");
+  assert.ok(peak && triple);
+  assert.ok(triple.refused.length > 0);
+  assert.ok(triple.callbacks.every(({ status }) => status === 200));
+  const share = triple.perCpuSecond / peak.perCpuSecond;
+  assert.ok(share >= 0.9, `${(100 * share).toFixed(0)}% of the peak`);
+  if (!long) return;
+  assert.ok(quantile(triple.callbacks, 1 - Number.EPSILON) < 1_000, "callbacks within a second");
+  assert.ok(quantile(triple.refused, 0.5) <= 50, "refusals within 50 ms");
+});
+
+it("control: without a limit it serves much less", { timeout }, async (t) => {
+  const [peak, , , triple] = await run(t, "0");
+  assert.ok(peak && triple);
+  assert.deepEqual(triple.refused, []);
+  assert.ok(triple.perCpuSecond < 0.7 * peak.perCpuSecond);
+});

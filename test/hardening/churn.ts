@@ -1,0 +1,181 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+
+const json = { "content-type": "application/json" };
+const service = "/payments.v1.PaymentService";
+/** A payment that the gateway knows, so that every watch has something to tell at once. */
+const externalId = "churn";
+const subscription = `subscription { paymentUpdated(externalId: "${externalId}") { cursor } }`;
+
+/** Clients that leave in the middle, in every way that there is, and wait only for what shows it. */
+export interface Churn {
+  /** Calls, uploads and streams that break off, `n` of each kind. */
+  run(n: number): Promise<void>;
+  /** A stream that stays open until it is told to end, and what it said first. */
+  openStream(): Promise<{ readonly first: string; readonly end: () => void }>;
+}
+
+export async function createChurn(gateway: Gateway): Promise<Churn> {
+  const paid = await fetch(`${gateway.rpcUrl}${service}/CreatePayment`, {
+    method: "POST",
+    headers: { ...json, connection: "close" },
+    body: JSON.stringify({
+      amount: "10.00",
+      currency: "UAH",
+      mode: "PAYMENT_MODE_DIRECT",
+      external_id: externalId,
+      customer: { email: "jo@example.com" },
+      payment_method: {
+        cc: { number: "4111111111111111", cvv: "123", exp_month: 12, exp_year: 2031 },
+      },
+    }),
+  });
+  if (paid.status !== 200) throw new Error(await paid.text());
+
+  const kinds = [unary, rpcStream, upload, sse, webSocket, callback];
+  return {
+    async run(n) {
+      for (let done = 0; done < n; done += atOnce) {
+        const batch = Math.min(atOnce, n - done);
+        const all = kinds.flatMap((kind) => Array.from({ length: batch }, () => kind(gateway)));
+        await Promise.all(all);
+      }
+    },
+    async openStream() {
+      const session = http2.connect(gateway.rpcUrl);
+      const first = await firstOf(session.request(...watchRequest()));
+      return { first, end: () => session.destroy() };
+    },
+  };
+}
+
+const atOnce = 10;
+
+async function unary({ rpcUrl }: Gateway): Promise<void> {
+  const session = http2.connect(rpcUrl);
+  const stream = session.request({ ":method": "POST", ":path": `${service}/GetPayment`, ...json });
+  stream.on("error", () => {});
+  stream.end(JSON.stringify({ external_id: externalId }), () => {
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+  });
+  await once(stream, "close");
+  await new Promise<void>((resolve) => session.close(resolve));
+}
+
+async function rpcStream({ rpcUrl }: Gateway): Promise<void> {
+  const session = http2.connect(rpcUrl);
+  const stream = session.request(...watchRequest());
+  await firstOf(stream);
+  stream.close(http2.constants.NGHTTP2_CANCEL);
+  await once(stream, "close");
+  await new Promise<void>((resolve) => session.close(resolve));
+}
+
+function watchRequest(): [http2.OutgoingHttpHeaders] {
+  return [
+    {
+      ":method": "POST",
+      ":path": `${service}/WatchPayment`,
+      "content-type": "application/connect+json",
+    },
+  ];
+}
+
+/** Sends the request of a watch and resolves with its first message. */
+async function firstOf(stream: http2.ClientHttp2Stream): Promise<string> {
+  stream.on("error", () => {});
+  const message = Buffer.from(JSON.stringify({ external_id: externalId }));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  stream.end(Buffer.concat([head, message]));
+  const [chunk] = await once(stream, "data");
+  return String(chunk);
+}
+
+async function upload({ rpcUrl }: Gateway): Promise<void> {
+  await breakOff(rpcUrl, `POST ${service}/GetPayment HTTP/1.1\r\nHost: x\r\n${uploadHead}`);
+}
+
+async function callback({ publicUrl }: Gateway): Promise<void> {
+  const path = "/callbacks/default/payments";
+  await breakOff(
+    publicUrl,
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nx-service-signature: x\r\n${uploadHead}`,
+  );
+}
+
+const uploadHead = "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
+
+async function breakOff(url: string, begun: string): Promise<void> {
+  const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  await new Promise((resolve) => socket.write(begun, resolve));
+  socket.resetAndDestroy();
+  await once(socket, "close");
+}
+
+async function sse({ publicUrl }: Gateway): Promise<void> {
+  const request = http.request(`${publicUrl}/graphql`, {
+    method: "POST",
+    agent: false,
+    headers: { ...json, accept: "text/event-stream" },
+  });
+  request.on("error", () => {});
+  request.end(JSON.stringify({ query: subscription }));
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  response.on("error", () => {});
+  await once(response, "data");
+  request.destroy();
+  await once(request, "close");
+}
+
+async function webSocket({ publicUrl }: Gateway): Promise<void> {
+  const socket = new WebSocket(
+    `${publicUrl.replace("http", "ws")}/graphql`,
+    "graphql-transport-ws",
+  );
+  socket.on("error", () => {});
+  await once(socket, "open");
+  socket.send('{"type":"connection_init"}');
+  await once(socket, "message");
+  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: subscription } }));
+  await once(socket, "message");
+  socket.terminate();
+  await once(socket, "close");
+}
+
+/** What a process holds that a leak would add to. */
+export interface Held {
+  readonly sockets: number;
+  readonly callsInFlight: number;
+}
+
+export async function heldBy({ adminUrl }: Gateway): Promise<Held> {
+  const request = http.get(`${adminUrl}/metrics`, { agent: false });
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  let metrics = "";
+  for await (const chunk of response) metrics += chunk;
+  await once(request, "close");
+  const callsInFlight = Number(/^payments_gateway_calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
+  const sockets = process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap");
+  return { sockets: sockets.length, callsInFlight };
+}
+
+/** Waits until no more is held than before. @throws when that takes longer than `patienceMs` */
+export async function settled(gateway: Gateway, before: Held, patienceMs: number): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    const held = await heldBy(gateway);
+    if (held.sockets <= before.sockets && held.callsInFlight <= before.callsInFlight) return;
+    if (performance.now() > deadline) {
+      throw new Error(`held ${JSON.stringify(held)}, before ${JSON.stringify(before)}`);
+    }
+    await delay(20);
+  }
+}

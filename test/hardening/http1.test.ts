@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, describe, it, type TestContext, test } from "node:test";
+import type { Gateway } from "../../src/gateway.ts";
+import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { maxPipelined } from "../../src/limits/http1.ts";
+import { start } from "../rpc/start.ts";
+import { startTestGateway } from "../start.ts";
+import { recordCuts } from "./cuts.ts";
+
+const timeout = 20_000;
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+
+async function connect(t: TestContext, address: string | number): Promise<net.Socket> {
+  const port = typeof address === "number" ? address : Number(new URL(address).port);
+  const socket = net.connect(port, "127.0.0.1");
+  t.after(() => socket.destroy());
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket;
+}
+
+/** All that comes back until the connection is closed. */
+async function exchange(t: TestContext, address: string, bytes: string): Promise<string> {
+  const socket = await connect(t, address);
+  socket.write(bytes, "latin1");
+  return text(socket);
+}
+
+/** Bytes that one parser may end elsewhere than another: what follows could pass for a request. */
+const ambiguous: Readonly<Record<string, string>> = {
+  "length and chunks": "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x",
+  "chunks and length": "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+  "two lengths": "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+  "the same length twice": "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+  "a list of lengths": "Content-Length: 2, 2\r\n\r\n{}",
+  "a length with a sign": "Content-Length: +2\r\n\r\n{}",
+  "another encoding": "Transfer-Encoding: identity\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+  "an encoding behind chunked": "Transfer-Encoding: chunked, identity\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+  "an encoding like chunked": "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+  "a space before the colon": "Transfer-Encoding : chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+  "a folded header": "X-A: 1\r\n b\r\nContent-Length: 2\r\n\r\n{}",
+  "a header that ends in a line feed": "Content-Length: 2\nX: y\r\n\r\n{}",
+  "a carriage return in a header": "X: a\rb\r\nContent-Length: 2\r\n\r\n{}",
+  "a zero byte in a header": "X: a\0b\r\nContent-Length: 2\r\n\r\n{}",
+  "a chunk's size that ends in a line feed": "Transfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n",
+  "a chunk's extension that ends in a line feed":
+    "Transfer-Encoding: chunked\r\n\r\n2;a\nb\r\n{}\r\n0\r\n\r\n",
+  "a size beyond 64 bits": "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n{}\r\n0\r\n\r\n",
+  "a negative size": "Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
+  "two hosts": "Host: elsewhere\r\nContent-Length: 2\r\n\r\n{}",
+};
+
+describe("requests that can be read in two ways are refused, and their connection closed", () => {
+  let gateway: Gateway;
+  before(async () => {
+    gateway = await startTestGateway();
+  });
+  after(() => gateway.stop());
+
+  const listeners = {
+    rpc: () => gateway.rpcUrl + getPayment,
+    graphql: () => `${gateway.publicUrl}/graphql`,
+    callbacks: () => `${gateway.publicUrl}/callbacks/default/payments`,
+    admin: () => `${gateway.adminUrl}/healthz`,
+  };
+  const badRequest = /^HTTP\/1\.1 400 Bad Request\r\n(.*\r\n)*\r\n$/;
+  const refused = {
+    rpc: badRequest,
+    graphql: badRequest,
+    // These answer before they have read the body, and then may have begun when it goes wrong.
+    callbacks: /^$|^HTTP\/1\.1 400 /,
+    admin: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
+  };
+  const head = (url: string) =>
+    `POST ${new URL(url).pathname} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
+
+  for (const [listener, url] of Object.entries(listeners)) {
+    for (const [name, rest] of Object.entries(ambiguous)) {
+      it(`${listener}: ${name}`, { timeout }, async (t) => {
+        const answer = await exchange(t, url(), head(url()) + rest);
+        assert.match(answer, refused[listener as keyof typeof listeners]);
+      });
+    }
+
+    it(`${listener}: control: a plain request keeps its connection`, { timeout }, async (t) => {
+      const socket = await connect(t, url());
+      const plain = `${head(url())}Content-Length: 2\r\n\r\n{}`;
+      for (let i = 0; i < 2; i++) {
+        socket.write(plain);
+        const [answer] = (await once(socket, "data")) as [Buffer];
+        assert.match(String(answer), /^HTTP\/1\.1 /);
+        if (/connection: close/i.test(String(answer))) break;
+      }
+    });
+
+    it(`${listener}: headers beyond 16 KiB`, { timeout }, async (t) => {
+      const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
+      assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
+    });
+  }
+
+  it("an upgrade to anything but a WebSocket is an offer, and not taken", {
+    timeout,
+  }, async (t) => {
+    const url = listeners.graphql();
+    const body = '{"query":"{ rateLimit { limit } }"}';
+    const answer = await exchange(
+      t,
+      url,
+      `${head(url)}Connection: Upgrade, close\r\nUpgrade: h2c\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
+  });
+});
+
+const request = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
+
+test("requests pipelined without end are cut, those of a usual client are not", {
+  timeout,
+}, async (t) => {
+  const release = Promise.withResolvers<void>();
+  const cuts = recordCuts();
+  const answer = async () => {
+    await release.promise;
+    return { cursor: "c1" } as GetPaymentResponse;
+  };
+  const rpc = await start({ getPayment: answer }, { limitObserver: cuts.observer });
+  t.after(() => rpc[Symbol.asyncDispose]());
+
+  const attacker = await connect(t, rpc.port);
+  attacker.write(request(getPayment).repeat(1_000));
+  await text(attacker).catch(() => {});
+  assert.deepEqual(cuts.cuts, ["pipelining"]);
+  assert.ok(rpc.calls.length <= maxPipelined, `${rpc.calls.length} calls`);
+
+  const usual = await connect(t, rpc.port);
+  usual.write(request(getPayment).repeat(maxPipelined - 1));
+  usual.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
+  release.resolve();
+  const answers = (await text(usual)).match(/HTTP\/1\.1 200 OK/g);
+  assert.equal(answers?.length, maxPipelined);
+});
+
+test("an answer that is not read is cut, and one that is read slowly is not", {
+  timeout,
+}, async (t) => {
+  // More than the buffers of both sides hold.
+  const large = { cursor: "c".repeat(30_000_000) } as GetPaymentResponse;
+  const rig = async (unreadTimeoutMs: number) => {
+    const cuts = recordCuts();
+    const rpc = await start(
+      { getPayment: async () => large },
+      { limits: { unreadTimeoutMs }, limitObserver: cuts.observer },
+    );
+    t.after(() => rpc[Symbol.asyncDispose]());
+    const socket = await connect(t, rpc.port);
+    socket.pause();
+    socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
+    return { ...cuts, socket };
+  };
+  const control = await rig(60_000);
+  const attacked = await rig(200);
+  await attacked.cut("unread_answer");
+  let read = 0;
+  for await (const chunk of control.socket) read += (chunk as Buffer).length;
+  assert.ok(read > 30_000_000);
+  assert.deepEqual(control.cuts, []);
+});
+
+test("uploads that break off leave nothing behind", { timeout }, async (t) => {
+  const rpc = await start({ getPayment: async () => ({ cursor: "c1" }) as GetPaymentResponse });
+  t.after(() => rpc[Symbol.asyncDispose]());
+  for (let i = 0; i < 50; i++) {
+    const socket = await connect(t, rpc.port);
+    socket.write(request(getPayment).slice(0, -1 - (i % 3)));
+    socket.resetAndDestroy();
+    await once(socket, "close");
+  }
+  const socket = await connect(t, rpc.port);
+  socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
+  assert.match(await text(socket), /^HTTP\/1\.1 200 OK/);
+  assert.equal(rpc.calls.length, 1);
+});

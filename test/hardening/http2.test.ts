@@ -1,0 +1,334 @@
+import assert from "node:assert/strict";
+import http2 from "node:http2";
+import { text } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { openStreamsPerConnection } from "../../src/rpc/door.ts";
+import type { RpcLimits } from "../../src/rpc/server.ts";
+import { type Started, start } from "../rpc/start.ts";
+import { type Cuts, recordCuts } from "./cuts.ts";
+import {
+  callHeaders,
+  errorCode,
+  flag,
+  frame,
+  frameType,
+  type H2Peer,
+  h2Peer,
+  headerBlock,
+  settingId,
+  settings,
+  uint32,
+} from "./h2-peer.ts";
+
+const timeout = 20_000;
+const path = "/payments.v1.PaymentService/GetPayment";
+const call = callHeaders(path);
+const known = { cursor: "c1" } as GetPaymentResponse;
+
+/** An answer that no default window takes whole. */
+const large = { cursor: "c".repeat(200_000) } as GetPaymentResponse;
+
+interface Rig extends Cuts {
+  readonly rpc: Started;
+}
+
+async function rig(
+  t: TestContext,
+  limits: Partial<RpcLimits> = {},
+  answer: () => Promise<GetPaymentResponse> = async () => known,
+): Promise<Rig> {
+  const cuts = recordCuts();
+  const rpc = await start({ getPayment: answer }, { limits, limitObserver: cuts.observer });
+  t.after(() => rpc[Symbol.asyncDispose]());
+  return { ...cuts, rpc };
+}
+
+async function peerOf(t: TestContext, { rpc }: Rig, options?: Parameters<typeof h2Peer>[1]) {
+  const peer = await h2Peer(rpc.port, options);
+  t.after(() => peer.socket.destroy());
+  return peer;
+}
+
+/** A whole call on the peer's connection, which is answered while the connection lives. */
+async function answered(peer: H2Peer, streamId: number): Promise<void> {
+  peer.send(
+    frame(frameType.headers, flag.endHeaders, streamId, call),
+    frame(frameType.data, flag.endStream, streamId, Buffer.from("{}")),
+  );
+  await peer.received(
+    (got) => got.streamId === streamId && got.type === frameType.data && got.payload.length > 0,
+  );
+}
+
+/** Other callers' connections are served as before. */
+async function neighboursServed({ rpc }: Rig): Promise<void> {
+  const session = http2.connect(rpc.url);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/json",
+  });
+  stream.end("{}");
+  assert.match(await text(stream), /cursor/);
+  await new Promise<void>((resolve) => session.close(() => resolve()));
+}
+
+const times = (n: number, make: (i: number) => Buffer) =>
+  Buffer.concat(Array.from({ length: n }, (_, i) => make(i)));
+const unlimited = { burst: 1e9, perSecond: 1e9 };
+const reset = (i: number) =>
+  Buffer.concat([
+    frame(frameType.headers, flag.endHeaders, 2 * i + 1, call),
+    frame(frameType.rstStream, 0, 2 * i + 1, uint32(errorCode.cancel)),
+  ]);
+
+/** A flood of frames, the limit that cuts it, and what it is called then. */
+const floods = {
+  PING: {
+    flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)),
+    limit: "pings",
+    cut: "ping_flood",
+  },
+  SETTINGS: {
+    flood: () => frame(frameType.settings, 0, 0),
+    limit: "settings",
+    cut: "settings_flood",
+  },
+  "rapid resets": { flood: reset, limit: "resets", cut: "protocol" },
+} as const;
+
+for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
+  test(`a flood of ${name} is cut, and its connection alone`, { timeout }, async (t) => {
+    const attacked = await rig(t, { [limit]: { burst: 20, perSecond: 1 } });
+    const peer = await peerOf(t, attacked);
+    peer.send(times(200, flood));
+    await peer.closed;
+    await attacked.cut(cut);
+    await neighboursServed(attacked);
+  });
+
+  test(`control: without the limit, the same flood of ${name} is not cut`, {
+    timeout,
+  }, async (t) => {
+    const attacked = await rig(t, { [limit]: unlimited });
+    const peer = await peerOf(t, attacked);
+    peer.send(times(200, flood));
+    await answered(peer, 1001);
+    assert.deepEqual(attacked.cuts, []);
+  });
+}
+
+test("PINGs and SETTINGS whose answers are not read are cut by nghttp2", { timeout }, async (t) => {
+  for (const flood of [floods.PING.flood, floods.SETTINGS.flood]) {
+    const attacked = await rig(t, { pings: unlimited, settings: unlimited, lingerMs: 200 });
+    const peer = await peerOf(t, attacked, { mute: true });
+    peer.socket.pause();
+    while (!attacked.cuts.includes("protocol")) {
+      peer.send(times(20_000, flood));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      if (peer.socket.destroyed) break;
+    }
+    peer.socket.resume();
+    await peer.closed;
+    await neighboursServed(attacked);
+  }
+});
+
+test("headers that never end in CONTINUATIONs are cut at the ninth", { timeout }, async (t) => {
+  const attacked = await rig(t);
+  const continued = (n: number, streamId: number) => [
+    frame(frameType.headers, flag.endStream, streamId, call),
+    ...Array.from({ length: n }, (_, i) =>
+      frame(
+        frameType.continuation,
+        i === n - 1 ? flag.endHeaders : 0,
+        streamId,
+        headerBlock({ [`x-${i}`]: "y" }),
+      ),
+    ),
+  ];
+  const peer = await peerOf(t, attacked);
+  peer.send(...continued(8, 1));
+  await peer.received((got) => got.streamId === 1 && got.type === frameType.headers);
+  peer.send(...continued(9, 3));
+  await peer.closed;
+  await attacked.cut("protocol");
+  assert.ok(attacked.rpc.calls.length <= 1);
+});
+
+test("headers beyond 16 KiB cost their call, not more", { timeout }, async (t) => {
+  const long = callHeaders(path, { "x-long": "x".repeat(14_000), "x-more": "y".repeat(4_000) });
+  const send = async (peer: H2Peer) => {
+    // The limit holds from when the client has acknowledged it; until then it is Node's, 64 KiB.
+    await answered(peer, 1);
+    peer.send(
+      frame(frameType.headers, 0, 3, long.subarray(0, 16_000)),
+      frame(frameType.continuation, flag.endHeaders, 3, long.subarray(16_000)),
+      frame(frameType.data, flag.endStream, 3, Buffer.from("{}")),
+    );
+  };
+  const attacked = await rig(t);
+  const peer = await peerOf(t, attacked);
+  await send(peer);
+  await peer.received((got) => got.type === frameType.rstStream && got.streamId === 3);
+  await answered(peer, 5);
+  assert.equal(attacked.rpc.calls.length, 2);
+
+  const control = await rig(t, { maxHeaderBytes: 64 * 1024 });
+  const allowed = await peerOf(t, control);
+  await send(allowed);
+  await allowed.received((got) => got.type === frameType.data && got.streamId === 3);
+});
+
+test("streams beyond the limit are refused, and who goes on is cut", { timeout }, async (t) => {
+  const never = () => new Promise<GetPaymentResponse>(() => {});
+  const open = (peer: H2Peer, from: number, n: number) =>
+    peer.send(
+      times(n, (i) =>
+        Buffer.concat([
+          frame(frameType.headers, flag.endHeaders, from + 2 * i, call),
+          frame(frameType.data, flag.endStream, from + 2 * i, Buffer.from("{}")),
+        ]),
+      ),
+    );
+  const attacked = await rig(t, { maxConcurrentStreams: 10 }, never);
+  const peer = await peerOf(t, attacked);
+  open(peer, 1, 200);
+  await peer.closed;
+  await neighbourConnects(attacked);
+
+  const control = await rig(t, { maxConcurrentStreams: 1000 }, never);
+  const allowed = await peerOf(t, control);
+  open(allowed, 1, 200);
+  allowed.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
+  await allowed.received((got) => got.type === frameType.ping && got.flags === flag.ack);
+  assert.equal(allowed.isClosed, false);
+});
+
+test("a connection has so many streams for which nobody says who is calling", {
+  timeout,
+}, async (t) => {
+  const attacked = await rig(t);
+  const watch = callHeaders("/grpc.health.v1.Health/Watch", { "content-type": "application/grpc" });
+  const open = (peer: H2Peer, streamId: number) =>
+    peer.send(
+      frame(frameType.headers, flag.endHeaders, streamId, watch),
+      frame(frameType.data, flag.endStream, streamId, Buffer.alloc(5)),
+    );
+  const peer = await peerOf(t, attacked);
+  for (let i = 0; i <= openStreamsPerConnection; i++) open(peer, 2 * i + 1);
+  const last = 2 * openStreamsPerConnection + 1;
+  const refused = await peer.received(
+    (got) => got.type === frameType.headers && got.streamId === last,
+  );
+  assert.ok(refused.flags & flag.endStream);
+  assert.deepEqual(attacked.cuts, ["open_streams"]);
+  // One that ends makes room, and other connections have their own.
+  peer.send(frame(frameType.rstStream, 0, 1, uint32(errorCode.cancel)));
+  open(peer, last + 2);
+  await peer.received((got) => got.type === frameType.data && got.streamId === last + 2);
+  const other = await peerOf(t, attacked);
+  open(other, 1);
+  await other.received((got) => got.type === frameType.data && got.streamId === 1);
+});
+
+async function neighbourConnects({ rpc }: Rig): Promise<void> {
+  const peer = await h2Peer(rpc.port);
+  await peer.received((got) => got.type === frameType.settings);
+  peer.socket.destroy();
+}
+
+test("an answer whose window never opens is cut, and holds nobody up", { timeout }, async (t) => {
+  const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
+  const ask = (peer: H2Peer) =>
+    peer.send(
+      frame(frameType.headers, flag.endHeaders, 1, call),
+      frame(frameType.data, flag.endStream, 1, Buffer.from("{}")),
+    );
+  const isCut = (got: { type: number; payload: Buffer }) =>
+    got.type === frameType.rstStream && got.payload.readUInt32BE() === errorCode.cancel;
+
+  const attacked = await rig(t, { unreadTimeoutMs: 100 }, async () => large);
+  const control = await rig(t, { unreadTimeoutMs: 60_000 }, async () => large);
+  const patient = await peerOf(t, control, closedWindow);
+  ask(patient);
+  await patient.received((got) => got.type === frameType.headers);
+  const peer = await peerOf(t, attacked, closedWindow);
+  ask(peer);
+  await peer.received(isCut);
+  assert.deepEqual(attacked.cuts, ["unread_answer"]);
+  await neighboursServed(attacked);
+
+  assert.deepEqual(control.cuts, []);
+  patient.send(frame(frameType.windowUpdate, 0, 1, uint32(1_000_000)));
+  await patient.received((got) => got.type === frameType.data && got.payload.length > 1_000);
+});
+
+test("answers that wait for their readers are bounded in all", { timeout }, async (t) => {
+  const limits = { maxUnreadBytes: 1_100_000 };
+  const attacked = await rig(t, limits, async () => large);
+  const peers = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      peerOf(t, attacked, { settings: settings([settingId.initialWindowSize, 0]) }),
+    ),
+  );
+  for (const peer of peers) {
+    peer.send(
+      frame(frameType.headers, flag.endHeaders, 1, call),
+      frame(frameType.data, flag.endStream, 1, Buffer.from("{}")),
+    );
+  }
+  await attacked.cut("unread_memory");
+  // 10 answers of 200 kB, of which 5 fit.
+  assert.equal(attacked.cuts.filter((cut) => cut === "unread_memory").length, 5);
+  await neighboursServed(attacked);
+});
+
+test("a connection that its client keeps after it was closed is cut", { timeout }, async (t) => {
+  const attacked = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
+  const peer = await peerOf(t, attacked, { allowHalfOpen: true });
+  await peer.received((got) => got.type === frameType.goaway);
+  await attacked.cut("lingering");
+  await new Promise<void>((resolve) => peer.socket.end(resolve));
+  await peer.closed;
+
+  // Control: one that answers the end with its own is not cut.
+  const polite = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
+  await (await peerOf(t, polite)).closed;
+  assert.deepEqual(polite.cuts, []);
+});
+
+test("connections beyond the limit are closed, and idle ones make room", { timeout }, async (t) => {
+  const attacked = await rig(t, { maxConnections: 5 });
+  const idle = await Promise.all(Array.from({ length: 5 }, () => peerOf(t, attacked)));
+  await Promise.all(idle.map((peer) => peer.received((got) => got.type === frameType.settings)));
+  const refused = await peerOf(t, attacked);
+  await refused.closed;
+  assert.equal(attacked.cuts[0], "connections");
+  await Promise.all(idle.map((peer) => peer.closed));
+  await neighboursServed(attacked);
+});
+
+test("one address has its share of the connections, where there is one", { timeout }, async (t) => {
+  const attacked = await rig(t, { maxConnectionsPerAddress: 2 });
+  const first = await peerOf(t, attacked);
+  const second = await peerOf(t, attacked);
+  await answered(first, 1);
+  const refused = await peerOf(t, attacked);
+  await refused.closed;
+  assert.deepEqual(attacked.cuts, ["connections_of_address"]);
+  await answered(second, 1);
+  second.socket.destroy();
+  await second.closed;
+  for (;;) {
+    const peer = await peerOf(t, attacked);
+    const served = await Promise.race([
+      answered(peer, 1).then(
+        () => true,
+        () => false,
+      ),
+    ]);
+    if (served) break;
+  }
+});

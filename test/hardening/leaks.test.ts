@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Gateway } from "../../src/gateway.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { type Churn, createChurn, type Held, heldBy, settled } from "./churn.ts";
+
+/** What one caller may have open at once here: a stream that leaks is soon missed. */
+const streams = 30;
+
+let gateway: Gateway;
+let churn: Churn;
+const warnings: Error[] = [];
+const onWarning = (warning: Error) => warnings.push(warning);
+
+before(async () => {
+  process.on("warning", onWarning);
+  gateway = await startTestGateway({ MAX_STREAMS_PER_CALLER: String(streams) });
+  churn = await createChurn(gateway);
+});
+after(async () => {
+  await gateway.stop();
+  process.off("warning", onWarning);
+});
+
+/** What is held at rest: the gateway and its emulator keep a connection to each other. */
+const idle: Held = { sockets: 4, callsInFlight: 0 };
+
+test("clients that leave in the middle leave nothing behind", { timeout: 60_000 }, async () => {
+  await churn.run(60);
+  await settled(gateway, idle, patienceMs);
+  // Listeners that pile up are warned of.
+  assert.deepEqual(warnings, []);
+});
+
+test("control: a stream that is open shows, and its place is taken", {
+  timeout: 60_000,
+}, async () => {
+  const open: Awaited<ReturnType<Churn["openStream"]>>[] = [];
+  for (let i = 0; i < streams; i++) open.push(await churn.openStream());
+  assert.ok(open.every(({ first }) => first.includes("cursor")));
+  const tooMany = await churn.openStream();
+  assert.match(tooMany.first, /resource_exhausted/);
+  const now = await heldBy(gateway);
+  assert.ok(now.sockets > idle.sockets + streams, `${now.sockets}, before ${idle.sockets}`);
+  for (const { end } of [...open, tooMany]) end();
+  await settled(gateway, idle, patienceMs);
+});

@@ -1,0 +1,115 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Longest that a caller waits for its answer. */
+export const deadlineMs = 1_000;
+
+export interface Outcome {
+  /** HTTP status; 0 for none. */
+  readonly status: number;
+  readonly ms: number;
+}
+
+/** A payments service with time for everybody, which answers after `answerMs`. */
+export async function startAmpleUpstream(answerMs: number) {
+  const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+    let text = "";
+    request.on("data", (chunk) => {
+      text += chunk;
+    });
+    request.on("end", () => setTimeout(() => answer(response, text), answerMs));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function answer(response: http.ServerResponse, request: string): void {
+  const { external_id } = JSON.parse(request);
+  response.writeHead(200, {
+    "content-type": "application/json",
+    "x-ratelimit-limit": 100_000,
+    "x-ratelimit-remaining": 100_000,
+    "x-ratelimit-reset": 0,
+  });
+  const details = { payment_id: `p-${external_id}`, status: "success" };
+  response.end(JSON.stringify({ external_id, operation: "payment", is_success: true, details }));
+}
+
+/** Callers of CreatePayment over a few connections of HTTP/2. */
+export function createCallers(rpcUrl: string) {
+  const sessions = Array.from({ length: 16 }, () => http2.connect(rpcUrl));
+  let calls = 0;
+
+  function call(): Promise<Outcome> {
+    calls += 1;
+    const startedMs = performance.now();
+    const stream = (sessions[calls % sessions.length] as http2.ClientHttp2Session).request({
+      ":method": "POST",
+      ":path": "/payments.v1.PaymentService/CreatePayment",
+      "content-type": "application/json",
+      "connect-timeout-ms": deadlineMs,
+    });
+    stream.on("error", () => {});
+    stream.resume().end(
+      JSON.stringify({
+        amount: "10.10",
+        currency: "UAH",
+        mode: "PAYMENT_MODE_DIRECT",
+        external_id: `${process.pid}-${calls}`,
+        customer: { email: "jo@example.com" },
+        payment_method: {
+          cc: { number: "4111111111111111", cvv: "123", exp_month: 12, exp_year: 2031 },
+        },
+      }),
+    );
+    return new Promise((resolve) => {
+      let status = 0;
+      stream.on("response", (headers) => {
+        status = Number(headers[":status"]);
+      });
+      stream.on("close", () => resolve({ status, ms: performance.now() - startedMs }));
+    });
+  }
+
+  return {
+    /** So many callers, each of whom calls again when it has its answer. */
+    async closedLoop(callers: number, forMs: number): Promise<Outcome[]> {
+      const until = performance.now() + forMs;
+      const outcomes: Outcome[] = [];
+      const loop = async () => {
+        while (performance.now() < until) outcomes.push(await call());
+      };
+      await Promise.all(Array.from({ length: callers }, loop));
+      return outcomes;
+    },
+    /** So many calls a second, whatever becomes of those before. */
+    async openLoop(perSecond: number, forMs: number): Promise<Outcome[]> {
+      const beganMs = performance.now();
+      const all: Promise<Outcome>[] = [];
+      for (let ms = 0; ms < forMs; ms = performance.now() - beganMs) {
+        while (all.length < (ms / 1_000) * perSecond) all.push(call());
+        await delay(2);
+      }
+      return Promise.all(all);
+    },
+    close() {
+      for (const session of sessions) session.destroy();
+    },
+  };
+}
+
+/** The time below which this share of the outcomes is; 0 of none. */
+export function quantile(outcomes: readonly Outcome[], share: number): number {
+  const times = outcomes.map(({ ms }) => ms).toSorted((a, b) => a - b);
+  return times[Math.floor(times.length * share)] ?? 0;
+}

@@ -1,0 +1,364 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import grpc from "@grpc/grpc-js";
+import { createClient as createSocketClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Gateway } from "../../src/gateway.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Payment } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type GetPaymentResponse,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createAdmission } from "../../src/limits/admission.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { type Answer, serve } from "../graphql/serve.ts";
+import { grpcJsClient, type Started, start, wires } from "../rpc/start.ts";
+import { startTestGateway } from "../start.ts";
+import { recordCuts } from "./cuts.ts";
+
+const timeout = 30_000;
+const known = { cursor: "c1" } as GetPaymentResponse;
+
+/** The RPC edge with one place for other calls and two in all, and calls that wait to be told. */
+async function rpcWithTwoPlaces(t: TestContext) {
+  const release = Promise.withResolvers<void>();
+  const events = Promise.withResolvers<Event>();
+  const cuts = recordCuts();
+  const admission = createAdmission({ maxCalls: 2 });
+  const rpc = await start(
+    {
+      getPayment: async () => {
+        await release.promise;
+        return known;
+      },
+      createPayment: async () => {
+        await release.promise;
+        return { id: "p-1" } as Payment;
+      },
+      async *watchPayment() {
+        yield { cursor: "c1" } as Event;
+        yield await events.promise;
+      },
+    },
+    { admission, limitObserver: cuts.observer },
+  );
+  t.after(() => rpc[Symbol.asyncDispose]());
+  return { rpc, admission, cuts, release, events };
+}
+
+/** Resolves when so many calls have reached the core. */
+async function reached(rpc: Started, n: number): Promise<void> {
+  while (rpc.calls.length < n) await new Promise((resolve) => setImmediate(resolve));
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`${name}: a call too many is refused at once and says when to try again`, {
+    timeout,
+  }, async (t) => {
+    const { rpc, admission, cuts, release, events } = await rpcWithTwoPlaces(t);
+    const client = createClient(PaymentService, rpc.transport(protocol, httpVersion));
+    const health = createClient(Health, rpc.transport(protocol, httpVersion));
+    const watch = client.watchPayment({ externalId: "e" })[Symbol.asyncIterator]();
+    assert.equal((await watch.next()).value?.event?.cursor, "c1");
+
+    const reads = [client.getPayment({ externalId: "e" }), client.getPayment({ externalId: "e" })];
+    await reached(rpc, 3);
+    await assertOverloaded(client.getPayment({ externalId: "e" }));
+    const second = client.watchPayment({ externalId: "e" })[Symbol.asyncIterator]();
+    await assertOverloaded(second.next());
+    await assertOverloaded(client.createPayment({ externalId: "e" }));
+    assert.deepEqual(cuts.refused, ["other", "other", "money"]);
+    assert.equal(rpc.calls.length, 3, "a refused call reaches nobody");
+
+    assert.equal((await health.check({})).status, 1);
+    events.resolve({ cursor: "c2" } as Event);
+    assert.equal((await watch.next()).value?.event?.cursor, "c2", "open streams go on");
+    assert.equal((await watch.next()).done, true);
+
+    release.resolve();
+    for (const read of reads) assert.equal((await read).cursor, "c1");
+    assert.equal((await client.getPayment({ externalId: "e" })).cursor, "c1");
+    assert.equal(admission.inFlight, 0);
+  });
+}
+
+async function assertOverloaded(call: Promise<unknown>): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof ConnectError);
+    assert.equal(error.code, Code.ResourceExhausted);
+    assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
+    assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "OVERLOADED");
+    return true;
+  });
+}
+
+test("reads are refused before calls that move money", { timeout }, async (t) => {
+  const { rpc, release } = await rpcWithTwoPlaces(t);
+  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
+  const pays = [client.createPayment({ externalId: "a" })];
+  await reached(rpc, 1);
+  const read = client.getPayment({ externalId: "e" });
+  await reached(rpc, 2);
+  await assertOverloaded(client.getPayment({ externalId: "e" }));
+  release.resolve();
+  await Promise.all([...pays, read]);
+
+  // Of five places the fifth is for money alone.
+  const blocked = Promise.withResolvers<void>();
+  const five = await start(
+    {
+      getPayment: () => blocked.promise.then(() => known),
+      createPayment: () => blocked.promise.then(() => ({ id: "p" }) as Payment),
+    },
+    { admission: createAdmission({ maxCalls: 5 }) },
+  );
+  t.after(() => five[Symbol.asyncDispose]());
+  const other = createClient(PaymentService, five.transport("grpc", "2"));
+  const four = [1, 2, 3, 4].map(() => other.getPayment({ externalId: "e" }));
+  await reached(five, 4);
+  await assertOverloaded(other.getPayment({ externalId: "e" }));
+  const money = other.createPayment({ externalId: "e" });
+  await reached(five, 5);
+  await assertOverloaded(other.createPayment({ externalId: "e" }));
+  blocked.resolve();
+  await Promise.all([...four, money]);
+});
+
+test("grpc-js reads the refusal", { timeout }, async (t) => {
+  const { rpc, release } = await rpcWithTwoPlaces(t);
+  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
+  const reads = [client.getPayment({ externalId: "e" }), client.getPayment({ externalId: "e" })];
+  await reached(rpc, 2);
+  const plain = grpcJsClient(PaymentService, rpc.port);
+  t.after(() => plain.close());
+  const error = await new Promise<grpc.ServiceError | null>((resolve) => {
+    plain.makeUnaryRequest(
+      `/${PaymentService.typeName}/GetPayment`,
+      () => Buffer.alloc(0),
+      (bytes) => bytes,
+      undefined,
+      (error) => resolve(error),
+    );
+  });
+  assert.equal(error?.code, grpc.status.RESOURCE_EXHAUSTED);
+  assert.match(error.details, /more calls than it can serve/);
+  assert.ok(error.metadata.get("grpc-status-details-bin").length > 0);
+  release.resolve();
+  await Promise.all(reads);
+});
+
+test("a call whose body does not come holds no place", { timeout }, async (t) => {
+  const { rpc, admission } = await rpcWithTwoPlaces(t);
+  const slow = await fetchSlowly(rpc);
+  while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
+  while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
+  const client = createClient(PaymentService, rpc.transport("connect", "2"));
+  const call = client.createPayment({ externalId: "e" });
+  await reached(rpc, 1);
+  assert.equal(admission.inFlight, 1);
+  slow.finish();
+  await reached(rpc, 2);
+  assert.equal(admission.inFlight, 2);
+  slow.controller.abort();
+  call.catch(() => {});
+});
+
+/** A call whose body begins and then waits. */
+async function fetchSlowly(rpc: Started) {
+  const controller = new AbortController();
+  const body = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<void>();
+  const stream = new ReadableStream({
+    async start(writer) {
+      writer.enqueue(new TextEncoder().encode('{"external'));
+      sent.resolve();
+      await body.promise;
+      writer.enqueue(new TextEncoder().encode('_id":"e"}'));
+      writer.close();
+    },
+  });
+  fetch(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: stream,
+    signal: controller.signal,
+    duplex: "half",
+  } as RequestInit).catch(() => {});
+  await sent.promise;
+  return { controller, finish: () => body.resolve() };
+}
+
+const read = '{ payment(externalId: "e") { id } }';
+const pay = `mutation { createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED,
+  externalId: "e", paymentMethod: {type: CARD}}) { ... on Payment { id } } }`;
+
+async function graphqlWith(t: TestContext, maxCalls: number) {
+  const release = Promise.withResolvers<void>();
+  const admission = createAdmission({ maxCalls });
+  const cuts = recordCuts();
+  const options = {
+    admission,
+    limitObserver: cuts.observer,
+    corsOrigins: ["https://shop.example"],
+  };
+  const served = await serve(
+    t,
+    {
+      getPayment: () => release.promise.then(() => known),
+      createPayment: () => release.promise.then(() => ({ id: "p-1" }) as Payment),
+      async *watchPayment() {
+        yield { cursor: "c1" } as Event;
+        await release.promise;
+      },
+    },
+    options,
+  );
+  const reached = async (n: number) => {
+    while (served.seen().length < n) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { served, release, admission, cuts, reached };
+}
+
+async function assertRefused(answer: Response): Promise<void> {
+  assert.equal(answer.status, 503);
+  assert.equal(answer.headers.get("retry-after"), "1");
+  const { errors } = (await answer.json()) as Answer;
+  assert.deepEqual(errors[0].extensions, {
+    code: "RATE_LIMITED",
+    reason: "OVERLOADED",
+    retryAfterSeconds: 1,
+  });
+}
+
+test("GraphQL refuses at once with 503, which pages may read", { timeout }, async (t) => {
+  const { served, release, cuts, reached } = await graphqlWith(t, 1);
+  const first = served.run(pay);
+  await reached(1);
+  await assertRefused(await served.post({ query: pay }));
+  await assertRefused(await fetch(`${served.url}?query=${encodeURIComponent(read)}`));
+  const origin = "https://shop.example";
+  const toPage = await served.post({ query: read }, { origin });
+  assert.equal(toPage.headers.get("access-control-allow-origin"), origin);
+  await assertRefused(toPage);
+  const typed = await served.post(
+    { query: read },
+    { accept: "application/graphql-response+json, application/json" },
+  );
+  assert.match(typed.headers.get("content-type") ?? "", /^application\/graphql-response\+json/);
+  assert.deepEqual(cuts.refused, ["unknown", "other", "unknown", "unknown"]);
+  release.resolve();
+  assert.equal((await first).data.createPayment.id, "p-1");
+  assert.equal(served.seen().length, 1);
+});
+
+test("GraphQL refuses queries and new streams before mutations", { timeout }, async (t) => {
+  const { served, release, admission, reached } = await graphqlWith(t, 5);
+  const reads = [1, 2, 3, 4].map(() => served.run(read));
+  await reached(4);
+  await assertRefused(await served.post({ query: read }));
+  const stream = 'subscription { paymentUpdated(externalId: "e") { cursor } }';
+  await assertRefused(await served.post({ query: stream }));
+  const payment = served.run(pay);
+  await reached(5);
+  assert.equal(admission.inFlight, 5);
+  release.resolve();
+  assert.equal((await payment).data.createPayment.id, "p-1");
+  await Promise.all(reads);
+  while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("an open stream holds no place, by SSE and by WebSocket", { timeout }, async (t) => {
+  const { served, release, admission } = await graphqlWith(t, 1);
+  const query = 'subscription { paymentUpdated(externalId: "e") { cursor } }';
+  const sse = await served.post({ query }, { accept: "text/event-stream" });
+  const reader = sse.body?.getReader();
+  let text = "";
+  while (!text.includes("c1")) text += new TextDecoder().decode((await reader?.read())?.value);
+  assert.equal(admission.inFlight, 0);
+
+  const client = createSocketClient({ url: served.wsUrl, webSocketImpl: WebSocket });
+  t.after(() => client.dispose());
+  const events = client.iterate({ query });
+  assert.ok((await events.next()).value);
+  assert.equal(admission.inFlight, 0);
+  const answers = client.iterate({ query: read });
+  const pending = answers.next();
+  while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
+  await assert.rejects(client.iterate({ query: pay }).next(), (errors: Answer) => {
+    assert.equal(errors[0].extensions.reason, "OVERLOADED");
+    assert.equal(errors[0].extensions.retryAfterSeconds, 1);
+    return true;
+  });
+  release.resolve();
+  assert.ok((await pending).value);
+  await reader?.cancel();
+});
+
+test("control: as many calls without a limit are all taken on", { timeout }, async (t) => {
+  const rpc = await start({ getPayment: async () => known });
+  t.after(() => rpc[Symbol.asyncDispose]());
+  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
+  const calls = Array.from({ length: 100 }, () => client.getPayment({ externalId: "e" }));
+  assert.equal((await Promise.all(calls)).length, 100);
+});
+
+test("a gateway that takes on nothing more still answers callbacks, health and operators", {
+  timeout,
+}, async (t) => {
+  const gateway: Gateway = await startTestGateway(
+    { MAX_CONCURRENT_CALLS: "1", UPSTREAM_PASSWORD: "secret" },
+    { delays: { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 1_500 } },
+  );
+  t.after(() => gateway.stop());
+  const rpc = `${gateway.rpcUrl}/payments.v1.PaymentService`;
+  const headers = { "content-type": "application/json" };
+  const slow = fetch(`${rpc}/CreatePayment`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({
+      amount: "10.00",
+      currency: "UAH",
+      mode: "PAYMENT_MODE_DIRECT",
+      external_id: "slow",
+      customer: { email: "jo@example.com" },
+      payment_method: {
+        cc: { number: "4000000000000747", cvv: "123", exp_month: 12, exp_year: 2031 },
+      },
+    }),
+  });
+  const status = async () =>
+    (await fetch(`${rpc}/GetPayment`, { method: "POST", headers, body: '{"external_id":"e"}' }))
+      .status;
+  while ((await status()) !== 429);
+
+  const body = '{"external_id":"other","details":{"payment_id":"p","status":"success"}}';
+  const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { ...headers, "x-service-signature": sign(Buffer.from(body), "secret") },
+    body,
+  });
+  assert.equal(callback.status, 200);
+  const health = await fetch(`${gateway.rpcUrl}/grpc.health.v1.Health/Check`, {
+    method: "POST",
+    headers,
+    body: "{}",
+  });
+  assert.equal(health.status, 200);
+  assert.equal((await fetch(`${gateway.adminUrl}/healthz`)).status, 200);
+  assert.equal((await fetch(`${gateway.adminUrl}/readyz`)).status, 200);
+  const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  assert.match(
+    metrics,
+    /payments_gateway_calls_refused_total\{listener="rpc",kind="other"\} [1-9]/,
+  );
+  assert.match(
+    metrics,
+    /payments_gateway_calls_in_flight 1\n/,
+    metrics.match(/.*in_flight.*/g)?.join(),
+  );
+  assert.equal((await slow).status, 200);
+});

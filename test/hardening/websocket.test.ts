@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { on, once } from "node:events";
+import { type TestContext, test } from "node:test";
+import WebSocket from "ws";
+import { limits } from "../../src/graphql/limits.ts";
+import { socketLimits } from "../../src/graphql/websocket-limits.ts";
+import { type Answer, type Served, serve } from "../graphql/serve.ts";
+import { type Cuts, recordCuts } from "./cuts.ts";
+
+const timeout = 20_000;
+
+interface Rig extends Cuts {
+  readonly served: Served;
+}
+
+async function rig(t: TestContext, ...[methods]: [Parameters<typeof serve>[1]?]): Promise<Rig> {
+  const cuts = recordCuts();
+  return { ...cuts, served: await serve(t, methods, { limitObserver: cuts.observer }) };
+}
+
+/** A socket, and what came by it and was not read yet. */
+interface Peer {
+  readonly socket: WebSocket;
+  next(): Promise<Answer>;
+}
+
+async function connect(t: TestContext, { served }: Rig, init = true): Promise<Peer> {
+  const socket = new WebSocket(served.wsUrl, "graphql-transport-ws");
+  t.after(() => socket.terminate());
+  socket.setMaxListeners(0);
+  const incoming = on(socket, "message");
+  socket.on("error", () => {});
+  await once(socket, "open");
+  const peer: Peer = {
+    socket,
+    async next() {
+      const { value } = await incoming.next();
+      return JSON.parse(String(value?.[0]));
+    },
+  };
+  if (!init) return peer;
+  socket.send('{"type":"connection_init"}');
+  await peer.next();
+  return peer;
+}
+
+function subscribe(id: string, query: string): string {
+  return JSON.stringify({ id, type: "subscribe", payload: { query } });
+}
+
+const budget = "{ rateLimit { limit } }";
+
+/** Another caller is served as before. */
+async function neighboursServed(t: TestContext, attacked: Rig): Promise<void> {
+  const { socket, next } = await connect(t, attacked);
+  socket.send(subscribe("1", budget));
+  const answer = await next();
+  assert.deepEqual(answer.payload, { data: { rateLimit: { limit: 10 } } });
+}
+
+test("a socket that never says who it is is closed", { timeout }, async (t) => {
+  const attacked = await rig(t);
+  const { socket } = await connect(t, attacked, false);
+  const [code] = await once(socket, "close");
+  assert.equal(code, 4408);
+  await neighboursServed(t, attacked);
+});
+
+test("a message beyond the limit closes its socket before it is read whole", {
+  timeout,
+}, async (t) => {
+  const attacked = await rig(t);
+  const { socket } = await connect(t, attacked);
+  socket.send(subscribe("1", `${budget} #${"x".repeat(limits.messageBytes)}`));
+  const [code] = await once(socket, "close");
+  assert.equal(code, 1009);
+
+  const allowed = await connect(t, attacked);
+  allowed.socket.send(subscribe("1", `${budget} #${"x".repeat(limits.documentLength / 2)}`));
+  const answer = await allowed.next();
+  assert.equal(answer.type, "next");
+});
+
+/** Each waits for what the one before it brought, lest ws itself cut the pings (see below). */
+const kinds = {
+  async pings({ socket }: Peer) {
+    socket.ping();
+    await Promise.race([once(socket, "pong"), once(socket, "close")]);
+  },
+  async "pongs that nobody asked for"({ socket }: Peer) {
+    socket.pong();
+    await new Promise((resolve) => setImmediate(resolve));
+  },
+  async messages({ socket }: Peer) {
+    socket.send('{"type":"ping"}');
+    await new Promise((resolve) => setImmediate(resolve));
+  },
+} as const;
+
+for (const [name, send] of Object.entries(kinds)) {
+  test(`a flood of ${name} ends its socket`, { timeout }, async (t) => {
+    const attacked = await rig(t);
+    const peer = await connect(t, attacked);
+    while (peer.socket.readyState === WebSocket.OPEN) await send(peer);
+    assert.deepEqual(attacked.cuts, ["message_flood"]);
+    await neighboursServed(t, attacked);
+  });
+
+  test(`control: as many ${name} as are allowed do not`, { timeout }, async (t) => {
+    const attacked = await rig(t);
+    const peer = await connect(t, attacked);
+    for (let i = 0; i < socketLimits.messages.burst - 10; i++) await send(peer);
+    peer.socket.send(subscribe("1", budget));
+    while ((await peer.next()).type !== "next");
+    assert.deepEqual(attacked.cuts, []);
+  });
+}
+
+test("pings whose pongs are not read are cut by ws", { timeout }, async (t) => {
+  const attacked = await rig(t);
+  const { socket } = await connect(t, attacked);
+  socket.pause();
+  for (let i = 0; i < socketLimits.messages.burst - 10; i++) socket.ping();
+  socket.resume();
+  await once(socket, "close");
+  await neighboursServed(t, attacked);
+});
+
+test("answers that a socket asks for and does not read are bounded", { timeout }, async (t) => {
+  const kept = "x".repeat(200_000);
+  const attacked = await rig(t, { getPayment: async () => ({ payment: { id: kept } }) as never });
+  const { socket } = await connect(t, attacked);
+  socket.pause();
+  const query = subscribe("0", '{ payment(externalId: "e") { id } }');
+  // One after the other, so that the number of operations is no limit.
+  for (let i = 0; !attacked.cuts.includes("unread_answer"); i++) {
+    socket.send(query.replace('"0"', `"${i}"`));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(i < socketLimits.messages.burst, "not cut");
+  }
+  await neighboursServed(t, attacked);
+});
+
+test("a socket has so many operations at once, and no more", { timeout }, async (t) => {
+  const answer = Promise.withResolvers<never>();
+  const attacked = await rig(t, { getPayment: () => answer.promise });
+  const { socket, next } = await connect(t, attacked);
+  const most = socketLimits.operations;
+  for (let i = 0; i < most + 5; i++) {
+    socket.send(subscribe(`${i}`, '{ payment(externalId: "e") { id } }'));
+  }
+  const refused: Answer[] = [];
+  while (refused.length < 5) refused.push(await next());
+  assert.deepEqual(
+    refused.map(({ type, id, payload }) => [type, id, payload[0].extensions.reason]),
+    Array.from({ length: 5 }, (_, i) => ["error", `${most + i}`, "TOO_MANY_STREAMS"]),
+  );
+  answer.resolve({} as never);
+  for (let completed = 0; completed < most; ) {
+    if ((await next()).type === "complete") completed += 1;
+  }
+  socket.send(subscribe("more", budget));
+  assert.equal((await next()).type, "next");
+});
