@@ -259,3 +259,23 @@ test("streams of one caller are limited by a number above zero", () => {
   assert.equal(readConfig({ ...live, MAX_STREAMS_PER_CALLER: "50" }).maxStreamsPerCaller, 50);
   refused({ ...live, MAX_STREAMS_PER_CALLER: "0" }, /^MAX_STREAMS_PER_CALLER: got "0", .* from 1/);
 });
+
+test("calls and connections are limited, and 0 lifts a limit", () => {
+  const byDefault = readConfig(live);
+  assert.equal(byDefault.maxConcurrentCalls, 1_000);
+  assert.equal(byDefault.maxConnections, 10_000);
+  assert.equal(byDefault.maxConnectionsPerAddress, undefined);
+  const given = readConfig({
+    ...live,
+    MAX_CONCURRENT_CALLS: "0",
+    MAX_CONNECTIONS: "0",
+    MAX_CONNECTIONS_PER_ADDRESS: "50",
+  });
+  assert.equal(given.maxConcurrentCalls, undefined);
+  assert.equal(given.maxConnections, undefined);
+  assert.equal(given.maxConnectionsPerAddress, 50);
+  refused(
+    { ...live, MAX_CONCURRENT_CALLS: "many" },
+    /^MAX_CONCURRENT_CALLS: got "many", .* from 0/,
+  );
+});
