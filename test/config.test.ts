@@ -316,3 +316,22 @@ test("previous passwords may stand in a file", () => {
   const previous = accounts.get("default")?.previousPasswords.map((secret) => secret.reveal());
   assert.deepEqual(previous, ["old", "older"]);
 });
+test("calls and connections are limited, and 0 lifts a limit", () => {
+  const byDefault = readConfig(live);
+  assert.equal(byDefault.maxConcurrentCalls, 1_000);
+  assert.equal(byDefault.maxConnections, 10_000);
+  assert.equal(byDefault.maxConnectionsPerAddress, undefined);
+  const given = readConfig({
+    ...live,
+    MAX_CONCURRENT_CALLS: "0",
+    MAX_CONNECTIONS: "0",
+    MAX_CONNECTIONS_PER_ADDRESS: "50",
+  });
+  assert.equal(given.maxConcurrentCalls, undefined);
+  assert.equal(given.maxConnections, undefined);
+  assert.equal(given.maxConnectionsPerAddress, 50);
+  refused(
+    { ...live, MAX_CONCURRENT_CALLS: "many" },
+    /^MAX_CONCURRENT_CALLS: got "many", .* from 0/,
+  );
+});

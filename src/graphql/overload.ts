@@ -40,6 +40,7 @@ export function createOverload(options: OverloadOptions): Overload {
     const type = accept.includes(graphqlType) ? graphqlType : "application/json";
     response.writeHead(http.status, {
       ...http.headers,
+      "cache-control": "no-store",
       ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
       "content-type": `${type}; charset=utf-8`,
       "content-length": Buffer.byteLength(body),

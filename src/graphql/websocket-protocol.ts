@@ -87,6 +87,7 @@ export function createProtocol(options: ProtocolOptions) {
         const document = parse(query);
         const errors = validate(schema, document);
         if (errors.length > 0) {
+          record.failed(codeOf(errors[0] as GraphQLError));
           end(extra, id);
           return errors as GraphQLError[];
         }
@@ -108,8 +109,10 @@ export function createProtocol(options: ProtocolOptions) {
           } satisfies Engine,
         } as ExecutionArgs;
       } catch (error) {
+        const formatted = formatError(error);
+        record.failed(codeOf(formatted));
         end(extra, id);
-        return [formatError(error)];
+        return [formatted];
       }
     },
 
