@@ -223,11 +223,13 @@ class AccountReconciler {
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
     const [standing] = await this.#standing(intent);
+    // Nothing is left of one that is settled as paid, or that somebody else has ended.
     const became = standing
       ? await settleByEvents(this.#options, account, standing)
       : probed.kind === "paid" && "settled";
     if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
-    if (became || intent.state !== "unknown" || !this.#neverArrived(intent, notFound)) return;
+    if (became || !standing || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
+      return;
     await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
     await intents.end(account, intent, { state: "closed", key: "keep" });
     observer.onSettled({ account, intent, by: "notFound" });

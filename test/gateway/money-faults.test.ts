@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/gateway.ts";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -35,12 +35,15 @@ const settings = {
 describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 }, () => {
   let upstream: MoneyUpstream;
   let gateway: Gateway;
+  /** One connection for all calls. */
+  let rpc: Client<typeof PaymentService>;
   const random = seeded(seed);
   const unknown: string[] = [];
 
   before(async () => {
     upstream = await startMoneyUpstream("password");
     gateway = await startTestGateway({ ...settings, UPSTREAM_URL: upstream.url });
+    rpc = createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
     // Nothing is settled before the service is back.
     upstream.down = true;
   });
@@ -49,8 +52,6 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     await upstream.close();
   });
 
-  const rpc = () => createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
-
   const requestOf = (externalId: string, amount = "10.00") => ({
     ...{ amount, currency: "UAH", mode: PaymentMode.HOSTED, externalId },
     paymentMethod: { type: PaymentMethodType.CC_NUMBER },
@@ -58,7 +59,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
 
   async function pay(externalId: string): Promise<unknown> {
     const amount = `${between(random, 1, 99)}.${between(random, 10, 99)}`;
-    return rpc().createPayment(requestOf(externalId, amount));
+    return rpc.createPayment(requestOf(externalId, amount));
   }
 
   /** A try, between payments that go well: the breaker shall not keep it from the service. */
@@ -88,7 +89,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
           assert.ok(error instanceof ConnectError, `${id}: ${error}`);
           assert.equal(error.code, Code.Unknown, `${id}: ${error}`);
           assert.equal(error.findDetails(OutcomeUnknownSchema)[0]?.externalId, id);
-          const { payment, outcomeUnknown } = await rpc().getPayment({ externalId: id });
+          const { payment, outcomeUnknown } = await rpc.getPayment({ externalId: id });
           assert.deepEqual([payment, outcomeUnknown], [undefined, true]);
           unknown.push(id);
         }
@@ -102,7 +103,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
         const [id, error] = await tryOne(fault as MoneyFault, n);
         assert.equal((error as ConnectError).code, code);
         assert.equal(upstream.charges.has(id), false);
-        await assert.rejects(rpc().getPayment({ externalId: id }), { code: Code.NotFound });
+        await assert.rejects(rpc.getPayment({ externalId: id }), { code: Code.NotFound });
       }
     });
   }
@@ -151,7 +152,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     for (const externalId of unknown) {
       const charged = upstream.charges.has(externalId);
       for (;;) {
-        const known = await rpc()
+        const known = await rpc
           .getPayment({ externalId })
           .catch((error: unknown) => (error as ConnectError).code);
         if (known === Code.NotFound) {

@@ -201,6 +201,25 @@ test("what comes while the service says that it knows nothing counts more", asyn
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
+test("a call that others have ended meanwhile is not told as not done", async (t) => {
+  const books = rig();
+  const lost = await books.lose();
+  let asked = 0;
+  const given = reconcile(t, books, async () => {
+    if (++asked === 3) {
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      await books.intents.end(account, lost, { state: "closed", key: "keep" });
+    }
+    throw told("transaction_not_found");
+  });
+  await until(() => given.probes >= 3);
+  await books.lose({ externalId: "other" });
+  // Its turn comes behind the first one's.
+  await until(() => given.probes >= 4);
+  assert.equal(await books.snapshot(), undefined);
+  assert.deepEqual(given.settled, []);
+});
+
 test("what stays pending is looked up though no call here made it", async (t) => {
   const books = rig();
   await books.tell("p1", PaymentStatus.PENDING);
