@@ -11,6 +11,7 @@ import {
   documentMap,
   duration,
   durationOrZero,
+  heartbeat,
   httpUrl,
   issuer,
   keySetUrl,
@@ -68,6 +69,8 @@ export interface Config {
   readonly reconcileAfterMs?: number;
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
+  /** Silence on a live connection after which it is broken, and a peer is asked for. */
+  readonly heartbeatMs: number;
   readonly shutdownTimeoutMs: number;
   readonly logLevel: string;
   readonly production: boolean;
@@ -178,6 +181,7 @@ export function readConfig(env: Environment): Config {
     ...readTrustedDocuments(read),
     ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
+    heartbeatMs: read("HEARTBEAT_INTERVAL", heartbeat, "15s"),
     shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration, "10s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,

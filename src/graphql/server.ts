@@ -16,8 +16,10 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
-import { createExchange } from "./exchange.ts";
+import { answersEventStreams, type EventStream } from "./event-stream.ts";
+import { createExchange, type Exchange } from "./exchange.ts";
 import { limits } from "./limits.ts";
+import { createLive } from "./live.ts";
 import {
   authenticates,
   findsDocuments,
@@ -28,7 +30,7 @@ import {
   takesJsonOnly,
 } from "./plugins.ts";
 import { schema } from "./schema.ts";
-import { sendResponse } from "./send.ts";
+import { sendEventStream, sendResponse } from "./send.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 import { serveWebSockets } from "./websocket.ts";
 
@@ -46,6 +48,8 @@ export interface GraphqlServerOptions {
   readonly corsOrigins?: readonly string[];
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs?: number;
+  /** Silence on an event stream or a WebSocket after which it is broken. Default: 15,000. */
+  readonly heartbeatMs?: number;
 }
 
 export interface GraphqlServer {
@@ -65,14 +69,16 @@ export interface GraphqlServer {
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, production, corsOrigins = [] } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
+  const { heartbeatMs = defaultHeartbeatMs } = options;
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
 
+  const streams = new WeakMap<Exchange, EventStream>();
   const yoga = createYoga<Surroundings, Context>({
     schema,
-    context: async ({ exchange, authenticate }) =>
-      createContext(core, await authenticate(), exchange),
+    context: async (surroundings) =>
+      createContext(core, await surroundings.authenticate(), surroundings),
     plugins: [
       refusesForeignPages(corsOrigins),
       authenticates(),
@@ -81,6 +87,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       limitsOperations(introspection),
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
+      answersEventStreams(({ exchange }, blocks) => streams.set(exchange, blocks)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
@@ -119,9 +126,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller ??= await identify(credentialsOf(request));
       return caller;
     };
-    const surroundings = { exchange, authenticate };
+    const live = createLive(request.headers["last-event-id"]?.toString());
+    const surroundings = { exchange, authenticate, live };
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
-    if (caller && answered.headers.get("content-type") !== "text/event-stream") {
+    const blocks = streams.get(exchange);
+    if (blocks) {
+      const { failing } = live;
+      return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
+    }
+    if (caller) {
       const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
       response.setHeader("x-ratelimit-limit", limit);
       response.setHeader("x-ratelimit-remaining", remaining);
@@ -146,9 +159,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         timeoutMs,
         documentOf,
         corsOrigins,
+        heartbeatMs,
       }),
   };
 }
+
+const defaultHeartbeatMs = 15_000;
 
 /** CORS for one request: other origins than the listed ones get no word of it. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { ExecutionArgs, FormattedExecutionResult, GraphQLError } from "graphql";
+import type { ExecutionArgs, GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { YogaServerInstance } from "graphql-yoga";
 import type { WebSocket } from "ws";
@@ -10,6 +10,10 @@ import { GatewayError } from "../errors.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import { withoutHttp } from "./formatted-result.ts";
+import { limits } from "./limits.ts";
+import { createLive } from "./live.ts";
+import { cutIfUnread } from "./socket-flow.ts";
 import type { DocumentParams } from "./trusted-documents.ts";
 
 export interface ProtocolOptions {
@@ -50,10 +54,14 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
+      if (extra.exchanges.size >= limits.operationsPerSocket) return [formatError(tooMany())];
       const exchange = createExchange({ requestId: randomUUID(), timeoutMs });
       extra.exchanges.set(id, exchange);
+      const live = createLive(undefined);
+      const isOver = () => extra.exchanges.get(id) !== exchange;
+      live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
       try {
-        const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
+        const surroundings = { exchange, live, authenticate: async () => stillValid(extra.caller) };
         const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
@@ -100,6 +108,11 @@ function end({ exchanges }: Connection, id: string): void {
   exchanges.delete(id);
 }
 
+function tooMany(): GatewayError {
+  const message = `more than ${limits.operationsPerSocket} operations of one socket`;
+  return new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
+}
+
 /** A connection outlives its caller's token or key: each operation asks again. */
 function stillValid(caller: Caller | undefined): Caller {
   caller?.revoked?.throwIfAborted();
@@ -121,12 +134,4 @@ function closeOf(
     default:
       return [1013, "Try again later"];
   }
-}
-
-/** HTTP statuses mean nothing here. */
-function withoutHttp(error: GraphQLError): NonNullable<FormattedExecutionResult["errors"]>[number] {
-  const { extensions, ...rest } = error.toJSON();
-  if (!extensions) return rest;
-  const { http: _, ...others } = extensions;
-  return { ...rest, extensions: others };
 }

@@ -5,22 +5,23 @@ import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
+import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
   readonly log: Logger;
   /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
   readonly corsOrigins: readonly string[];
+  /** How often a socket is asked whether it is still there, and how long it may take to say so. */
+  readonly heartbeatMs: number;
 }
 
-/** How often a socket is asked whether it is still there, and how long it may take to say so. */
-const pingIntervalMs = 12_000;
 /** How long clients may take to answer the close of their socket. */
 const closeGraceMs = 1_000;
 
 /** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
 export function serveWebSockets(server: Server, options: WebSocketOptions): () => Promise<void> {
-  const { log, corsOrigins } = options;
+  const { log, corsOrigins, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const sockets = new WebSocketServer({
     noServer: true,
@@ -35,6 +36,8 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
+      readOnlyWhileRead(webSocket, socket);
+      keepAlive(webSocket, heartbeatMs);
       serve(webSocket, request);
     });
   }
@@ -60,10 +63,8 @@ export function serveWebSockets(server: Server, options: WebSocketOptions): () =
       },
       { socket, request, exchanges: new Map() },
     );
-    const stopPings = keepAlive(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
     socket.once("close", (code, reason) => {
-      stopPings();
       closed(code, String(reason)).catch((error) => {
         log.error({ err: error }, "a WebSocket was not taken down cleanly");
       });
@@ -94,18 +95,4 @@ function refusal(
   const secFetchSite = headers["sec-fetch-site"]?.toString();
   const { origin, host } = headers;
   return isForeign({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
-}
-
-/** Ends connections whose other side is gone without a word. */
-function keepAlive(socket: WebSocket): () => void {
-  let answered = true;
-  socket.on("pong", () => {
-    answered = true;
-  });
-  const timer = setInterval(() => {
-    if (!answered) return socket.terminate();
-    answered = false;
-    socket.ping();
-  }, pingIntervalMs);
-  return () => clearInterval(timer);
 }

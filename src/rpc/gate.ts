@@ -4,6 +4,7 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
+import { cutIfUnread } from "./answer.ts";
 import { createCallRecord } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
@@ -70,6 +71,7 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     caller,
     signal: callSignal(context),
     requestId,
+    onFail: (error) => cutIfUnread(context.values, error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
   };

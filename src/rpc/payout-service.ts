@@ -15,7 +15,7 @@ export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
     },
     watchPayout(request, context) {
       const call = callOf(context);
-      return eventStream(core.watchPayout(request, call), call.signal);
+      return eventStream(core.watchPayout(request, call), call.signal, request.heartbeatSeconds);
     },
   };
 }

@@ -1,11 +1,12 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { withAnswer } from "./answer.ts";
 import type { Log } from "./log.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
@@ -37,7 +38,8 @@ export function createRequestListener(
     capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+      const values = withAnswer(createContextValues(), response);
+      call = universalRequestFromNodeRequest(request, response, undefined, values);
     } catch {
       return refuse(response, 400);
     }
