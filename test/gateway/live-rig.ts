@@ -59,6 +59,7 @@ export async function sendEvent(
   externalId: string,
   n: number,
   operation = "refund",
+  payload = "",
 ): Promise<void> {
   const text = JSON.stringify({
     external_id: externalId,
@@ -70,6 +71,7 @@ export async function sendEvent(
       amount: "1.00",
       status: operation === "payment" ? "success" : "pending",
       status_code: "code",
+      payload,
     },
   });
   const body = new TextEncoder().encode(text);
@@ -80,6 +82,21 @@ export async function sendEvent(
   });
   await response.arrayBuffer();
   assert.equal(response.status, 200);
+}
+
+/** Sends so many events from the `from`th on, ten at a time, each of at least so many bytes. */
+export async function sendEvents(
+  gateway: Gateway,
+  from: number,
+  count: number,
+  bytes: number,
+): Promise<void> {
+  const payload = "x".repeat(bytes);
+  let next = from;
+  const send = async () => {
+    while (next < from + count) await sendEvent(gateway, "order", next++, "refund", payload);
+  };
+  await Promise.all(Array.from({ length: Math.min(count, 10) }, send));
 }
 
 /** Resolves when the check holds, which is asked again whenever something else had its turn. */
