@@ -55,7 +55,7 @@ export async function startProxy(target: string): Promise<Link> {
  * operation `payment` its success.
  */
 export async function sendEvent(
-  gateway: Gateway,
+  gateway: Pick<Gateway, "publicUrl">,
   externalId: string,
   n: number,
   operation = "refund",
@@ -86,7 +86,7 @@ export async function sendEvent(
 
 /** Sends so many events from the `from`th on, ten at a time, each of at least so many bytes. */
 export async function sendEvents(
-  gateway: Gateway,
+  gateway: Pick<Gateway, "publicUrl">,
   from: number,
   count: number,
   bytes: number,

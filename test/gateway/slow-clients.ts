@@ -11,6 +11,8 @@ import {
 /** A client of `events` that reads when it is told to, and what it has read. */
 export interface SlowClient {
   readonly cursors: string[];
+  /** When each was read, in milliseconds since the epoch. */
+  readonly readAtMs: number[];
   /** Of its connection, once that is there. */
   readonly localPort: number | undefined;
   /** Stops reading from its connection. */
@@ -206,18 +208,24 @@ interface Connection {
 function newState() {
   const ended = Promise.withResolvers<Ended>();
   const cursors: string[] = [];
+  const readAtMs: number[] = [];
+  const cursor = (cursor = "") => {
+    cursors.push(cursor);
+    readAtMs.push(Date.now());
+  };
   return {
     end: (how: Ended) => ended.resolve(how),
-    cursor: (cursor = "") => cursors.push(cursor),
+    cursor,
     // biome-ignore lint/suspicious/noExplicitAny: a result as it came
     result({ data, errors }: any) {
-      if (data) return void cursors.push(data.events.cursor);
+      if (data) return cursor(data.events.cursor);
       const { code, resumeCursor } = errors[0].extensions;
       ended.resolve({ code: code === "RATE_LIMITED" ? exhausted : code, resumeCursor });
     },
     client(connection: () => Connection | null | undefined, close: () => void): SlowClient {
       return {
         cursors,
+        readAtMs,
         get localPort() {
           return connection()?.localPort;
         },
