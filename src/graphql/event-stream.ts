@@ -80,10 +80,12 @@ async function begin(
   const failed = live.isOpen ? undefined : failureOf((await first).value, live);
   const begun = { first, results, live, reconnects };
   if (!failed) return { status: 200, blocks: blocksOf(begun) };
-  const status = reconnects && failed.retryable ? 200 : failed.status;
-  // The protocol has errors of a stream within the stream. An EventSource could not see them there.
-  const told = reconnects || !isIterable(result) ? status : 200;
-  return { status: told, blocks: blocksOf(begun) };
+  const status = reconnects ? statusForEventSource(failed) : failed.protocolStatus;
+  return { status, blocks: blocksOf(begun) };
+}
+
+function statusForEventSource({ status, retryable }: Failure): number {
+  return retryable ? 200 : status;
 }
 
 const nothing = () => undefined;
@@ -95,23 +97,23 @@ async function* once(result: ExecutionResult): AsyncGenerator<ExecutionResult, u
 interface Failure {
   readonly status: number;
   readonly retryable: boolean;
+  /** The protocol has the errors of operations in the stream, and a status for those of requests. */
+  readonly protocolStatus: number;
 }
 
 /** Why a result has no data, and no stream behind it. */
 function failureOf(result: ExecutionResult | undefined, live: Live): Failure | undefined {
   if (live.failure) return mappingOf(live.failure.error);
   if (!result?.errors || result.data) return undefined;
-  const statuses = result.errors.map(({ extensions, originalError }) =>
-    originalError instanceof GatewayError
-      ? mappings[originalError.code].status
-      : (extensions.http?.status ?? 400),
-  );
-  const status = Math.max(...statuses);
-  return { status, retryable: retryableStatuses.has(status) };
+  const https = result.errors.map(({ extensions }) => extensions.http);
+  const status = Math.max(...https.map((http) => http?.status ?? 400));
+  const protocolStatus = Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200));
+  return { status, retryable: retryableStatuses.has(status), protocolStatus };
 }
 
 function mappingOf(error: unknown): Failure {
-  return mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
+  const { status, retryable } = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
+  return { status, retryable, protocolStatus: 200 };
 }
 
 const retryableStatuses = new Set(
@@ -145,8 +147,9 @@ async function* blocksOf({ first, results, live, reconnects }: Begun): EventStre
   }
 }
 
+/** What never was a cursor could be more than one line. */
 function idOf(cursor: string | undefined): string {
-  return cursor === undefined ? "" : `id: ${cursor}\n`;
+  return cursor !== undefined && /^[!-~]+$/.test(cursor) ? `id: ${cursor}\n` : "";
 }
 
 function formatted({ errors, ...result }: ExecutionResult) {

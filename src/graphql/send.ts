@@ -31,8 +31,6 @@ export async function sendEventStream(
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   writeHead(answer, response);
-  // A peer that is gone without a word is noticed before the next heartbeat waits for its answer.
-  response.socket?.setKeepAlive(true, Math.max(heartbeatMs - keepAliveProbesMs, 1_000));
   const heartbeat = setInterval(
     () => response.writableNeedDrain || response.write(":\n\n"),
     heartbeatMs,
@@ -63,9 +61,6 @@ async function drained(response: ServerResponse): Promise<void> {
     response.once("drain", done).once("close", done);
   });
 }
-
-/** Node asks ten times, once a second, before it gives a peer up. */
-const keepAliveProbesMs = 11_000;
 
 function writeHead(answer: Response, response: ServerResponse): void {
   response.statusCode = answer.status;

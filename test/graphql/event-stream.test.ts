@@ -121,6 +121,9 @@ test("a wrong document and an unknown caller end an EventSource, a busy key set 
   const gateway = await serve(t);
   assert.equal((await get(gateway, {}, "subscription { nothing }")).status, 400);
   assert.equal((await get(gateway, {}, "subscription { ")).status, 400);
+  const posted = await gateway.post({ query: "subscription { nothing }" }, eventStream);
+  assert.equal(posted.status, 200, "the protocol has it in the stream");
+  assert.match(await posted.text(), /"code":"GRAPHQL_VALIDATION_FAILED".*event: complete/s);
   for (const [code, status] of [
     ["UNAUTHENTICATED", 401],
     ["UNAVAILABLE", 200],
@@ -166,6 +169,11 @@ test("a stream that ends early brings an EventSource back, unless it cannot go o
     const posted = await gateway.post({ query }, eventStream);
     assert.match(await posted.text(), /event: complete/);
   }
+});
+
+test("text that never was a cursor is no line of a stream", async (t) => {
+  const gateway = await serve(t, refusing("UNAVAILABLE", { resumeCursor: "x\nevent: evil" }));
+  assert.doesNotMatch((await get(gateway)).text, /^(id|event: evil)/m);
 });
 
 test("a stream that says nothing has a heartbeat, which is no event", async (t) => {
