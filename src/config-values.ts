@@ -72,6 +72,12 @@ export const duration = z.string().transform((text, context): number => {
   return z.NEVER;
 });
 
+/** A longer silence is broken for nobody. */
+export const heartbeat = duration.refine(
+  (ms) => ms <= unitsMs.h,
+  "at most 1h, with a unit, such as 15s",
+);
+
 export const durationOrZero = z.string().transform((text, context): number => {
   const ms = text === "0" ? 0 : durationMs(text);
   if (ms !== undefined) return ms;

@@ -12,6 +12,7 @@ import {
   documentMap,
   duration,
   durationOrZero,
+  heartbeat,
   httpUrl,
   issuer,
   keySetUrl,
@@ -83,6 +84,8 @@ export interface Config {
   readonly shutdown: ShutdownTimes;
   /** Undefined when nothing is traced. */
   readonly tracing?: TracingSettings;
+  /** Silence on a live connection after which it is broken, and a peer is asked for. */
+  readonly heartbeatMs: number;
   readonly logLevel: string;
   readonly production: boolean;
 }
@@ -210,6 +213,7 @@ export function readConfig(env: Environment): Config {
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdown: readShutdown(read),
     ...(tracing ? { tracing } : {}),
+    heartbeatMs: read("HEARTBEAT_INTERVAL", heartbeat, "15s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };

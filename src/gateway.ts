@@ -155,6 +155,7 @@ export async function startGateway(
     production: config.production,
     corsOrigins: config.corsOrigins,
     introspection: config.graphqlIntrospection,
+    heartbeatMs: config.heartbeatMs,
     ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({

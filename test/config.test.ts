@@ -35,6 +35,7 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.equal(config.eventRetentionMs, 7 * 86_400_000);
   assert.equal(config.reconcileAfterMs, 60_000);
   assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 0, spreadMs: 3_000 });
+  assert.equal(config.heartbeatMs, 15_000);
   assert.deepEqual([...config.auth.modes], ["none"]);
   assert.equal(config.auth.customerClaim, "customer_external_id");
   assert.equal(config.redis, undefined);
@@ -67,6 +68,8 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["CORS_ORIGINS", "https://a.example/path", /origins/],
     ["REDIS_URL", "http://127.0.0.1", /redis:\/\//],
     ["REDIS_URL", "redis+sentinel://127.0.0.1:1", /redis:\/\//],
+    ["HEARTBEAT_INTERVAL", "15", /with a unit/],
+    ["HEARTBEAT_INTERVAL", "61m", /at most 1h/],
     ["LOG_LEVEL", "loud", /trace/],
     ["ALLOW_UNAUTHENTICATED", "yes", /true or false/],
     ["WATCH_TOKEN_SECRET", "short", /at least 32 bytes/],

@@ -47,8 +47,18 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The `Idempotency-Key` header. */
   readonly idempotencyKey?: string;
-  /** Hears when a stream has found its place: nothing that happens from then on is missing in it. */
-  readonly onOpen?: () => void;
+  /**
+   * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
+   * from was over with it, so is this one, at once.
+   */
+  readonly resumed?: boolean;
+  /**
+   * Hears when a stream has found its place: nothing that happens from then on is missing in it.
+   * `from` is the cursor of that place, unless an event comes first that tells more.
+   */
+  readonly onOpen?: (from: string | undefined) => void;
+  /** Hears what ends a stream early as soon as it is known, also while its reader does not read. */
+  readonly onFail?: (error: Error) => void;
   /** Ties the log records of one call together. */
   readonly requestId: string;
   /** How the caller is connected, for metrics: grpc, sse, websocket and the like. */

@@ -35,11 +35,21 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     if (after === "latest" || after === "earliest") throw noCursor();
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
-    const events = await log.read(account, topic, after ?? "latest", { signal });
-    call.onOpen?.();
+    let from = after;
+    const events = await log.read(account, topic, after ?? "latest", {
+      signal,
+      onStart: (place) => {
+        from = place;
+      },
+      onFail: call.onFail,
+    });
+    if (after !== undefined && untilFinal && call.resumed) {
+      if (await wasOver(log, account, request, after)) return;
+    }
     const snapshot =
       after === undefined ? await log.snapshot(account, kind, externalId) : undefined;
     const current = snapshot && firstEvent(snapshot);
+    call.onOpen?.(current ? undefined : from);
     if (current) {
       const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
       rememberTrace(event, traceOf(current));
@@ -62,11 +72,36 @@ export function stream(
 ): AsyncIterable<Event> {
   const { log, call } = options;
   return resumable(options, after, async function* (signal) {
-    if (after === "latest") throw noCursor();
-    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", { signal });
-    call.onOpen?.();
+    if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
+    let from = after;
+    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
+      signal,
+      onStart: (place) => {
+        if (after !== "earliest") from = place;
+      },
+      onFail: call.onFail,
+    });
+    call.onOpen?.(from === "earliest" ? undefined : from);
     yield* events;
   });
+}
+
+/** Events of one payment or payout that are looked through for a client's last one. */
+const lookBack = 256;
+
+/** Whether a stream that ends with a final event has ended with the event of this cursor. */
+async function wasOver(
+  log: EventLog,
+  account: string,
+  { kind, externalId }: WatchRequest,
+  cursor: Cursor,
+): Promise<boolean> {
+  const history = await log.history(account, kind, externalId, lookBack);
+  if (history.some((event) => event.cursor === cursor && event.final)) return true;
+  if (history.some((event) => event.cursor > cursor)) return false;
+  // It may have begun with the current state, which goes by the cursor of the latest event.
+  const snapshot = await log.snapshot(account, kind, externalId);
+  return (snapshot && firstEvent(snapshot)?.final) ?? false;
 }
 
 /** The log's own words for its ends are no cursors of a caller. */

@@ -98,6 +98,10 @@ export interface Unfinished {
 export interface ReadOptions {
   /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
+  /** Hears the place that is read on from, before `read` resolves. */
+  readonly onStart?: ((place: Cursor) => void) | undefined;
+  /** Hears what ends the iteration as soon as it is known, also while nobody asks for an event. */
+  readonly onFail?: ((error: Error) => void) | undefined;
 }
 
 /**

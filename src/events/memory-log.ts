@@ -47,9 +47,9 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return accountOf(account).snapshot(kind, externalId);
     },
 
-    async read(account, topic, after, { signal }) {
-      if (signal.aborted) throw errorOfAbort(signal);
-      return readOn(accountOf(account), topic, after, signal);
+    async read(account, topic, after, options) {
+      if (options.signal.aborted) throw errorOfAbort(options.signal);
+      return readOn(accountOf(account), topic, after, options);
     },
 
     async history(account, kind, externalId, limit) {

@@ -91,9 +91,9 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.snapshot({ kind, externalId });
     },
 
-    async read(account, topic, after, { signal }) {
-      if (signal.aborted) throw errorOfAbort(signal);
-      return readOn(accountOf(account), topic, after, signal);
+    async read(account, topic, after, options) {
+      if (options.signal.aborted) throw errorOfAbort(options.signal);
+      return readOn(accountOf(account), topic, after, options);
     },
 
     async history(account, kind, externalId, limit) {

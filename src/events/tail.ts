@@ -3,7 +3,7 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { assertReadable, type Bounds, decodeCursor } from "./cursor.ts";
 import { Deque } from "./deque.ts";
 import type { Follower } from "./hub.ts";
-import type { Cursor, Topic } from "./log.ts";
+import type { Cursor, ReadOptions, Topic } from "./log.ts";
 
 /** Some stored events of a topic, in order. */
 export interface Page {
@@ -37,10 +37,10 @@ export async function readOn(
   log: StoredLog,
   topic: Topic,
   after: Cursor | "latest" | "earliest",
-  signal: AbortSignal,
+  options: ReadOptions,
 ): Promise<AsyncIterableIterator<Event>> {
   if (after !== "latest" && after !== "earliest") decodeCursor(after);
-  const tail = new Tail(log, topic, signal);
+  const tail = new Tail(log, topic, options);
   await tail.start(after);
   return tail;
 }
@@ -49,6 +49,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   readonly #log: StoredLog;
   readonly #topic: Topic;
   readonly #signal: AbortSignal;
+  readonly #options: ReadOptions;
   readonly #events = this.#read();
   readonly #queue = new Deque<Event>();
   readonly #onAbort = () => this.fail(errorOfAbort(this.#signal));
@@ -62,10 +63,11 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   #detach: (() => void) | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(log: StoredLog, topic: Topic, signal: AbortSignal) {
+  constructor(log: StoredLog, topic: Topic, options: ReadOptions) {
     this.#log = log;
     this.#topic = topic;
-    this.#signal = signal;
+    this.#signal = options.signal;
+    this.#options = options;
   }
 
   /** Attaches the live part and fixes the place to read from. */
@@ -82,6 +84,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
         this.#position = after === "earliest" ? this.#page.bounds.floor : after;
       }
       if (this.#failure) throw this.#failure;
+      this.#options.onStart?.(this.#position);
     } catch (error) {
       this.#end();
       throw error;
@@ -105,6 +108,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
     if (this.#ended) return;
     this.#failure = error;
     this.#end();
+    this.#options.onFail?.(error);
   }
 
   next(): Promise<IteratorResult<Event>> {

@@ -1,6 +1,7 @@
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Live } from "./live.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
@@ -9,6 +10,7 @@ export interface Surroundings {
   readonly exchange: Exchange;
   /** @throws GatewayError when the caller is not known or not allowed. */
   readonly authenticate: () => Promise<Caller>;
+  readonly live: Live;
 }
 
 /** What the resolvers of one GraphQL operation share. */
@@ -18,6 +20,7 @@ export interface Context {
   readonly record: OperationRecord;
   /** Lifts the operation's time limit: it is a stream. */
   readonly liftDeadline: () => void;
+  readonly live: Live;
   /** Reads of this operation; renewed where what they remember may have changed. */
   loaders: Loaders;
 }
@@ -25,11 +28,15 @@ export interface Context {
 /** The longest that one query, one mutation or the links of one event may take. */
 export const operationTimeoutMs = 60_000;
 
-export function createContext(core: Core, caller: Caller, exchange: Exchange): Context {
+export function createContext(
+  core: Core,
+  caller: Caller,
+  { exchange, live }: Pick<Surroundings, "exchange" | "live">,
+): Context {
   const call = callOf(caller, exchange);
   const { record, liftDeadline } = exchange;
   record.caller = caller.name;
-  return { core, call, record, liftDeadline, loaders: createLoaders(core, call) };
+  return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
 }
 
 /** What the core is told of an operation. */

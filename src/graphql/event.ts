@@ -16,6 +16,7 @@ import { enumRef } from "./enums.ts";
 import { messageFields, messageRef, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { deliveries, received } from "./stream.ts";
+import { afterInit } from "./watch-args.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
 const { paymentId, transactionId, payment, payout } = EventSchema.field;
@@ -69,9 +70,9 @@ builder.subscriptionField("events", (t) =>
         type: [enumRef(EventKindSchema)],
       }),
     },
-    subscribe: (_, { after, kinds }, context) => {
+    subscribe: (_, { kinds, ...args }, context) => {
       const request = create(StreamEventsRequestSchema, {
-        ...(after === null || after === undefined ? {} : { afterCursor: after }),
+        ...afterInit(args, context),
         ...(kinds ? { kinds: kinds as EventKind[] } : {}),
       });
       return deliveries(context, (core, call) => core.streamEvents(request, call));

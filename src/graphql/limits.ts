@@ -2,6 +2,8 @@
 export const limits = {
   /** Longest body of a request and longest WebSocket message, in bytes: as for callbacks and RPC. */
   messageBytes: 1024 * 1024,
+  /** Operations that one WebSocket may have under way. A page takes one for each list or detail. */
+  operationsPerSocket: 100,
   /**
    * Longest document, in UTF-16 code units. Data goes into variables; of our largest mutation and
    * every field of a payment a document has some 8,000. Parsed documents are kept, so that this

@@ -165,7 +165,7 @@ builder.subscriptionField("paymentUpdated", (t) =>
     nullable: false,
     args: watchArgs(t, "payment"),
     subscribe: (_, args, context) => {
-      const request = create(WatchPaymentRequestSchema, watchInit(args));
+      const request = create(WatchPaymentRequestSchema, watchInit(args, context));
       return deliveries(context, (core, call) => core.watchPayment(request, call));
     },
     resolve: (delivery, _, context) => received(delivery, context),

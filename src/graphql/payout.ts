@@ -71,7 +71,7 @@ builder.subscriptionField("payoutUpdated", (t) =>
     nullable: false,
     args: watchArgs(t, "payout"),
     subscribe: (_, args, context) => {
-      const request = create(WatchPayoutRequestSchema, watchInit(args));
+      const request = create(WatchPayoutRequestSchema, watchInit(args, context));
       return deliveries(context, (core, call) => core.watchPayout(request, call));
     },
     resolve: (delivery, _, context) => received(delivery, context),

@@ -52,13 +52,29 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
  */
 export function takesJsonOnly(): GatewayPlugin {
   return {
-    onRequestParse({ request: { method, headers } }) {
-      if (method !== "POST" || jsonType.test(headers.get("content-type") ?? "")) return;
+    onRequestParse({ request: { method, headers }, requestParser, setRequestParser }) {
+      if (method !== "POST") return;
+      if (jsonType.test(headers.get("content-type") ?? "")) {
+        if (requestParser) setRequestParser(async (request) => orNotJson(requestParser(request)));
+        return;
+      }
       throw new GraphQLError("the body must be application/json", {
         extensions: { code: "UNSUPPORTED_MEDIA_TYPE", http: { status: 415 } },
       });
     },
   };
+}
+
+/** Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. */
+async function orNotJson<T>(parsed: T | PromiseLike<T>): Promise<T> {
+  try {
+    return await parsed;
+  } catch (error) {
+    if (!(error instanceof GraphQLError && error.extensions.http?.spec)) throw error;
+    throw new GraphQLError("the body must be JSON", {
+      extensions: { code: "BAD_REQUEST", http: { status: 400 } },
+    });
+  }
 }
 
 const jsonType = /^application\/json *(?:;|$)/i;

@@ -1,30 +1,86 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { EventStream } from "./event-stream.ts";
+
+/** Writes a fetch Response out. */
+export async function sendResponse(answer: Response, response: ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  writeHead(answer, response);
+  response.end(await answer.text());
+}
+
+export interface EventStreamSending {
+  /** Silence after which a comment is sent, in milliseconds. */
+  readonly heartbeatMs: number;
+  /** Aborts when the stream has failed, also while its client does not read. */
+  readonly failing: AbortSignal;
+}
+
+/** How long a client that does not read may take to read on once its stream has failed. */
+const patienceMs = 5_000;
 
 /**
- * Writes a fetch Response out. A stream is read as fast as its client takes it, and cancelled when
- * the client goes away, also while it waits for either side.
+ * Writes an event stream out as fast as its client takes it, with comments while there is nothing
+ * else. It is cut when it has failed and the client does not read on to be told. The stream has to
+ * end by itself when the client goes away.
  */
-export async function sendResponse(answer: Response, response: ServerResponse): Promise<void> {
-  if (response.destroyed) {
-    await answer.body?.cancel();
-    return;
+export async function sendEventStream(
+  answer: Response,
+  blocks: EventStream,
+  response: ServerResponse,
+  { heartbeatMs, failing }: EventStreamSending,
+): Promise<void> {
+  if (response.destroyed) return void (await blocks.return());
+  writeHead(answer, response);
+  const heartbeat = setInterval(
+    () => response.writableNeedDrain || response.write(":\n\n"),
+    heartbeatMs,
+  );
+  const stopCutting = cutIfUnread(response, failing);
+  try {
+    for await (const block of blocks) {
+      if (response.destroyed) return;
+      heartbeat.refresh();
+      if (!response.write(block)) await drained(response);
+    }
+    response.end();
+    await drained(response);
+  } finally {
+    clearInterval(heartbeat);
+    stopCutting();
   }
+}
+
+/** Until all that was written has left this process, or the connection is gone. */
+async function drained(response: ServerResponse): Promise<void> {
+  if (response.closed) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.once("drain", done).once("close", done);
+  });
+}
+
+function writeHead(answer: Response, response: ServerResponse): void {
   response.statusCode = answer.status;
   for (const [name, value] of answer.headers) {
     if (name === "vary") response.appendHeader(name, value);
     else response.setHeader(name, value);
   }
-  if (answer.headers.get("content-type") !== "text/event-stream" || !answer.body) {
-    response.end(await answer.text());
-    return;
-  }
-  const reader = answer.body.getReader();
-  const closed = once(response, "close").then(() => reader.cancel());
-  const next = () => Promise.race([reader.read(), closed.then(() => ({ done: true as const }))]);
-  response.flushHeaders();
-  for (let chunk = await next(); !chunk.done; chunk = await next()) {
-    if (!response.write(chunk.value)) await Promise.race([once(response, "drain"), closed]);
-  }
-  response.end();
+}
+
+function cutIfUnread(response: ServerResponse, failing: AbortSignal): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const onFailing = () => {
+    timer = setTimeout(() => {
+      if (response.writableLength > 0) response.destroy();
+    }, patienceMs);
+  };
+  if (failing.aborted) onFailing();
+  else failing.addEventListener("abort", onFailing, { once: true });
+  return () => {
+    failing.removeEventListener("abort", onFailing);
+    clearTimeout(timer);
+  };
 }

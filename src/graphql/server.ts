@@ -19,8 +19,10 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
-import { createExchange } from "./exchange.ts";
+import { answersEventStreams, type EventStream } from "./event-stream.ts";
+import { createExchange, type Exchange } from "./exchange.ts";
 import { limits } from "./limits.ts";
+import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
 import {
   createOperationRecord,
@@ -38,7 +40,7 @@ import {
   takesJsonOnly,
 } from "./plugins.ts";
 import { schema } from "./schema.ts";
-import { sendResponse } from "./send.ts";
+import { sendEventStream, sendResponse } from "./send.ts";
 import type { DrainTimes } from "./socket-drain.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 import { type Misdirection, serveWebSockets } from "./websocket.ts";
@@ -64,6 +66,8 @@ export interface GraphqlServerOptions {
   readonly admission?: Admission;
   /** Hears of what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
+  /** Silence on an event stream or a WebSocket after which it is broken. Default: 15,000. */
+  readonly heartbeatMs?: number;
 }
 
 export interface GraphqlServer {
@@ -88,6 +92,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
+  const { heartbeatMs = defaultHeartbeatMs } = options;
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
@@ -95,10 +100,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
+  const streams = new WeakMap<Exchange, EventStream>();
   const yoga = createYoga<Surroundings, Context>({
     schema,
-    context: async ({ exchange, authenticate }) =>
-      createContext(core, await authenticate(), exchange),
+    context: async (surroundings) =>
+      createContext(core, await surroundings.authenticate(), surroundings),
     plugins: [
       observesOperations(),
       refusesForeignPages(corsOrigins),
@@ -109,6 +115,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
+      answersEventStreams(({ exchange }, blocks) => streams.set(exchange, blocks)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
@@ -162,11 +169,17 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller ??= await identify(credentialsOf(request));
       return caller;
     };
-    const surroundings = { exchange, authenticate };
+    const live = createLive(request.headers["last-event-id"]?.toString());
+    const surroundings = { exchange, authenticate, live };
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's place.
     place.leave();
-    if (caller && answered.headers.get("content-type") !== "text/event-stream") {
+    const blocks = streams.get(exchange);
+    if (blocks) {
+      const { failing } = live;
+      return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
+    }
+    if (caller) {
       const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
       response.setHeader("x-ratelimit-limit", limit);
       response.setHeader("x-ratelimit-remaining", remaining);
@@ -203,9 +216,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         misdirection,
         overload,
         limitObserver,
+        heartbeatMs,
       }),
   };
 }
+
+const defaultHeartbeatMs = 15_000;
 
 /** CORS for one request: other origins than the listed ones get no word of it. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {

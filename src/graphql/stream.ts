@@ -12,10 +12,15 @@ export type Delivery = { readonly event: Event } | { readonly error: unknown };
  * delivery, since the transports treat a broken stream each in their own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, liftDeadline }: Context,
+  { core, call: { deadlineMs: _, ...call }, liftDeadline, live }: Context,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
   liftDeadline();
+  const hooks = {
+    resumed: live.lastEventId !== undefined,
+    onOpen: live.open,
+    onFail: live.fail,
+  };
   const gone = new AbortController();
   const signal = AbortSignal.any([call.signal, gone.signal]);
   let events: AsyncIterator<Event> | undefined;
@@ -35,13 +40,17 @@ export function deliveries(
     async next() {
       if (ended || signal.aborted) return { done: true, value: undefined };
       try {
-        events ??= open(core, { ...call, signal })[Symbol.asyncIterator]();
+        events ??= open(core, { ...call, ...hooks, signal })[Symbol.asyncIterator]();
         const { done, value } = await events.next();
-        if (!done) return { done: false, value: { event: value } };
+        if (!done) {
+          live.cursor = value.cursor;
+          return { done: false, value: { event: value } };
+        }
         await end();
       } catch (error) {
         if (ended) return { done: true, value: undefined };
         endQuietly();
+        live.failed(error);
         return { done: false, value: { error } };
       }
       return { done: true, value: undefined };

@@ -1,4 +1,5 @@
 import type { builder } from "./builder.ts";
+import type { Context } from "./context.ts";
 
 type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
 
@@ -20,14 +21,23 @@ export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout
 }
 
 /** The same as the members of a watch request. */
-export function watchInit(args: {
-  externalId: string;
-  after?: string | null | undefined;
-  untilFinal?: boolean | null | undefined;
-}) {
+export function watchInit(
+  args: {
+    externalId: string;
+    after?: string | null | undefined;
+    untilFinal?: boolean | null | undefined;
+  },
+  context: Context,
+) {
   return {
     externalId: args.externalId,
     untilFinal: args.untilFinal ?? false,
-    ...(args.after === null || args.after === undefined ? {} : { afterCursor: args.after }),
+    ...afterInit(args, context),
   };
+}
+
+/** Where a stream goes on: behind the event that its client had last, else where `after` says. */
+export function afterInit(args: { after?: string | null | undefined }, { live }: Context) {
+  const after = live.lastEventId ?? args.after;
+  return after === null || after === undefined ? {} : { afterCursor: after };
 }

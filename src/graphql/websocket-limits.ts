@@ -4,8 +4,6 @@ import type { Cut, LimitObserver } from "../limits/observer.ts";
 
 /** What one WebSocket may do. */
 export const socketLimits = {
-  /** Operations at once; a page has a handful. */
-  operations: 100,
   /** Messages, pings and pongs. */
   messages: { burst: 1_000, perSecond: 100 },
   /** Bytes that wait for the client to read, when it asks for more. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { ExecutionArgs, FormattedExecutionResult, GraphQLError } from "graphql";
+import type { ExecutionArgs, GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { YogaServerInstance } from "graphql-yoga";
 import type { WebSocket } from "ws";
@@ -13,14 +13,17 @@ import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { codeOf } from "./errors.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import { withoutHttp } from "./formatted-result.ts";
+import { limits } from "./limits.ts";
+import { createLive } from "./live.ts";
 import {
   createOperationRecord,
   type RecordOptions,
   startOperationSpan,
 } from "./operation-record.ts";
 import type { Overload } from "./overload.ts";
+import { cutIfUnread } from "./socket-flow.ts";
 import type { DocumentParams } from "./trusted-documents.ts";
-import { socketLimits } from "./websocket-limits.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
   readonly tracing: Tracing;
@@ -78,8 +81,11 @@ export function createProtocol(options: ProtocolOptions) {
       record.begin();
       const exchange = createExchange({ requestId, record, timeoutMs, place });
       extra.exchanges.set(id, exchange);
+      const live = createLive(undefined);
+      const isOver = () => extra.exchanges.get(id) !== exchange;
+      live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
       try {
-        const surroundings = { exchange, authenticate: async () => stillValid(extra.caller) };
+        const surroundings = { exchange, live, authenticate: async () => stillValid(extra.caller) };
         const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
@@ -152,7 +158,7 @@ function end({ exchanges }: Connection, id: string): void {
 /** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
 async function turnOf(connection: Connection, overload: Overload): Promise<Place> {
   const { socket, exchanges } = connection;
-  if (exchanges.size + connection.waiting >= socketLimits.operations) throw tooManyOperations();
+  if (exchanges.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
   connection.waiting += 1;
   const place = await overload.enterBySocket(socket).finally(() => {
     connection.waiting -= 1;
@@ -163,14 +169,8 @@ async function turnOf(connection: Connection, overload: Overload): Promise<Place
 }
 
 function tooManyOperations(): GatewayError {
-  const { operations } = socketLimits;
-  return new GatewayError(
-    "RESOURCE_EXHAUSTED",
-    `more than ${operations} operations of one socket`,
-    {
-      reason: "TOO_MANY_STREAMS",
-    },
-  );
+  const message = `more than ${limits.operationsPerSocket} operations of one socket`;
+  return new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
 }
 
 /** A connection outlives its caller's token or key: each operation asks again. */
@@ -194,12 +194,4 @@ function closeOf(
     default:
       return [1013, "Try again later"];
   }
-}
-
-/** HTTP statuses mean nothing here. */
-function withoutHttp(error: GraphQLError): NonNullable<FormattedExecutionResult["errors"]>[number] {
-  const { extensions, ...rest } = error.toJSON();
-  if (!extensions) return rest;
-  const { http: _, ...others } = extensions;
-  return { ...rest, extensions: others };
 }

@@ -12,6 +12,7 @@ import type { LimitObserver } from "../limits/observer.ts";
 import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
+import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
 import { limitSocket } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
@@ -22,6 +23,8 @@ export interface WebSocketOptions extends ProtocolOptions {
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
   readonly limitObserver: LimitObserver;
+  /** How often a socket is asked whether it is still there, and how long it may take to say so. */
+  readonly heartbeatMs: number;
 }
 
 /** Why a request may not come in, by its headers; undefined when it may. */
@@ -29,15 +32,12 @@ export type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number } | undefined;
 
-/** How often a socket is asked whether it is still there, and how long it may take to say so. */
-const pingIntervalMs = 12_000;
-
 /** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
 export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, misdirection, limitObserver } = options;
+  const { log, corsOrigins, misdirection, limitObserver, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
   const sockets = new WebSocketServer({
@@ -56,6 +56,8 @@ export function serveWebSockets(
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
+      readOnlyWhileRead(webSocket, socket);
+      keepAlive(webSocket, heartbeatMs);
       serve(webSocket, request);
     });
   }
@@ -84,10 +86,8 @@ export function serveWebSockets(
       },
       { socket, request, exchanges: new Map(), waiting: 0 },
     );
-    const stopPings = keepAlive(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
     socket.once("close", (code, reason) => {
-      stopPings();
       closed(code, String(reason)).catch((error) => {
         log.error({ err: error }, "a WebSocket was not taken down cleanly");
       });
@@ -111,18 +111,4 @@ function refusal(
   const secFetchSite = headers["sec-fetch-site"]?.toString();
   const { origin, host } = headers;
   return isForeign({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
-}
-
-/** Ends connections whose other side is gone without a word. */
-function keepAlive(socket: WebSocket): () => void {
-  let answered = true;
-  socket.on("pong", () => {
-    answered = true;
-  });
-  const timer = setInterval(() => {
-    if (!answered) return socket.terminate();
-    answered = false;
-    socket.ping();
-  }, pingIntervalMs);
-  return () => clearInterval(timer);
 }

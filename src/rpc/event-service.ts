@@ -9,7 +9,7 @@ export function eventService(core: Core): ServiceImpl<typeof EventService> {
   return {
     streamEvents(request, context) {
       const call = callOf(context);
-      return eventStream(core.streamEvents(request, call), call.signal);
+      return eventStream(core.streamEvents(request, call), call.signal, request.heartbeatSeconds);
     },
     createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),
   };

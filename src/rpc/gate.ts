@@ -4,6 +4,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { requestIdHeader, requestIdOf } from "../request-id.ts";
+import { cutIfUnread } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
@@ -66,6 +67,7 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     signal: callSignal(context),
     requestId,
     transport: context.protocolName,
+    onFail: (error) => cutIfUnread(context.values, error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(incoming && context.method.methodKind !== "unary"

@@ -25,7 +25,7 @@ export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
     },
     watchPayment(request, context) {
       const call = callOf(context);
-      return eventStream(core.watchPayment(request, call), call.signal);
+      return eventStream(core.watchPayment(request, call), call.signal, request.heartbeatSeconds);
     },
   };
 }

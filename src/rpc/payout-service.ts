@@ -13,7 +13,7 @@ export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {
       const call = callOf(context);
-      return eventStream(core.watchPayout(request, call), call.signal);
+      return eventStream(core.watchPayout(request, call), call.signal, request.heartbeatSeconds);
     },
   };
 }

@@ -8,6 +8,7 @@ import {
 } from "@connectrpc/connect-node";
 import { freePlace, type Place } from "../limits/admission.ts";
 import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
+import { withAnswer } from "./answer.ts";
 import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { valuesOf } from "./incoming.ts";
@@ -62,7 +63,8 @@ export function createRequestListener(
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
       const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
-      call = universalRequestFromNodeRequest(request, response, undefined, valuesOf(incoming));
+      const values = withAnswer(valuesOf(incoming), response);
+      call = universalRequestFromNodeRequest(request, response, undefined, values);
       if (request instanceof IncomingMessage) {
         call = { ...call, body: readToEnd(request, response) };
       }

@@ -69,7 +69,7 @@ const hasCode = (code: string) => (error: unknown) =>
   error instanceof GatewayError && error.code === code;
 
 describe("reading on", () => {
-  const never = new AbortController().signal;
+  const never = new AbortController();
 
   for (const hook of ["followed", "bounded", "beforePage", "paged"] as const) {
     for (const start of ["latest", "earliest", "cursor"] as const) {
@@ -171,6 +171,29 @@ describe("reading on", () => {
     }
   });
 
+  it("tells at once of a reader that is cut, which does not read", async () => {
+    const log = new ScriptedLog();
+    const failures: Error[] = [];
+    let start = "";
+    const events = await readOn(log, everything, "latest", {
+      signal: never.signal,
+      onStart: (place) => {
+        start = place;
+      },
+      onFail: (error) => failures.push(error),
+    });
+    assert.equal(start, at(0));
+    const waiting = events.next();
+    log.append();
+    await waiting;
+    for (let i = 0; i < liveBuffer; i++) log.append();
+    assert.deepEqual(failures, []);
+    log.append();
+    assert.deepEqual(failures.map(hasCode("RESOURCE_EXHAUSTED")), [true]);
+    await events.return?.();
+    assert.equal(failures.length, 1);
+  });
+
   it("says so when the retention overtakes it, rather than skip events", async () => {
     const log = new ScriptedLog();
     for (let i = 0; i < 1_000; i++) log.append();
@@ -201,7 +224,7 @@ describe("reading on", () => {
     async function opened() {
       const log = new ScriptedLog();
       const caller = new AbortController();
-      const events = await readOn(log, everything, "latest", caller.signal);
+      const events = await readOn(log, everything, "latest", caller);
       const held = () => [log.hub.size, getEventListeners(caller.signal, "abort").length];
       assert.deepEqual(held(), [1, 1]);
       return { log, caller, events, held };
@@ -241,10 +264,7 @@ describe("reading on", () => {
         const log = new ScriptedLog();
         const caller = new AbortController();
         log.hooks[step] = () => caller.abort();
-        await assert.rejects(
-          readOn(log, everything, "latest", caller.signal),
-          hasCode("CANCELLED"),
-        );
+        await assert.rejects(readOn(log, everything, "latest", caller), hasCode("CANCELLED"));
         assert.equal(log.hub.size, 0);
         assert.equal(getEventListeners(caller.signal, "abort").length, 0);
       });
@@ -253,7 +273,7 @@ describe("reading on", () => {
     it("when the cursor is refused", async () => {
       const log = new ScriptedLog();
       const caller = new AbortController();
-      await assert.rejects(readOn(log, everything, at(7), caller.signal), hasCode("OUT_OF_RANGE"));
+      await assert.rejects(readOn(log, everything, at(7), caller), hasCode("OUT_OF_RANGE"));
       assert.equal(log.hub.size, 0);
       assert.equal(getEventListeners(caller.signal, "abort").length, 0);
     });

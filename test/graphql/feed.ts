@@ -35,6 +35,7 @@ export function createFeed(): Feed {
   async function* watch(request: unknown, call: Call): AsyncGenerator<Event> {
     call.signal.addEventListener("abort", () => wake.resolve());
     opened.resolve({ request, call });
+    call.onOpen?.(undefined);
     try {
       for (;;) {
         const next = steps.shift();

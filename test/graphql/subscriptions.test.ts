@@ -199,8 +199,8 @@ test("an SSE client that only asks by fetch reads the protocol's events", async 
   assert.equal(response.headers.get("x-ratelimit-limit"), null);
   const text = await response.text();
   assert.equal(
-    text.replace(/^:\n\n/gm, ""),
-    `event: next\ndata: ${JSON.stringify({ data: { paymentUpdated: pendingJson } })}\n\nevent: complete\ndata:\n\n`,
+    text.replace(/^retry: \d+\n\n/, ""),
+    `id: c-1\nevent: next\ndata: ${JSON.stringify({ data: { paymentUpdated: pendingJson } })}\n\nevent: complete\ndata:\n\n`,
   );
 });
 

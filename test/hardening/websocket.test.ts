@@ -145,7 +145,7 @@ test("a socket has so many operations at once, and no more", { timeout }, async 
   const answer = Promise.withResolvers<never>();
   const attacked = await rig(t, { getPayment: () => answer.promise });
   const { socket, next } = await connect(t, attacked);
-  const most = socketLimits.operations;
+  const most = limits.operationsPerSocket;
   for (let i = 0; i < most + 5; i++) {
     socket.send(subscribe(`${i}`, '{ payment(externalId: "e") { id } }'));
   }

@@ -22,7 +22,7 @@ function scripted() {
     yields: yields.resolve,
     async *streamEvents(_request: unknown, call: Call): AsyncGenerator<Event> {
       await open.promise;
-      call.onOpen?.();
+      call.onOpen?.(undefined);
       await yields.promise;
       yield create(EventSchema, { cursor: "c1" });
       throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c1" });

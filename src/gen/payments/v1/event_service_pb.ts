@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event_service.proto.
  */
 export const file_payments_v1_event_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSKCAQoTU3RyZWFtRXZlbnRzUmVxdWVzdBIiCgxhZnRlcl9jdXJzb3IYASABKAlCB7pIBHICEAFIAIgBARI2CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEIPukgMkgEJIgeCAQQQASAAQg8KDV9hZnRlcl9jdXJzb3IiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCKgAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARIxCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kQgu6SAjIAQGCAQIQARIlCgt0dGxfc2Vjb25kcxgDIAEoBUILukgIGgYYgKMFKAFIAIgBAUIOCgxfdHRsX3NlY29uZHMiXgoYQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlEhIKBXRva2VuGAEgASgJQgOAAQESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAy7AEKDEV2ZW50U2VydmljZRJpCgxTdHJlYW1FdmVudHMSIC5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXF1ZXN0GiEucGF5bWVudHMudjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiEpACAYq1GAtldmVudHM6cmVhZDABEnEKEENyZWF0ZVdhdGNoVG9rZW4SJC5wYXltZW50cy52MS5DcmVhdGVXYXRjaFRva2VuUmVxdWVzdBolLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXNwb25zZSIQirUYDHdhdGNoOmNyZWF0ZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
+  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSLEAQoTU3RyZWFtRXZlbnRzUmVxdWVzdBIiCgxhZnRlcl9jdXJzb3IYASABKAlCB7pIBHICEAFIAIgBARI2CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEIPukgMkgEJIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCKgAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARIxCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kQgu6SAjIAQGCAQIQARIlCgt0dGxfc2Vjb25kcxgDIAEoBUILukgIGgYYgKMFKAFIAIgBAUIOCgxfdHRsX3NlY29uZHMiXgoYQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlEhIKBXRva2VuGAEgASgJQgOAAQESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAy7AEKDEV2ZW50U2VydmljZRJpCgxTdHJlYW1FdmVudHMSIC5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXF1ZXN0GiEucGF5bWVudHMudjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiEpACAYq1GAtldmVudHM6cmVhZDABEnEKEENyZWF0ZVdhdGNoVG9rZW4SJC5wYXltZW50cy52MS5DcmVhdGVXYXRjaFRva2VuUmVxdWVzdBolLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXNwb25zZSIQirUYDHdhdGNoOmNyZWF0ZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
 
 /**
  * Which events.
@@ -37,6 +37,15 @@ export type StreamEventsRequest = Message<"payments.v1.StreamEventsRequest"> & {
    * @generated from field: repeated payments.v1.EventKind kinds = 2;
    */
   kinds: EventKind[];
+
+  /**
+   * Send a message without an event whenever so many seconds have passed without one, 1
+   * to 3600: for proxies that cut streams which say nothing. Without it, every message
+   * has an event.
+   *
+   * @generated from field: optional int32 heartbeat_seconds = 3;
+   */
+  heartbeatSeconds?: number | undefined;
 };
 
 /**
@@ -53,7 +62,7 @@ export const StreamEventsRequestSchema: GenMessage<StreamEventsRequest> = /*@__P
  */
 export type StreamEventsResponse = Message<"payments.v1.StreamEventsResponse"> & {
   /**
-   * The event.
+   * The event. Absent from a heartbeat, for which heartbeat_seconds asks.
    *
    * @generated from field: payments.v1.Event event = 1;
    */

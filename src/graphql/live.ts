@@ -1,0 +1,64 @@
+import { GatewayError } from "../errors.ts";
+
+/**
+ * What a subscription and the event stream that carries it tell each other: the GraphQL engine
+ * stands between the two and knows nothing of cursors.
+ */
+export interface Live {
+  /**
+   * The cursor that a client resumes from by the header `Last-Event-ID`. It goes over the argument
+   * `after`: an EventSource that connects again repeats its address, with the argument as it was.
+   */
+  readonly lastEventId: string | undefined;
+  /** Where a client goes on from that has every delivery up to the last one. */
+  cursor: string | undefined;
+  /** Set when the last delivery is an error, which ended the stream. */
+  readonly failure: { readonly error: unknown } | undefined;
+  readonly isOpen: boolean;
+  /** The place that the open stream goes on from; undefined when its first event tells. */
+  readonly start: string | undefined;
+  /** Resolves when the stream has found its place. */
+  readonly opened: Promise<void>;
+  /** Aborts when the stream has failed, also while its client reads nothing. */
+  readonly failing: AbortSignal;
+
+  open(from: string | undefined): void;
+  fail(): void;
+  failed(error: unknown): void;
+}
+
+/** @param lastEventId the header; an empty one is none */
+export function createLive(lastEventId: string | undefined): Live {
+  const opened = Promise.withResolvers<void>();
+  const failing = new AbortController();
+  let isOpen = false;
+  let start: string | undefined;
+  let failure: Live["failure"];
+  const live: Live = {
+    lastEventId: lastEventId || undefined,
+    cursor: undefined,
+    get failure() {
+      return failure;
+    },
+    get isOpen() {
+      return isOpen;
+    },
+    get start() {
+      return start;
+    },
+    opened: opened.promise,
+    failing: failing.signal,
+    open(from) {
+      isOpen = true;
+      start = from;
+      opened.resolve();
+    },
+    fail: () => failing.abort(),
+    failed(error) {
+      failure = { error };
+      if (error instanceof GatewayError)
+        live.cursor = error.details.resumeCursor ?? live.cursor ?? start;
+    },
+  };
+  return live;
+}

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Call } from "../../src/core/core.ts";
+import { createStreamDrain } from "../../src/core/stream-drain.ts";
+import { stream, watch } from "../../src/core/watch.ts";
+import type { EventLog } from "../../src/events/log.ts";
+import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { payment } from "../events/entries.ts";
+
+const account = "default";
+const externalId = "order-1";
+
+interface Opened {
+  readonly events: AsyncIterator<Event>;
+  /** What the stream told when it had found its place. */
+  readonly from: Promise<string | undefined>;
+  leave(): void;
+}
+
+interface Resuming {
+  readonly after?: string;
+  readonly untilFinal?: boolean;
+  readonly resumed?: boolean;
+}
+
+function open(
+  log: EventLog,
+  { after, untilFinal = false, resumed }: Resuming,
+  all = false,
+): Opened {
+  const leaving = new AbortController();
+  const from = Promise.withResolvers<string | undefined>();
+  const call: Call = {
+    caller: { name: "test", account, scopes: new Set() },
+    signal: leaving.signal,
+    requestId: "r",
+    onOpen: from.resolve,
+    ...(resumed === undefined ? {} : { resumed }),
+  };
+  const options = { log, call, drain: createStreamDrain() };
+  const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
+  const events = all ? stream(options, [], after) : watch(options, request);
+  return {
+    events: events[Symbol.asyncIterator](),
+    from: from.promise,
+    leave: () => leaving.abort(),
+  };
+}
+
+async function stored(log: EventLog, ...told: Parameters<typeof payment>[0][]): Promise<string[]> {
+  const cursors: string[] = [];
+  for (const each of told) {
+    const { event } = await log.append(account, payment(each));
+    assert.ok(event);
+    cursors.push(event.cursor);
+  }
+  return cursors;
+}
+
+const newLog = () => createMemoryLog({ retentionMs: 60_000 });
+
+/** Whether the watch of a client that comes back by itself is over at once. */
+async function isOver(log: EventLog, resuming: Resuming): Promise<boolean> {
+  const { events, from, leave } = open(log, { untilFinal: true, resumed: true, ...resuming });
+  const first = events.next();
+  const over = await Promise.race([
+    first.then(({ done }) => done === true),
+    from.then(() => false),
+  ]);
+  leave();
+  await first.catch(() => undefined);
+  return over;
+}
+
+test("a client that comes back after its last event has nothing to wait for", async () => {
+  const log = newLog();
+  const [pending, final] = await stored(log, { status: "pending" }, { status: "success" });
+  assert.equal(await isOver(log, { after: final ?? "" }), true);
+  assert.equal(
+    await isOver(log, { after: pending ?? "" }),
+    false,
+    "the final one is still to come",
+  );
+  for (const control of [{ resumed: false }, { untilFinal: false }]) {
+    assert.equal(await isOver(log, { after: final ?? "", ...control }), false);
+  }
+});
+
+test("what came behind its last event does not bring it back", async () => {
+  const log = newLog();
+  const told = [{ status: "success" }, { operation: "refund", status: "pending" }] as const;
+  const [final, refund] = await stored(log, ...told);
+  assert.equal(await isOver(log, { after: final ?? "" }), true);
+  assert.equal(await isOver(log, { after: refund ?? "" }), true, "the current state was its first");
+});
+
+test("the end of one attempt is not the end of the next", async () => {
+  const log = newLog();
+  const [failed] = await stored(log, { paymentId: "p-1", status: "failure" });
+  const [again] = await stored(log, { paymentId: "p-2", status: "pending" });
+  assert.equal(await isOver(log, { after: failed ?? "" }), true, "its stream had ended there");
+  assert.equal(await isOver(log, { after: again ?? "" }), false);
+});
+
+test("a stream that begins without an event tells the place that it goes on from", async () => {
+  for (const all of [false, true]) {
+    const log = newLog();
+    const [other = ""] = await stored(log, { externalId: "order-2", paymentId: "p-2" });
+    const { events, from, leave } = open(log, {}, all);
+    const next = events.next();
+    assert.equal(await from, other);
+    leave();
+    await assert.rejects(next, { code: "CANCELLED" });
+    const resumed = open(log, { after: other }, all);
+    const [cursor] = await stored(log, { status: "pending" });
+    assert.equal((await resumed.events.next()).value.cursor, cursor);
+    resumed.leave();
+  }
+});
+
+test("a watch that begins with the current state does not go on behind it too early", async () => {
+  const log = newLog();
+  await stored(log, { status: "pending" });
+  const { events, from, leave } = open(log, {});
+  const first = events.next();
+  assert.equal(await from, undefined);
+  assert.ok((await first).value.cursor);
+  leave();
+});
+
+test("a client that comes back by itself can have no word of the log for a cursor", async () => {
+  const { events } = open(newLog(), { after: "earliest", resumed: true }, true);
+  await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" });
+  const { from, events: control, leave } = open(newLog(), { after: "earliest" }, true);
+  const next = control.next();
+  assert.equal(await from, undefined);
+  leave();
+  await assert.rejects(next, { code: "CANCELLED" });
+});

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { EventSource } from "eventsource";
+import { chromium } from "playwright-core";
+import type { Gateway } from "../../src/gateway.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { type Link, sendEvent, startProxy, until } from "./live-rig.ts";
+
+const files = scratch();
+const key = newKey();
+const keysFile = files.write(
+  "keys",
+  keysText([{ name: "shop", key, scopes: ["events:read", "watch:create"] }]),
+);
+
+interface Started {
+  readonly gateway: Gateway;
+  readonly proxy: Link;
+}
+
+async function start(t: TestContext, env: Record<string, string> = {}): Promise<Started> {
+  const gateway = await startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: keysFile, ...env });
+  const proxy = await startProxy(gateway.publicUrl);
+  t.after(async () => {
+    await proxy[Symbol.asyncDispose]();
+    await gateway.stop();
+  });
+  return { gateway, proxy };
+}
+
+function events(gateway: Gateway) {
+  return createClient(EventService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
+}
+
+const headers = { authorization: `Bearer ${key}` };
+
+/** The address that a page watches with a watch token, by way of the proxy. */
+async function addressOf(gateway: Gateway, proxy: Link, externalId: string): Promise<string> {
+  const { token } = await events(gateway).createWatchToken(
+    { externalId, kind: EventKind.PAYMENT },
+    { headers },
+  );
+  const query = `subscription { paymentUpdated(externalId: "${externalId}", untilFinal: true) { cursor final } }`;
+  return `${proxy.url}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
+}
+
+/** The cursors of all events of the log. */
+async function logged(gateway: Gateway, count: number): Promise<string[]> {
+  const cursors: string[] = [];
+  const signal = AbortSignal.timeout(patienceMs);
+  const all = events(gateway).streamEvents({ afterCursor: "earliest" }, { headers, signal });
+  for await (const { event } of all) {
+    cursors.push(event?.cursor ?? "");
+    if (cursors.length === count) break;
+  }
+  return cursors;
+}
+
+/** Events before, while and after the connection is broken, so many times; then the end. */
+async function broken(
+  times: number,
+  { gateway, proxy }: Started,
+  seen: () => number,
+): Promise<number> {
+  let n = 0;
+  const send = async (count: number) => {
+    for (let i = 0; i < count; i++) await sendEvent(gateway, "order", n++);
+  };
+  for (let round = 1; round <= times; round++) {
+    await send(5);
+    await until(() => seen() >= n, "events before the cut");
+    proxy.cut();
+    await send(5);
+    await until(() => proxy.made > round, "it connects again");
+  }
+  await send(5);
+  await sendEvent(gateway, "order", n++, "payment");
+  return n;
+}
+
+for (const [name, forgetful] of [
+  ["an EventSource sees every event once over broken connections", false],
+  ["one that forgets its last event, as a control, does not", true],
+] as const) {
+  test(name, { timeout: 60_000 }, async (t) => {
+    const started = await start(t);
+    const { gateway, proxy } = started;
+    const address = await addressOf(gateway, proxy, "order");
+    const seen: string[] = [];
+    const source = new EventSource(address, {
+      fetch: (input, init) => {
+        const kept = new Headers(init.headers);
+        if (forgetful) kept.delete("last-event-id");
+        return fetch(input, { ...init, headers: kept });
+      },
+    });
+    t.after(() => source.close());
+    const over = new Promise<number | undefined>((resolve) => {
+      source.addEventListener("error", ({ code }) => {
+        if (source.readyState === source.CLOSED) resolve(code);
+      });
+      source.addEventListener("complete", () => forgetful && resolve(undefined));
+    });
+    source.addEventListener("next", ({ data, lastEventId }) => {
+      assert.equal(JSON.parse(data).data.paymentUpdated.cursor, lastEventId);
+      seen.push(lastEventId);
+    });
+    await once(source as never, "open");
+    const count = await broken(forgetful ? 1 : 2, started, () =>
+      forgetful ? Number.POSITIVE_INFINITY : seen.length,
+    );
+    const status = await over;
+    source.close();
+    const all = await logged(gateway, count);
+    if (forgetful) return assert.notDeepEqual(seen, all);
+    assert.deepEqual(seen, all);
+    assert.equal(status, 204, "it came back once more, and was told that the stream was over");
+  });
+}
+
+test("so does the EventSource of a browser, on a page of another origin", {
+  timeout: 90_000,
+}, async (t) => {
+  const page = createServer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<!doctype html><title>shop</title>");
+  });
+  page.listen(0, "127.0.0.1");
+  await once(page, "listening");
+  const origin = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
+  const browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox"],
+  });
+  t.after(async () => {
+    await browser.close();
+    page.close();
+    page.closeAllConnections();
+  });
+  const started = await start(t, { CORS_ORIGINS: origin });
+  const { gateway, proxy } = started;
+  const address = await addressOf(gateway, proxy, "order");
+  const tab = await browser.newPage();
+  await tab.goto(origin);
+  const seen: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));
+  await tab.exposeFunction("streamEnded", () => ended.resolve());
+  await tab.evaluate(watchInPage, address);
+  const count = await broken(2, started, () => seen.length);
+  await ended.promise;
+  assert.deepEqual(seen, await logged(gateway, count));
+});
+
+/** Runs in the page: an EventSource that knows nothing of `complete`. Resolves when it is open. */
+function watchInPage(address: string): Promise<void> {
+  const page = globalThis as unknown as {
+    EventSource: typeof EventSource;
+    seenEvent(cursor: string): void;
+    streamEnded(): void;
+  };
+  const source = new page.EventSource(address);
+  source.addEventListener("next", ({ lastEventId }) => page.seenEvent(lastEventId));
+  source.addEventListener("error", () => {
+    if (source.readyState === 2) page.streamEnded();
+  });
+  return new Promise((resolve) => source.addEventListener("open", () => resolve()));
+}

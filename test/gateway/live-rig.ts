@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
+import type { Gateway } from "../../src/gateway.ts";
+import { sign } from "../../src/upstream/signature.ts";
+import { patienceMs } from "../start.ts";
+
+/** A TCP proxy in front of one listener, whose connections break when the test says so. */
+export interface Link extends AsyncDisposable {
+  readonly url: string;
+  /** Connections made so far. */
+  readonly made: number;
+  /** Resets every connection at once. New ones are taken. */
+  cut(): void;
+}
+
+export async function startProxy(target: string): Promise<Link> {
+  const { hostname, port } = new URL(target);
+  const open = new Set<net.Socket>();
+  let made = 0;
+  const server = net.createServer((client) => {
+    made += 1;
+    const upstream = net.connect(Number(port), hostname);
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket.on("error", () => undefined);
+      socket.once("close", () => {
+        open.delete(socket);
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const cut = () => {
+    for (const socket of open) socket.resetAndDestroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    get made() {
+      return made;
+    },
+    cut,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      cut();
+    },
+  };
+}
+
+/**
+ * Sends a signed callback, which becomes an event: the `n`th refund of a payment, or with the
+ * operation `payment` its success.
+ */
+export async function sendEvent(
+  gateway: Pick<Gateway, "publicUrl">,
+  externalId: string,
+  n: number,
+  operation = "refund",
+  payload = "",
+): Promise<void> {
+  const text = JSON.stringify({
+    external_id: externalId,
+    operation,
+    is_success: true,
+    details: {
+      payment_id: `pay-${externalId}`,
+      operation_id: `op-${n}`,
+      amount: "1.00",
+      status: operation === "payment" ? "success" : "pending",
+      status_code: "code",
+      payload,
+    },
+  });
+  const body = new TextEncoder().encode(text);
+  const response = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(body, "sandbox-password") },
+    body,
+  });
+  await response.arrayBuffer();
+  assert.equal(response.status, 200);
+}
+
+/** Sends so many events from the `from`th on, ten at a time, each of at least so many bytes. */
+export async function sendEvents(
+  gateway: Pick<Gateway, "publicUrl">,
+  from: number,
+  count: number,
+  bytes: number,
+): Promise<void> {
+  const payload = "x".repeat(bytes);
+  let next = from;
+  const send = async () => {
+    while (next < from + count) await sendEvent(gateway, "order", next++, "refund", payload);
+  };
+  await Promise.all(Array.from({ length: Math.min(count, 10) }, send));
+}
+
+/** Resolves when the check holds, which is asked again whenever something else had its turn. */
+export async function until(holds: () => boolean, what: string): Promise<void> {
+  const end = Date.now() + patienceMs;
+  while (!holds()) {
+    if (Date.now() > end) assert.fail(`in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import { test } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentService,
+  WatchPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { start, wires } from "./start.ts";
+
+function event(cursor: string, padding = 0): Event {
+  return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
+}
+
+test("a watch that says nothing has heartbeats for those who ask, and for nobody else", async () => {
+  const overWire = async ({ protocol, httpVersion, name }: (typeof wires)[number]) => {
+    const beat = Promise.withResolvers<void>();
+    await using started = await start({
+      async *watchPayment({ heartbeatSeconds }) {
+        yield event("c1");
+        await (heartbeatSeconds === undefined ? undefined : beat.promise);
+        yield event("c2");
+      },
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    for (const heartbeatSeconds of [1, undefined]) {
+      const cursors: (string | undefined)[] = [];
+      for await (const message of client.watchPayment({
+        ...(heartbeatSeconds && { heartbeatSeconds }),
+      })) {
+        cursors.push(message.event?.cursor);
+        if (!message.event) beat.resolve();
+      }
+      const expected = heartbeatSeconds ? ["c1", undefined, "c2"] : ["c1", "c2"];
+      assert.deepEqual(cursors, expected, name);
+    }
+  };
+  await Promise.all(wires.map(overWire));
+});
+
+test("a watch with heartbeats ends in the core when its caller leaves", async () => {
+  const ended = Promise.withResolvers<void>();
+  await using started = await start({
+    async *watchPayment(_, { signal }: Call) {
+      try {
+        yield event("c1");
+        if (!signal.aborted) await once(signal, "abort");
+      } finally {
+        ended.resolve();
+      }
+    },
+  });
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  const leave = new AbortController();
+  const watch = client
+    .watchPayment({ heartbeatSeconds: 1 }, { signal: leave.signal })
+    [Symbol.asyncIterator]();
+  await watch.next();
+  assert.equal((await watch.next()).value.event, undefined);
+  leave.abort();
+  await ended.promise;
+});
+
+/** A stream that fails while its reader does not read: the reader hears of it in order, or is cut. */
+async function failing(reads: boolean) {
+  const cut = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { resumeCursor: "c-last" });
+  let yielded = 0;
+  let tell: Call["onFail"];
+  let failed = false;
+  await using started = await start({
+    async *watchPayment(_, { onFail }) {
+      tell = onFail;
+      while (!failed) yield event(`c${yielded++}`, 4_096);
+      throw cut;
+    },
+  });
+  const session = http2.connect(started.url);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/payments.v1.PaymentService/WatchPayment",
+    "content-type": "application/grpc+proto",
+    te: "trailers",
+  });
+  const body = toBinary(WatchPaymentRequestSchema, create(WatchPaymentRequestSchema, {}));
+  stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]));
+  stream.on("error", () => undefined);
+  let trailers: http2.IncomingHttpHeaders = {};
+  stream.on("trailers", (headers) => {
+    trailers = headers;
+  });
+  await once(stream, "response");
+  for (let last = -1; yielded !== last; ) {
+    last = yielded;
+    await new Promise((resolve) => session.ping(resolve));
+    await new Promise((resolve) => session.ping(resolve));
+  }
+  failed = true;
+  tell?.(cut);
+  const closed = new Promise((resolve) => stream.once("close", resolve));
+  if (reads) stream.resume();
+  await closed;
+  session.destroy();
+  return { reset: stream.rstCode, trailers };
+}
+
+test("a reader that reads on in time is told that it was too slow, with its cursor", async () => {
+  const { reset, trailers } = await failing(true);
+  assert.equal(reset, http2.constants.NGHTTP2_NO_ERROR);
+  assert.equal(trailers["grpc-status"], "8");
+  assert.equal(trailers["x-resume-cursor"], "c-last");
+});
+
+test("one that does not is cut with the code that means the same to gRPC", async () => {
+  const { reset } = await failing(false);
+  assert.equal(reset, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+});
