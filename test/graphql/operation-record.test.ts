@@ -120,7 +120,8 @@ test("a subscription ends as what ended it", async (t) => {
     async *watchPayment() {
       throw withCode;
     },
-    async *watchPayout(_, { signal }) {
+    async *watchPayout(_, { signal, onOpen }) {
+      onOpen?.(undefined);
       await new Promise<void>((resolve) => {
         left = resolve;
         signal.addEventListener("abort", () => resolve(), { once: true });

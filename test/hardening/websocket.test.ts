@@ -13,9 +13,14 @@ interface Rig extends Cuts {
   readonly served: Served;
 }
 
-async function rig(t: TestContext, ...[methods]: [Parameters<typeof serve>[1]?]): Promise<Rig> {
+async function rig(
+  t: TestContext,
+  methods?: Parameters<typeof serve>[1],
+  options: Parameters<typeof serve>[2] = {},
+): Promise<Rig> {
   const cuts = recordCuts();
-  return { ...cuts, served: await serve(t, methods, { limitObserver: cuts.observer }) };
+  const served = await serve(t, methods, { limitObserver: cuts.observer, ...options });
+  return { ...cuts, served };
 }
 
 /** A socket, and what came by it and was not read yet. */
@@ -126,18 +131,30 @@ test("pings whose pongs are not read are cut by ws", { timeout }, async (t) => {
   await neighboursServed(t, attacked);
 });
 
-test("answers that a socket asks for and does not read are bounded", { timeout }, async (t) => {
+test("a socket that asks and does not read is read from no more, and then cut", {
+  timeout,
+}, async (t) => {
   const kept = "x".repeat(200_000);
-  const attacked = await rig(t, { getPayment: async () => ({ payment: { id: kept } }) as never });
+  let asked = 0;
+  const getPayment = async () => {
+    asked += 1;
+    return { payment: { id: kept } } as never;
+  };
+  const attacked = await rig(t, { getPayment }, { heartbeatMs: 500 });
   const { socket } = await connect(t, attacked);
+  const closed = once(socket, "close");
   socket.pause();
   const query = subscribe("0", '{ payment(externalId: "e") { id } }');
   // One after the other, so that the number of operations is no limit.
-  for (let i = 0; !attacked.cuts.includes("unread_answer"); i++) {
+  const sent = socketLimits.messages.burst / 2;
+  for (let i = 0; i < sent; i++) {
     socket.send(query.replace('"0"', `"${i}"`));
     await new Promise((resolve) => setImmediate(resolve));
-    assert.ok(i < socketLimits.messages.burst, "not cut");
   }
+  // A paused socket sees neither the ping that it should answer nor that it was cut for it.
+  setTimeout(() => socket.resume(), 2_000);
+  await closed;
+  assert.ok(asked < sent, `all of ${sent} answers were kept for it`);
   await neighboursServed(t, attacked);
 });
 
