@@ -7,6 +7,9 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Longest that a caller waits for its answer. */
 export const deadlineMs = 1_000;
 
+/** What `google.rpc.RetryInfo` of a refusal tells. */
+const retryMs = 1_000;
+
 export interface Outcome {
   /** HTTP status; 0 for none. */
   readonly status: number;
@@ -82,12 +85,16 @@ export function createCallers(rpcUrl: string) {
   }
 
   return {
-    /** So many callers, each of whom calls again when it has its answer. */
+    /** So many callers, each of whom calls again when it has its answer, or as a refusal tells. */
     async closedLoop(callers: number, forMs: number): Promise<Outcome[]> {
       const until = performance.now() + forMs;
       const outcomes: Outcome[] = [];
       const loop = async () => {
-        while (performance.now() < until) outcomes.push(await call());
+        while (performance.now() < until) {
+          const outcome = await call();
+          outcomes.push(outcome);
+          if (outcome.status === 429) await delay(retryMs);
+        }
       };
       await Promise.all(Array.from({ length: callers }, loop));
       return outcomes;
