@@ -1,11 +1,12 @@
 import { ServerResponse } from "node:http";
-import { constants } from "node:http2";
+import { constants, type Http2ServerResponse } from "node:http2";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
-import type { Response } from "./request-listener.ts";
+
+type Answer = ServerResponse | Http2ServerResponse;
 
 /** Adds what a call is answered with, for those who have to cut it. */
-export function withAnswer(values: ContextValues, response: Response): ContextValues {
+export function withAnswer(values: ContextValues, response: Answer): ContextValues {
   return values.set(key, response);
 }
 
@@ -27,7 +28,7 @@ export function cutIfUnread(values: ContextValues, error: Error): void {
   response.once("close", () => clearTimeout(timer));
 }
 
-function isOver(response: Response): boolean {
+function isOver(response: Answer): boolean {
   if (response instanceof ServerResponse) return response.destroyed || response.writableFinished;
   return response.stream?.destroyed ?? true;
 }
@@ -37,4 +38,4 @@ function resetCode(error: Error): number {
   return tooSlow ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_CANCEL;
 }
 
-const key = createContextKey<Response | undefined>(undefined, { description: "answer" });
+const key = createContextKey<Answer | undefined>(undefined, { description: "answer" });
