@@ -80,12 +80,8 @@ async function begin(
   const failed = live.isOpen ? undefined : failureOf((await first).value, live);
   const begun = { first, results, live, reconnects };
   if (!failed) return { status: 200, blocks: blocksOf(begun) };
-  const status = reconnects ? statusForEventSource(failed) : failed.protocolStatus;
-  return { status, blocks: blocksOf(begun) };
-}
-
-function statusForEventSource({ status, retryable }: Failure): number {
-  return retryable ? 200 : status;
+  const forEventSource = failed.retryable ? 200 : failed.status;
+  return { status: reconnects ? forEventSource : failed.protocolStatus, blocks: blocksOf(begun) };
 }
 
 const nothing = () => undefined;

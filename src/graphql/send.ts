@@ -31,10 +31,9 @@ export async function sendEventStream(
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   writeHead(answer, response);
-  const heartbeat = setInterval(
-    () => response.writableNeedDrain || response.write(":\n\n"),
-    heartbeatMs,
-  );
+  const heartbeat = setInterval(() => {
+    if (!response.destroyed && !response.writableNeedDrain) response.write(":\n\n");
+  }, heartbeatMs);
   const stopCutting = cutIfUnread(response, failing);
   try {
     for await (const block of blocks) {

@@ -11,7 +11,9 @@ export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout
       required: true,
     }),
     after: t.arg.string({
-      description: "Go on behind the event with this cursor.",
+      description:
+        "Go on behind the event with this cursor. The header `Last-Event-ID`, which an `EventSource` " +
+        "sends by itself when it connects again, goes before it.",
     }),
     untilFinal: t.arg.boolean({
       description: "End the stream after the first event with `final: true`.",

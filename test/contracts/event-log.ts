@@ -600,6 +600,24 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
 
     describe("slow readers", () => {
+      it("are told of at once, with the place that they began at", async () => {
+        const [before] = await storeMany(1);
+        const places: string[] = [];
+        const failed = Promise.withResolvers<Error>();
+        const slow = await log.read(account, everything, "latest", {
+          signal: ends.signal,
+          onStart: (place) => places.push(place),
+          onFail: failed.resolve,
+        });
+        assert.deepEqual(places, [before?.cursor]);
+        const next = slow[Symbol.asyncIterator]().next();
+        await storeMany(1_002, 1);
+        assert.ok((await next).value);
+        const error = await failed.promise;
+        assert(error instanceof GatewayError);
+        assert.equal(error.details.reason, "SLOW_CONSUMER");
+      });
+
       it("are cut off at 1,000 unread events and lose nothing when they resume", async () => {
         const slow = (await read(everything, "latest"))[Symbol.asyncIterator]();
         const fast = await read(everything, "latest");
