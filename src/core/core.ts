@@ -54,7 +54,8 @@ export interface Call {
   readonly resumed?: boolean;
   /**
    * Hears when a stream has found its place: nothing that happens from then on is missing in it.
-   * `from` is the cursor of that place, unless an event comes first that tells more.
+   * `from` is the cursor of that place, unless the caller named it or an event comes first that
+   * tells more.
    */
   readonly onOpen?: (from: string | undefined) => void;
   /** Hears what ends a stream early as soon as it is known, also while its reader does not read. */

@@ -35,11 +35,11 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     if (after === "latest" || after === "earliest") throw noCursor();
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
-    let from = after;
+    let from: Cursor | undefined;
     const events = await log.read(account, topic, after ?? "latest", {
       signal,
       onStart: (place) => {
-        from = place;
+        from = after === undefined ? place : undefined;
       },
       onFail: call.onFail,
     });
@@ -73,15 +73,15 @@ export function stream(
   const { log, call } = options;
   return resumable(options, after, async function* (signal) {
     if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
-    let from = after;
+    let from: Cursor | undefined;
     const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
       onStart: (place) => {
-        if (after !== "earliest") from = place;
+        from = after === undefined ? place : undefined;
       },
       onFail: call.onFail,
     });
-    call.onOpen?.(from === "earliest" ? undefined : from);
+    call.onOpen?.(from);
     yield* events;
   });
 }
@@ -98,10 +98,9 @@ async function wasOver(
 ): Promise<boolean> {
   const history = await log.history(account, kind, externalId, lookBack);
   if (history.some((event) => event.cursor === cursor && event.final)) return true;
-  if (history.some((event) => event.cursor > cursor)) return false;
   // It may have begun with the current state, which goes by the cursor of the latest event.
   const snapshot = await log.snapshot(account, kind, externalId);
-  return (snapshot && firstEvent(snapshot)?.final) ?? false;
+  return snapshot?.cursor === cursor && firstEvent(snapshot)?.final === true;
 }
 
 /** The log's own words for its ends are no cursors of a caller. */

@@ -56,8 +56,9 @@ export function createLive(lastEventId: string | undefined): Live {
     fail: () => failing.abort(),
     failed(error) {
       failure = { error };
-      if (error instanceof GatewayError)
-        live.cursor = error.details.resumeCursor ?? live.cursor ?? start;
+      // One that has had nothing goes on from where it said: that was not where its stream ended.
+      if ((live.cursor ?? start) === undefined || !(error instanceof GatewayError)) return;
+      live.cursor = error.details.resumeCursor ?? live.cursor;
     },
   };
   return live;

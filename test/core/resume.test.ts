@@ -103,6 +103,19 @@ test("the end of one attempt is not the end of the next", async () => {
   assert.equal(await isOver(log, { after: again ?? "" }), false);
 });
 
+test("a watch behind a final event waits for the next attempt, also when it is taken up again", async () => {
+  const log = newLog();
+  const [failed = ""] = await stored(log, { paymentId: "p-1", status: "failure" });
+  const [other = ""] = await stored(log, { externalId: "order-2", paymentId: "p-2" });
+  const { events, from, leave } = open(log, { after: failed, untilFinal: true });
+  const next = events.next();
+  assert.equal(await from, undefined, "its address names the place already");
+  leave();
+  await assert.rejects(next, { code: "CANCELLED" });
+  // A place behind the final event, where no stream of the payment has ended.
+  assert.equal(await isOver(log, { after: other }), false);
+});
+
 test("a stream that begins without an event tells the place that it goes on from", async () => {
   for (const all of [false, true]) {
     const log = newLog();

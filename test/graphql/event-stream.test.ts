@@ -171,9 +171,30 @@ test("a stream that ends early brings an EventSource back, unless it cannot go o
   }
 });
 
+test("an EventSource that had nothing goes on from where its address says", async (t) => {
+  // The cursor in the address may be of an event that ended another stream.
+  const gateway = await serve(t, {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment({ afterCursor = "" }, { onOpen }) {
+      onOpen?.(undefined);
+      throw new GatewayError("UNAVAILABLE", "the end", { resumeCursor: afterCursor });
+    },
+  });
+  assert.doesNotMatch((await get(gateway)).text, /^id:/m);
+});
+
 test("text that never was a cursor is no line of a stream", async (t) => {
-  const gateway = await serve(t, refusing("UNAVAILABLE", { resumeCursor: "x\nevent: evil" }));
-  assert.doesNotMatch((await get(gateway)).text, /^(id|event: evil)/m);
+  const resumeCursor = "x\nevent: evil";
+  const gateway = await serve(t, {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment(_, { onOpen }) {
+      onOpen?.("c-0");
+      throw new GatewayError("UNAVAILABLE", "refused", { resumeCursor });
+    },
+  });
+  const { text } = await get(gateway);
+  assert.match(text, /^id: c-0$/m);
+  assert.doesNotMatch(text, /^(id: x|event: evil)/m);
 });
 
 test("a stream that says nothing has a heartbeat, which is no event", async (t) => {
