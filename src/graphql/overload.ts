@@ -7,6 +7,7 @@ import { suspendWhileArriving } from "../limits/arrival.ts";
 import type { LimitObserver } from "../limits/observer.ts";
 import { overloaded } from "../limits/overloaded.ts";
 import type { Context, Surroundings } from "./context.ts";
+import { eventStreamType } from "./event-stream.ts";
 
 export interface OverloadOptions {
   /** Origins whose pages may read a refusal. */
@@ -35,8 +36,19 @@ export function createOverload(options: OverloadOptions): Overload {
   const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
   const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
 
-  function answer({ headers }: IncomingMessage, response: ServerResponse): void {
+  function answer({ method, headers }: IncomingMessage, response: ServerResponse): void {
     const { accept = "", origin = "" } = headers;
+    if (method === "GET" && accept.includes(eventStreamType)) {
+      // Any status but 200 is final to an EventSource; this one has it come back.
+      const retryMs = Math.round(1_000 + Math.random() * 2_000);
+      response.writeHead(200, {
+        ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
+        "content-type": eventStreamType,
+        "cache-control": "no-store",
+      });
+      response.end(`retry: ${retryMs}\n\n`);
+      return;
+    }
     const type = accept.includes(graphqlType) ? graphqlType : "application/json";
     response.writeHead(http.status, {
       ...http.headers,

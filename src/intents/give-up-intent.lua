@@ -9,7 +9,7 @@ local id, keep_ms = ARGV[1], tonumber(ARGV[2])
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if redis.call('EXISTS', intent) == 1 then
+if redis.call('HEXISTS', intent, 'id') == 1 then
   redis.call('HSET', intent, 'needs_operator', '1')
   redis.call('ZADD', given_up, string.format('%.0f', now), id)
   redis.call('ZREMRANGEBYSCORE', given_up, '-inf', string.format('%.0f', now - keep_ms))

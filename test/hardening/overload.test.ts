@@ -240,6 +240,11 @@ test("GraphQL refuses at once with 503, which pages may read", { timeout }, asyn
   await reached(1);
   await assertRefused(await served.post({ query: pay }));
   await assertRefused(await fetch(`${served.url}?query=${encodeURIComponent(read)}`));
+  // Any other status would be the end to an EventSource.
+  const asked = `${served.url}?query=${encodeURIComponent("subscription { events { cursor } }")}`;
+  const stream = await fetch(asked, { headers: { accept: "text/event-stream" } });
+  assert.equal(stream.status, 200);
+  assert.match(await stream.text(), /^retry: \d{4}\n\n$/);
   const origin = "https://shop.example";
   const toPage = await served.post({ query: read }, { origin });
   assert.equal(toPage.headers.get("access-control-allow-origin"), origin);
@@ -249,7 +254,7 @@ test("GraphQL refuses at once with 503, which pages may read", { timeout }, asyn
     { accept: "application/graphql-response+json, application/json" },
   );
   assert.match(typed.headers.get("content-type") ?? "", /^application\/graphql-response\+json/);
-  assert.deepEqual(cuts.refused, ["unknown", "other", "unknown", "unknown"]);
+  assert.deepEqual(cuts.refused, ["unknown", "other", "other", "unknown", "unknown"]);
   release.resolve();
   assert.equal((await first).data.createPayment.id, "p-1");
   assert.equal(served.seen().length, 1);

@@ -29,6 +29,7 @@ export function watchPayment(
   let tries = 0;
   let source: EventSource;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const stopped = new AbortController();
 
   const open = () => {
     const address = new URL(url, globalThis.location?.href);
@@ -48,17 +49,29 @@ export function watchPayment(
         watcher.onEvent(event);
       }
       const [error] = errors ?? [];
-      if (error && refusals.has(error.extensions?.code ?? "")) {
-        stop();
-        watcher.onRefused?.(error.message);
-      }
+      if (error && refusals.has(error.extensions?.code ?? "")) refuse(error.message);
     });
     // The gateway is being restarted, say: another replica goes on.
     source.addEventListener("complete", again);
     source.addEventListener("error", () => {
       watcher.onState?.("reconnecting");
-      if (source.readyState === EventSource.CLOSED) again();
+      if (source.readyState === EventSource.CLOSED) void askWhy(address);
     });
+  };
+  /** An EventSource that gave up does not tell the status for which it did. */
+  const askWhy = async (address: URL) => {
+    const asking = new AbortController();
+    const signal = AbortSignal.any([asking.signal, stopped.signal]);
+    const headers = { accept: "text/event-stream" };
+    const answer = await fetch(address, { headers, signal }).catch(() => undefined);
+    asking.abort();
+    if (stopped.signal.aborted) return;
+    if (answer && refusedStatuses.has(answer.status)) refuse(answer.statusText);
+    else again();
+  };
+  const refuse = (message: string) => {
+    stop();
+    watcher.onRefused?.(message);
   };
   const again = () => {
     source.close();
@@ -66,6 +79,7 @@ export function watchPayment(
     timer = setTimeout(open, Math.random() * Math.min(longestPauseMs, 500 * 2 ** tries++));
   };
   const stop = () => {
+    stopped.abort();
     clearTimeout(timer);
     source.close();
   };
@@ -82,4 +96,6 @@ interface Answer {
 }
 
 const refusals = new Set(["UNAUTHENTICATED", "FORBIDDEN"]);
+/** A request that is wrong, a token that is, or one for another payment. */
+const refusedStatuses = new Set([400, 401, 403]);
 const longestPauseMs = 10_000;

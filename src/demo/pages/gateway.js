@@ -29,6 +29,7 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
   let tries = 0;
   let source;
   let timer;
+  const stopped = new AbortController();
   const open = () => {
     const url = new URL("/graphql", location.href);
     url.searchParams.set("query", subscription);
@@ -52,8 +53,20 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
     source.addEventListener("complete", () => again());
     source.addEventListener("error", () => {
       onState("reconnecting");
-      if (source.readyState === EventSource.CLOSED) again();
+      if (source.readyState === EventSource.CLOSED) askWhy(url);
     });
+  };
+  // An EventSource that gave up does not tell the status for which it did.
+  const askWhy = async (url) => {
+    const asking = new AbortController();
+    const signal = AbortSignal.any([asking.signal, stopped.signal]);
+    const headers = { accept: "text/event-stream" };
+    const answer = await fetch(url, { headers, signal }).catch(() => undefined);
+    asking.abort();
+    if (stopped.signal.aborted) return;
+    if ([400, 401, 403].includes(answer?.status))
+      end("The token has expired: pay or open it anew.");
+    else again();
   };
   const again = () => {
     source.close();
@@ -63,6 +76,7 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
     timer = setTimeout(open, delayMs);
   };
   const end = (message) => {
+    stopped.abort();
     source.close();
     clearTimeout(timer);
     onState("ended");
