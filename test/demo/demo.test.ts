@@ -99,6 +99,15 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.context().close();
   });
 
+  it("says so when its token is no longer good, and asks no more", async () => {
+    const { page } = await shop();
+    await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
+    await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
+    await page.getByText("The token has expired").waitFor();
+    await page.getByText("Ended", { exact: true }).waitFor();
+    await page.context().close();
+  });
+
   it("is not there when callers need keys", async () => {
     const guarded = await startTestGateway({
       AUTH_MODE: "keys",

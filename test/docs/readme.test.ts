@@ -95,7 +95,7 @@ function assertShown({ text }: Tokens.Code, output: string): void {
 
 function assertBegins(shown: Tokens.Code | undefined, output: string): void {
   // What a watch shows stands behind the command that caused it.
-  if (shown === undefined || shown.text.startsWith("event: ")) return;
+  if (shown === undefined || /^event: /m.test(shown.text)) return;
   const { text } = shown;
   const beginning = text.split("…")[0]?.trim() ?? "";
   assert.ok(output.startsWith(beginning), `${output}\ndoes not begin with\n${beginning}`);
