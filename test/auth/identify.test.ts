@@ -124,7 +124,7 @@ test("without authentication everybody has all scopes but wallet:pan", async () 
   const { name, scopes, account } = await who({ bearer: "wrong" }, { open: true });
   assert.deepEqual(
     [name, account, scopes.size, scopes.has("wallet:pan")],
-    ["anonymous", "default", 11, false],
+    ["anonymous", "default", 12, false],
   );
 });
 
