@@ -60,11 +60,12 @@ const turnMs = 10;
 
 /**
  * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
- * another's, so that one that sends a thousand at once holds nobody else up, and calls that are reset
- * meanwhile cost nothing. Two things are refused. Calls in flight beyond `maxCalls`, which bounds
- * memory and what piles up behind a slow upstream. And, once calls have been late for a second, so that
- * the process is beyond its peak, those that would wait, or have waited, beyond `patienceMs`. That needs no number of the operator's, since it follows what calls cost on the
- * machine; and a burst is served whole. Both refuse other calls before those that move money.
+ * another's, so that one that sends a thousand at once holds up itself, and calls that are reset
+ * meanwhile cost next to nothing. Two things are refused, other calls before those that move money.
+ * Calls in flight beyond `maxCalls`, which bounds memory and what piles up behind a slow upstream.
+ * And, once calls have been late for a second, so that the process is beyond its peak, those that
+ * have waited, or would wait, beyond `patienceMs`. The second needs no number of the operator's: it
+ * follows what calls cost on the machine, and a burst is served whole.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
   const queues = new Map<object, Waiting[]>();
@@ -87,6 +88,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     return "all";
   }
 
+  /** Sees whether the queue is a standing one, or one no more. */
   function observe(isLate: boolean): void {
     const nowMs = clock.now();
     if (isLate) lastLateMs = nowMs;
