@@ -1,68 +1,54 @@
-import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import type { DeadLetters } from "./admin/dead-letters.ts";
-import { createMetrics, type Metrics } from "./admin/metrics.ts";
+import { createMetrics } from "./admin/metrics.ts";
 import { createRecent } from "./admin/recent.ts";
 import { createAdminServer } from "./admin/server.ts";
-import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
-import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
 import { createCallbackHandler } from "./callbacks/receiver.ts";
-import { replay } from "./callbacks/replay.ts";
-import { type Address, type Config, ConfigError } from "./config.ts";
+import type { Config } from "./config.ts";
+import {
+  authenticationOf,
+  createWatchTokensOf,
+  deriveKeyrings,
+  graphqlServer,
+  startEmulator,
+  tlsFilesOf,
+} from "./configured.ts";
 import type { Account } from "./core/context.ts";
 import { createCore } from "./core/create-core.ts";
 import { warmUp } from "./core/validate.ts";
-import { createDemo, demoPath } from "./demo/demo.ts";
+import { createDemo } from "./demo/demo.ts";
 import { graphqlObserver, rpcObserver } from "./edge-observers.ts";
 import { GatewayError } from "./errors.ts";
 import { createCauses } from "./events/cause-of.ts";
-import type { EventLog } from "./events/log.ts";
 import { observedLog } from "./events/observed-log.ts";
 import { createGauges } from "./gauges.ts";
-import { EventKind } from "./gen/payments/v1/event_pb.ts";
-import {
-  createGraphqlServer,
-  type GraphqlServer,
-  type GraphqlServerOptions,
-} from "./graphql/server.ts";
-import { WrongDocumentError } from "./graphql/trusted-documents.ts";
+import { createGraphqlServer } from "./graphql/server.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import { createAdmission } from "./limits/admission.ts";
-import type { ConnectionCounts } from "./limits/connections.ts";
-import { limitHttp1 } from "./limits/http1.ts";
-import type { LimitObserver } from "./limits/observer.ts";
-import { defaultUnreadLimits } from "./limits/unread-answers.ts";
+import { closed, listen, listening, url } from "./listening.ts";
 import {
-  authObserver,
   callbackObserver,
   coreObserver,
   limitObserver,
   reconcileObserver,
-  tlsObserver,
   upstreamObserver,
 } from "./observers.ts";
+import { budgetSourceOf } from "./operator/budget-source.ts";
 import { createConsole } from "./operator/create-console.ts";
+import { deadLettersOf } from "./operator/dead-letters.ts";
 import { createOperatorIdentity } from "./operator/identify-operator.ts";
 import { callbacksTell, reconcilerTells, upstreamTells } from "./operator/observe.ts";
 import { createTrials } from "./operator/trials.ts";
+import { createPublicServer } from "./public-server.ts";
 import { observedBucket } from "./ratelimit/observed-bucket.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
-import { startSandbox } from "./sandbox/server.ts";
-import { deriveKeyring, type Keyring } from "./seal/keyring.ts";
-import { Secret } from "./secret.ts";
 import { appendObserver, bucketObserver } from "./store-observers.ts";
 import { openStores } from "./stores.ts";
-import { openTlsFiles, TlsFileError, type TlsFiles, type TlsIdentity } from "./tls-files.ts";
 import { traceObserver } from "./trace-observer.ts";
 import { createTracing } from "./tracing/create-tracing.ts";
 import { createUpstream } from "./upstream/create-upstream.ts";
-import type { MerchantAccount } from "./upstream/upstream.ts";
 
 /** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
 export interface Gateway {
@@ -326,187 +312,3 @@ export async function startGateway(
 
 /** A collector that is there takes no longer; one that is not is no reason to stay. */
 const longestFlushMs = 3_000;
-
-function graphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  try {
-    return createGraphqlServer(options);
-  } catch (error) {
-    if (!(error instanceof WrongDocumentError)) throw error;
-    throw new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
-  }
-}
-
-async function startEmulator(config: Config, log: Logger, sandbox: Partial<SandboxOptions>) {
-  const account = config.accounts.get("default");
-  if (!account) throw new ConfigError("MERCHANTS_FILE", "the sandbox has the account default only");
-  const { host, port } = config.sandboxAddress ?? { host: "127.0.0.1", port: 0 };
-  const { login, password } = account;
-  return listening("SANDBOX_ADDR", { host, port }, () =>
-    startSandbox({
-      host,
-      port,
-      login,
-      password,
-      log: (record) => log.debug({ sandbox: record }, "sandbox"),
-      ...sandbox,
-    }),
-  );
-}
-
-async function deriveKeyrings(
-  accounts: readonly MerchantAccount[],
-): Promise<ReadonlyMap<string, Keyring>> {
-  const derived = accounts.map(async ({ name, password, previousPasswords }) => {
-    const keyring = await deriveKeyring(name, [password, ...previousPasswords]);
-    return [name, keyring] as const;
-  });
-  return new Map(await Promise.all(derived));
-}
-
-/** In sandbox mode a secret of this process will do; a real deployment shares one over its replicas. */
-function createWatchTokensOf(config: Config) {
-  const { watchTokenSecret, watchTokenPreviousSecrets, sandboxAddress } = config;
-  if (watchTokenSecret) return createWatchTokens(watchTokenSecret, watchTokenPreviousSecrets);
-  if (!sandboxAddress) return undefined;
-  return createWatchTokens(new Secret(randomBytes(32).toString("base64url")));
-}
-
-/** A file of keys that is wrong is a wrong configuration; one that goes wrong later is only told of. */
-function authenticationOf(
-  { auth, accounts }: Config,
-  watchTokens: WatchTokens | undefined,
-  log: Logger,
-) {
-  try {
-    return createAuthentication({
-      ...auth,
-      accounts: new Set(accounts.keys()),
-      watchTokens,
-      observer: authObserver(log),
-    });
-  } catch (error) {
-    if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
-    throw error;
-  }
-}
-
-/** The same is so of the files of TLS. */
-function tlsFilesOf(
-  { tls }: Config,
-  log: Logger,
-  renew: (identity: TlsIdentity) => void,
-): TlsFiles | undefined {
-  try {
-    return tls && openTlsFiles({ paths: tls, ...tlsObserver(log, renew) });
-  } catch (error) {
-    if (error instanceof TlsFileError) throw new ConfigError(error.variable, error.message);
-    throw error;
-  }
-}
-
-/** Where the account's tokens come from; without Redis nobody says. */
-async function budgetSourceOf({ bucketShared }: Metrics, account: string) {
-  const { values } = await bucketShared.get();
-  const shared = values.find(({ labels }) => labels.account === account);
-  if (!shared) return "own";
-  return shared.value === 1 ? "shared" : "share";
-}
-
-function deadLettersOf(accounts: readonly string[], log: EventLog): DeadLetters {
-  return {
-    async list() {
-      const lists = accounts.map(async (account) =>
-        (await log.deadLetters(account)).map(({ id, kind, reason, body, receivedAtMs }) => ({
-          account,
-          id,
-          resource: kind === EventKind.PAYOUT ? ("payouts" as const) : ("payments" as const),
-          reason,
-          receivedAt: new Date(receivedAtMs).toISOString(),
-          ...(body === undefined ? { locked: true as const } : { body }),
-        })),
-      );
-      const all = (await Promise.all(lists)).flat();
-      return all.toSorted((a, b) => b.receivedAt.localeCompare(a.receivedAt));
-    },
-    async replay(account, id) {
-      return accounts.includes(account) ? replay(log, account, id) : "not_found";
-    },
-  };
-}
-
-function createPublicServer(
-  graphql: (...args: Handled) => void,
-  callbacks: (...args: Handled) => Promise<void>,
-  counts: ConnectionCounts,
-  observer: LimitObserver,
-  demo?: (...args: Handled) => void,
-): Server {
-  const server = createServer(
-    {
-      headersTimeout: 10_000,
-      requestTimeout: 30_000,
-      keepAliveTimeout: 65_000,
-      connectionsCheckingInterval: 5_000,
-      // Other upgrades, h2c among them, are offers: the request is served as it is.
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
-    },
-    (request, response) => {
-      if (!guard.passes(request, response)) return;
-      const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-      if (path === "/graphql") return graphql(request, response);
-      if (path.startsWith("/callbacks/")) return void callbacks(request, response);
-      if (demo && (path === demoPath || path.startsWith(`${demoPath}/`))) {
-        return demo(request, response);
-      }
-      request.resume();
-      response.statusCode = 404;
-      response.setHeader("content-type", "application/json");
-      response.end('{"error":"not found"}\n');
-    },
-  );
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
-  return server;
-}
-
-type Handled = Parameters<ReturnType<typeof createCallbackHandler>>;
-
-async function listen(server: Server, variable: string, address: Address): Promise<string> {
-  return listening(variable, address, async ({ host, port }) => {
-    server.listen(port, host);
-    await once(server, "listening");
-    return url(host, (server.address() as AddressInfo).port);
-  });
-}
-
-/** An address that cannot be listened on is a wrong configuration. */
-async function listening<T>(
-  variable: string,
-  address: Address,
-  open: (address: Address) => Promise<T>,
-): Promise<T> {
-  try {
-    return await open(address);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "EADDRINUSE" && code !== "EACCES" && code !== "EADDRNOTAVAIL") throw error;
-    throw new ConfigError(variable, `cannot listen on ${address.host}:${address.port} (${code})`);
-  }
-}
-
-/** A wildcard address is reachable on loopback. */
-function url(host: string, port: number, tls = false): string {
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  const name = reachable.includes(":") ? `[${reachable}]` : reachable;
-  return `${tls ? "https" : "http"}://${name}:${port}`;
-}
-
-/** A connection kept alive counts as idle only when its last answer is through. */
-async function closed(server: Server): Promise<void> {
-  const sweep = setInterval(() => server.closeIdleConnections(), 25);
-  await new Promise<void>((resolve) => {
-    server.once("close", resolve);
-    // It may have closed before this.
-    server.getConnections((_, count) => count === 0 && !server.listening && resolve());
-  });
-  clearInterval(sweep);
-}

@@ -103,7 +103,9 @@ end
 if member ~= '' and merged.replaces then
   if rank == 2 then
     redis.call('ZREM', unfinished, member)
-  elseif redis.call('ZADD', unfinished, 'NX', now, member) == 1 then
+  -- To the microsecond, so that what comes in the same millisecond keeps its order.
+  elseif redis.call('ZADD', unfinished, 'NX',
+      string.format('%.3f', now + (time[2] % 1000) / 1000), member) == 1 then
     redis.call('ZREMRANGEBYRANK', unfinished, 0, -most_unfinished - 1)
     redis.call('PEXPIRE', unfinished, 2 * retention_ms)
   end

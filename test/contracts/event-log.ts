@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { currentEvent } from "../../src/events/current.ts";
@@ -691,12 +692,18 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           ({ externalId, subjectId, operation }) => `${externalId} ${subjectId} ${operation}`,
         );
 
+      /** Stores it in a millisecond of its own: their order is told to the millisecond. */
+      const storedApart = async (entry: Entry) => {
+        await delay(2);
+        await stored(entry);
+      };
+
       it("is told, the oldest first, until its end", async () => {
         assert.deepEqual(await unfinished(), []);
-        await stored(payment({ paymentId: "a", status: "init" }));
-        await stored(payment({ paymentId: "b" }));
-        await stored(payout({ status: "processing" }));
-        await stored(payment({ paymentId: "a", operation: "confirm" }));
+        await storedApart(payment({ paymentId: "a", status: "init" }));
+        await storedApart(payment({ paymentId: "b" }));
+        await storedApart(payout({ status: "processing" }));
+        await storedApart(payment({ paymentId: "a", operation: "confirm" }));
         await stored(payment({ paymentId: "a" }));
         assert.deepEqual(await unfinished(10, peer), [
           "order-1 a payment",
@@ -731,14 +738,14 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("is told no more once somebody looks after it, until more is heard of it", async () => {
-        await stored(payment({ paymentId: "a", status: "init" }));
-        await stored(payment({ paymentId: "b" }));
+        await storedApart(payment({ paymentId: "a", status: "init" }));
+        await storedApart(payment({ paymentId: "b" }));
         const [first] = await log.unfinished(account, 0, 1);
         assert(first);
         await peer.dismiss(account, [first]);
         await peer.dismiss(account, []);
         assert.deepEqual(await unfinished(), ["order-1 b payment"]);
-        await stored(payment({ paymentId: "a" }));
+        await storedApart(payment({ paymentId: "a" }));
         assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a payment"]);
       });
     });
