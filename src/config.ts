@@ -265,7 +265,7 @@ function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
 /** 0 turns a limit off. */
 function readLimits(read: Reader) {
   const limits = {
-    maxConcurrentCalls: read("MAX_CONCURRENT_CALLS", wholeNumber(0, 1_000_000), "1000"),
+    maxConcurrentCalls: read("MAX_CONCURRENT_CALLS", wholeNumber(0, 1_000_000), "5000"),
     maxConnections: read("MAX_CONNECTIONS", wholeNumber(0, 1_000_000), "10000"),
     maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", wholeNumber(0, 1_000_000), "0"),
   };

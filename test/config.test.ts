@@ -321,7 +321,7 @@ test("previous passwords may stand in a file", () => {
 });
 test("calls and connections are limited, and 0 lifts a limit", () => {
   const byDefault = readConfig(live);
-  assert.equal(byDefault.maxConcurrentCalls, 1_000);
+  assert.equal(byDefault.maxConcurrentCalls, 5_000);
   assert.equal(byDefault.maxConnections, 10_000);
   assert.equal(byDefault.maxConnectionsPerAddress, undefined);
   const given = readConfig({

@@ -52,8 +52,13 @@ const shareOfOthers = 0.8;
 const patienceMs = { other: 10, money: 25 } as const;
 /** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
 const patienceWithOne = 4;
-/** Calls that were late for so long come of no burst; and when none was for so long, it is over. */
-const standingMs = 1_000;
+/**
+ * Calls that were late for so long come of no burst: thousands at once, that wait for the first answer
+ * to an Idempotency-Key say, are one, and are served whole.
+ */
+const standingMs = 3_000;
+/** When no call was late for so long, it is over. */
+const overMs = 1_000;
 /** Calls that are begun in one turn of the event loop, and the time after which no more are. */
 const perTurn = 16;
 const turnMs = 10;
@@ -63,7 +68,7 @@ const turnMs = 10;
  * another's, so that one that sends a thousand at once holds up itself, and calls that are reset
  * meanwhile cost next to nothing. Two things are refused, other calls before those that move money.
  * Calls in flight beyond `maxCalls`, which bounds memory and what piles up behind a slow upstream.
- * And, once calls have been late for a second, so that the process is beyond its peak, those that
+ * And, once calls have been late for three seconds, so that the process is beyond its peak, those that
  * have waited, or would wait, beyond `patienceMs`. The second needs no number of the operator's: it
  * follows what calls cost on the machine, and a burst is served whole.
  */
@@ -93,7 +98,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     const nowMs = clock.now();
     if (isLate) lastLateMs = nowMs;
     else lastOnTimeMs = nowMs;
-    standing = standing ? nowMs - lastLateMs < standingMs : nowMs - lastOnTimeMs >= standingMs;
+    standing = standing ? nowMs - lastLateMs < overMs : nowMs - lastOnTimeMs >= standingMs;
   }
 
   const refuses = (which: ReturnType<typeof admitted>, kind: CallKind) =>
