@@ -158,6 +158,12 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.getByRole("dialog", { name: `payment ${second}` }).waitFor();
     await page.keyboard.press("Escape");
     await focusIsOn(second);
+    // One stop for all rows: the one that has the focus, once the page has drawn that.
+    await page.waitForFunction(
+      () =>
+        document.querySelectorAll('#events button.row[tabindex="0"]').length === 1 &&
+        document.activeElement?.getAttribute("tabindex") === "0",
+    );
     await page.keyboard.press("Tab");
     await focusIsOn("Show more");
     await browser.close(opened);
