@@ -21,6 +21,8 @@ export interface Arrival {
   readonly kind: CallKind;
   /** Its connection: connections take turns. */
   readonly owner: object;
+  /** How long its client waits for the answer, in milliseconds, where it says so. */
+  readonly timeoutMs?: number | undefined;
   /** Its client has left already: it is neither started nor refused. */
   readonly isGone: () => boolean;
   readonly start: (place: Place) => void;
@@ -48,8 +50,12 @@ export interface Clock {
 
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
-/** Longest wait for a turn while there is a standing queue. */
-const patienceMs = { other: 10, money: 25 } as const;
+/** Longest wait for a turn while there is a standing queue, and while there is none. */
+const patienceMs = { other: 10, money: 25, burst: 3_000 } as const;
+/** Share of the time that a client gives its call which may go by before the call begins. */
+const shareOfWaiting = 0.4;
+/** A call that was let in waits longer than was expected before it is refused after all. */
+const patienceOnceIn = 1.75;
 /** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
 const patienceWithOne = 4;
 /**
@@ -59,6 +65,8 @@ const patienceWithOne = 4;
 const standingMs = 3_000;
 /** When no call was late for so long, it is over. */
 const overMs = 1_000;
+/** How much of what was learned of earlier calls still counts after one more. */
+const memory = 0.995;
 /** Calls that are begun in one turn of the event loop, and the time after which no more are. */
 const perTurn = 16;
 const turnMs = 10;
@@ -68,9 +76,10 @@ const turnMs = 10;
  * another's, so that one that sends a thousand at once holds up itself, and calls that are reset
  * meanwhile cost next to nothing. Two things are refused, other calls before those that move money.
  * Calls in flight beyond `maxCalls`, which bounds memory and what piles up behind a slow upstream.
- * And, once calls have been late for three seconds, so that the process is beyond its peak, those that
- * have waited, or would wait, beyond `patienceMs`. The second needs no number of the operator's: it
- * follows what calls cost on the machine, and a burst is served whole.
+ * And those whose turn will come, by what calls have taken lately, or did come, too late: for their
+ * client's deadline, or for a burst, which is served whole; and once calls have been late for three
+ * seconds, so that the process is beyond its peak, beyond `patienceMs`. The second needs no number of
+ * the operator's: it follows what calls cost on the machine.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
   const queues = new Map<object, Waiting[]>();
@@ -80,17 +89,32 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   let lastLateMs = Number.NEGATIVE_INFINITY;
   let lastOnTimeMs = clock.now();
   let standing = false;
-  /** Steps of the next turn of the loop, those left of this one, and when it is over. */
+  /** Steps of the next turn of the loop, those left of this one, and its times. */
   let planned = 0;
   let left = 0;
+  let sinceMs = 0;
   let untilMs = 0;
+  /** Calls of the last turn, if this one follows at once; those of late, and how long they took. */
+  let taken = 0;
+  const lately = { calls: 100, ms: 50 };
 
-  /** Which calls may go on that have waited, or would wait, so long. */
-  function admitted(waitedMs: number): "none" | "money" | "all" {
+  /** Which calls of a client may go on that have waited, or would wait, so long. */
+  function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
     if (maxCalls === undefined || mostOthers === undefined) return "all";
-    if (inFlight >= maxCalls || (standing && waitedMs > patienceMs.money)) return "none";
-    if (inFlight >= mostOthers || (standing && waitedMs > patienceMs.other)) return "money";
+    const inTimeMs = timeoutMs * shareOfWaiting;
+    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > patienceMs.burst) return "none";
+    // However late they all are, each turn has some to begin.
+    const sheds = standing && waiting >= perTurn;
+    const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : patienceWithOne) : 0;
+    if (countedMs > patienceMs.money) return "none";
+    if (inFlight >= mostOthers || countedMs > patienceMs.other) return "money";
     return "all";
+  }
+
+  /** How long the call would wait that comes after so many of its connection's. */
+  function expectedMs(ahead: number): number {
+    const before = Math.min(waiting, ahead * queues.size);
+    return (before * lately.ms) / lately.calls;
   }
 
   /** Sees whether the queue is a standing one, or one no more. */
@@ -101,7 +125,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     standing = standing ? nowMs - lastLateMs < overMs : nowMs - lastOnTimeMs >= standingMs;
   }
 
-  const refuses = (which: ReturnType<typeof admitted>, kind: CallKind) =>
+  const refuses = (which: Admitted, kind: CallKind) =>
     kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
 
   /** Each call is begun in a callback of its own, whose work is done before the next looks at the time. */
@@ -112,13 +136,23 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   function step(): void {
     const first = left === 0;
     if (first) {
+      const nowMs = clock.now();
+      if (taken > 0) {
+        lately.calls = lately.calls * memory ** taken + taken;
+        lately.ms = lately.ms * memory ** taken + (nowMs - sinceMs);
+      }
+      taken = 0;
       left = planned;
       planned = 0;
-      untilMs = clock.now() + turnMs;
+      sinceMs = nowMs;
+      untilMs = nowMs + turnMs;
     }
     left -= 1;
     if (first || clock.now() < untilMs) beginNext();
-    if (left === 0) plan();
+    if (left > 0) return;
+    plan();
+    // Between this turn and one that comes later, the process had nothing to do.
+    if (planned === 0) taken = 0;
   }
 
   /** Begins one call, and refuses those before it that have waited too long. */
@@ -134,9 +168,10 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       const waitedMs = clock.now() - atMs;
       const isLate = waitedMs > patienceMs.other;
       waiting -= 1;
+      taken += 1;
       // A neighbour that is on time does not show that those with many calls are.
       if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
-      const which = admitted(queue.length > 0 ? waitedMs : waitedMs / patienceWithOne);
+      const which = admitted(waitedMs / patienceOnceIn, queue.length, arrival.timeoutMs);
       if (arrival.isGone()) continue;
       if (!refuses(which, arrival.kind)) {
         arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
@@ -173,8 +208,8 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     enter(arrival) {
       const atMs = clock.now();
       const queue = queues.get(arrival.owner);
-      const oldest = queue?.[0]?.atMs ?? atMs;
-      if (refuses(admitted(atMs - oldest), arrival.kind)) {
+      const ahead = queue?.length ?? 0;
+      if (refuses(admitted(expectedMs(ahead), ahead, arrival.timeoutMs), arrival.kind)) {
         arrival.refuse();
         return;
       }
@@ -189,6 +224,8 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     },
   };
 }
+
+type Admitted = "none" | "money" | "all";
 
 interface Waiting {
   readonly arrival: Arrival;

@@ -5,11 +5,12 @@ export interface Rate {
 }
 
 /** The returned function takes one of what is allowed; false when nothing is left. */
-export function createAllowance({ burst, perSecond }: Rate, now = Date.now): () => boolean {
-  let left = burst;
+export function createAllowance(rate: Rate, now = Date.now): () => boolean {
+  let left = rate.burst;
   let at = now();
   return () => {
     const time = now();
+    const { burst, perSecond } = rate;
     left = Math.min(burst, left + ((time - at) * perSecond) / 1000) - 1;
     at = time;
     if (left >= 0) return true;

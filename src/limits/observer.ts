@@ -13,6 +13,7 @@ export type Cut =
   | "pipelining"
   | "ping_flood"
   | "settings_flood"
+  | "reset_flood"
   | "message_flood"
   /** An answer that its client does not read. */
   | "unread_answer"

@@ -1,5 +1,5 @@
 import { ServerResponse } from "node:http";
-import { constants, type Http2ServerResponse } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import type { LimitObserver } from "./observer.ts";
 
 export interface UnreadLimits {
@@ -20,7 +20,7 @@ export interface UnreadAnswers {
   close(): void;
 }
 
-type Answer = ServerResponse | Http2ServerResponse;
+type Answer = ServerResponse | ServerHttp2Stream;
 
 /**
  * Cuts answers whose clients do not read them: they leave a socket full, or never open a window of
@@ -49,7 +49,8 @@ export function createUnreadAnswers(
       watched.add(response);
       response.once("close", () => watched.delete(response));
       // Node restarts the time whenever a part of what was written has left.
-      response.setTimeout(unreadTimeoutMs, () => {
+      response.setTimeout(unreadTimeoutMs);
+      response.on("timeout", () => {
         if (response.writableLength === 0) return;
         observer.onCut("unread_answer");
         cut(response);
@@ -65,5 +66,5 @@ const sweepIntervalMs = 500;
 
 function cut(response: Answer): void {
   if (response instanceof ServerResponse) response.socket?.destroy();
-  else response.stream.close(constants.NGHTTP2_CANCEL);
+  else response.close(constants.NGHTTP2_CANCEL);
 }

@@ -3,13 +3,13 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moves_money } from "../gen/payments/v1/options_pb.ts";
 import type { Admission, CallKind, Place } from "../limits/admission.ts";
-import { suspendWhileArriving } from "../limits/arrival.ts";
 import type { LimitObserver } from "../limits/observer.ts";
 import { overloaded } from "../limits/overloaded.ts";
 import { toConnectError } from "./errors.ts";
 import { reflectionServices } from "./reflection.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
-import type { Request, Response } from "./request.ts";
+import type { RequestHead } from "./request-head.ts";
+import { askedTimeoutMs } from "./timeout-header.ts";
 
 /** Where calls get in, before anything is spent on them. */
 export interface Door {
@@ -19,8 +19,7 @@ export interface Door {
 
 export interface Knock {
   readonly handler: UniversalHandler;
-  readonly request: Request;
-  readonly response: Response;
+  readonly head: RequestHead;
   readonly start: (place: Place) => void;
 }
 
@@ -33,44 +32,35 @@ export async function createDoor(admission: Admission, observer: LimitObserver):
   const openStreams = new WeakMap<object, number>();
 
   /** Whether a connection may have another stream for which nobody has to say who is calling. */
-  function takesOpenStream(connection: object, response: Response): boolean {
+  function takesOpenStream({ connection, onClose }: RequestHead): boolean {
     const count = openStreams.get(connection) ?? 0;
     if (count >= openStreamsPerConnection) return false;
     openStreams.set(connection, count + 1);
-    response.once("close", () =>
-      openStreams.set(connection, (openStreams.get(connection) ?? 1) - 1),
-    );
+    onClose(() => openStreams.set(connection, (openStreams.get(connection) ?? 1) - 1));
     return true;
   }
 
   return {
-    enter({ handler, request, response, start }) {
+    enter({ handler, head, start }) {
       const kind = kinds.get(handler) ?? kindOf(handler);
       kinds.set(handler, kind);
       const unary = handler.method.methodKind === "unary";
-      const connection =
-        ("stream" in request ? request.stream.session : undefined) ?? request.socket;
-      // What happens to a call before its turn is nobody's error.
-      request.on("error", () => {});
       if (!unary && openServices.has(handler.service.typeName)) {
-        if (!takesOpenStream(connection, response)) {
+        if (!takesOpenStream(head)) {
           observer.onCut("open_streams");
-          refuse(handler, request, response);
+          refuse(handler, head);
           return;
         }
       }
       admission.enter({
         kind,
-        owner: connection,
-        isGone: () => ("stream" in request ? request.stream.closed : request.socket.destroyed),
-        start(place) {
-          if (unary) suspendWhileArriving(request, place);
-          else place.leave();
-          start(place);
-        },
+        owner: head.connection,
+        timeoutMs: askedTimeoutMs(head.headers),
+        isGone: head.isGone,
+        start,
         refuse() {
           observer.onRefused(kind);
-          refuse(handler, request, response);
+          refuse(handler, head);
         },
       });
     },

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Request, Response } from "./request.ts";
+import type { RequestHead } from "./request-head.ts";
 
 /** Why a request may not come in, by its headers; undefined when it may. */
 export type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number; readonly message: string } | undefined;
 
-type Listener = (request: Request, response: Response, ending?: AbortSignal) => void;
+type Listener = (head: RequestHead) => void;
 
 /** Refuses misdirected requests before anything else is done, in the words of their protocol. */
 export function refusesMisdirected(
@@ -14,21 +14,21 @@ export function refusesMisdirected(
   listener: Listener,
 ): Listener {
   if (!misdirection) return listener;
-  return (request, response, ending) => {
-    const refused = misdirection(request.headers);
-    if (!refused) return listener(request, response, ending);
-    request.resume();
-    const type = request.headers["content-type"] ?? "";
+  return (head) => {
+    const refused = misdirection(head.headers);
+    if (!refused) return listener(head);
+    const type = head.headers["content-type"] ?? "";
     if (type.startsWith("application/grpc")) {
-      response.setHeader("content-type", type);
-      response.setHeader("grpc-status", permissionDenied);
-      response.setHeader("grpc-message", refused.message.replace(unfit, encodeURIComponent));
-      response.end();
+      head.answer(200, {
+        "content-type": type,
+        "grpc-status": permissionDenied,
+        "grpc-message": refused.message.replace(unfit, encodeURIComponent),
+      });
       return;
     }
-    response.statusCode = refused.status;
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ code: "permission_denied", message: refused.message }));
+    const error = { code: "permission_denied", message: refused.message };
+    const headers = { "content-type": "application/json" };
+    head.answer(refused.status, headers, Buffer.from(JSON.stringify(error)));
   };
 }
 

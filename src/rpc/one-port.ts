@@ -5,20 +5,19 @@ import tls from "node:tls";
 import { type ConnectionCounts, limitConnections } from "../limits/connections.ts";
 import { guardHttp1 } from "../limits/http1.ts";
 import { deafObserver, type LimitObserver } from "../limits/observer.ts";
+import { onePerTurn } from "../limits/one-per-turn.ts";
+import { createPenalties } from "../limits/penalties.ts";
 import { createUnreadAnswers, type UnreadLimits } from "../limits/unread-answers.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
+import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard, type SessionLimits } from "./session-guard.ts";
 import { sniff } from "./sniff.ts";
+import { firstAllowance } from "./stream-allowance.ts";
 
 export interface OnePortOptions {
-  readonly listener: (
-    request: http.IncomingMessage | http2.Http2ServerRequest,
-    response: http.ServerResponse | http2.Http2ServerResponse,
-    /** Aborts when the streams of the connection are to end, because it has reached its age. */
-    ending: AbortSignal | undefined,
-  ) => void;
+  readonly listener: (head: RequestHead) => void;
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   readonly limits: ConnectionLimits;
@@ -49,8 +48,6 @@ export interface ConnectionLimits
   readonly requestTimeoutMs: number;
   /** How long a connection without a call is kept. */
   readonly idleTimeoutMs: number;
-  /** Calls at once on one HTTP/2 connection. */
-  readonly maxConcurrentStreams: number;
   /** Largest headers of a request, in bytes. */
   readonly maxHeaderBytes: number;
 }
@@ -75,7 +72,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const undecided = new Set<net.Socket>();
   const responses = new Set<http.ServerResponse>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
-  const guard = createSessionGuard(limits, observer);
+  const penalties = createPenalties();
+  const guard = createSessionGuard(limits, observer, penalties);
   const unread = createUnreadAnswers(limits, observer);
   let draining = false;
   let keepsAlive = true;
@@ -99,7 +97,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       });
       const age = ages.get(request.socket);
       if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
-      options.listener(request, response, age?.ending);
+      options.listener(headOfHttp1(request, response, age?.ending));
     },
   );
   h1.on("connection", (socket: net.Socket) => {
@@ -111,22 +109,24 @@ export function createOnePort(options: OnePortOptions): OnePort {
   // Node checks its time-outs on servers that listen. This one is handed its connections.
   h1.emit("listening");
 
-  const h2 = http2.createServer(
-    {
-      settings: {
-        maxConcurrentStreams: limits.maxConcurrentStreams,
-        maxHeaderListSize: limits.maxHeaderBytes,
-      },
-      maxSessionInvalidFrames: 100,
-      streamResetBurst: limits.resets.burst,
-      streamResetRate: limits.resets.perSecond,
+  const h2 = http2.createServer({
+    settings: {
+      maxConcurrentStreams: firstAllowance(limits),
+      maxHeaderListSize: limits.maxHeaderBytes,
     },
-    (request, response) => {
-      unread.watch(response);
-      const { session } = request.stream;
-      options.listener(request, response, session && ages.get(session)?.ending);
-    },
-  );
+    maxSessionInvalidFrames: 100,
+    streamResetBurst: limits.resets.burst,
+    streamResetRate: limits.resets.perSecond,
+  });
+  h2.on("stream", (stream, headers, _flags, rawHeaders) => {
+    // What becomes of a stream before its turn is nobody's error.
+    stream.on("error", () => {});
+    // Node goes on through what it has read of a connection that is cut.
+    if (!stream.session || stream.destroyed) return;
+    unread.watch(stream);
+    const ending = ages.get(stream.session)?.ending;
+    options.listener(headOfHttp2(stream, headers, rawHeaders, ending));
+  });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
@@ -141,8 +141,20 @@ export function createOnePort(options: OnePortOptions): OnePort {
     guard.add(session, socket);
   };
 
+  const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
     undecided.add(socket);
+    // Nothing of it is read yet. All that its client has sent by then is handled at once.
+    socket.on("error", () => {});
+    const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
+    socket.once("close", () => undecided.delete(socket));
+    if (delayMs === 0) return inTurn(() => begin(socket));
+    const begins = setTimeout(inTurn, delayMs, () => begin(socket));
+    socket.once("close", () => clearTimeout(begins));
+  };
+
+  const begin = (socket: net.Socket) => {
+    if (socket.destroyed) return;
     sniff(socket, limits.sniffTimeoutMs, (protocol) => {
       undecided.delete(socket);
       if (protocol === "h1") h1.emit("connection", socket);
@@ -206,7 +218,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 
 function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
-  if (!options.tls) return net.createServer(tcp, accept);
+  // Read from when its turn has come.
+  if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
   return tls.createServer(
     {
       ...tcp,

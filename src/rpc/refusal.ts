@@ -1,11 +1,10 @@
-import { type OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Request, Response } from "./request.ts";
+import type { RequestHead } from "./request-head.ts";
 
 /** Answers a call with one error, without reading it. */
-export type Refuse = (handler: UniversalHandler, request: Request, response: Response) => void;
+export type Refuse = (handler: UniversalHandler, head: RequestHead) => void;
 
 /**
  * One error in the words of every protocol, made once: a gateway that has more calls than it can
@@ -18,12 +17,12 @@ export async function createRefusal(error: ConnectError): Promise<Refuse> {
   );
   const answers = new Map(await Promise.all(made));
 
-  return (handler, request, response) => {
+  return (handler, head) => {
     const kind = handler.method.methodKind === "unary" ? "unary" : "server_streaming";
-    const type = request.headers["content-type"] ?? "";
+    const type = head.headers["content-type"] ?? "";
     const answer = answers.get(key(kind, type)) ?? answers.get(key("unary", "application/json"));
     if (!answer) throw new Error("no refusal was made");
-    write(response, answer);
+    head.answer(answer.status, answer.headers, answer.body);
   };
 }
 
@@ -49,20 +48,8 @@ function key(kind: Kind, type: string): string {
 
 interface Answer {
   readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-}
-
-function write(response: Response, { status, headers, body }: Answer): void {
-  if (response instanceof ServerResponse) {
-    response.writeHead(status, headers).end(body);
-    return;
-  }
-  const { stream } = response;
-  // gRPC clients take headers for trailers only where they end the stream.
-  const endStream = body.length === 0;
-  stream.respond({ ":status": status, ...headers }, { endStream });
-  if (!endStream) stream.end(body);
 }
 
 async function answerOf(error: ConnectError, kind: Kind, type: string): Promise<Answer> {

@@ -7,6 +7,7 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { freePlace, type Place } from "../limits/admission.ts";
+import { suspendWhileArriving } from "../limits/arrival.ts";
 import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import { withAnswer } from "./answer.ts";
 import type { Door } from "./door.ts";
@@ -14,9 +15,8 @@ import { sendHeaders } from "./early-headers.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import type { Request, Response } from "./request.ts";
+import type { RequestHead } from "./request-head.ts";
 import { capTimeout, maxTimerMs } from "./timeout-header.ts";
-
-export type { Request, Response };
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */
@@ -35,28 +35,22 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing = noTracing,
   door: Door = openDoor,
-): (request: Request, response: Response, ending?: AbortSignal) => void {
+): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  return (request, response, ending) => {
-    const handler = methods.get(request.url?.split("?", 1)[0] ?? "");
-    if (!handler) return refuse(response, 404);
-    door.enter({
-      handler,
-      request,
-      response,
-      start: (place) => serve(handler, request, response, place, ending),
-    });
+  return (head) => {
+    const handler = methods.get(head.url.split("?", 1)[0] ?? "");
+    if (!handler) return head.answer(404, {});
+    door.enter({ handler, head, start: (place) => serve(handler, head, place) });
   };
 
-  function serve(
-    handler: UniversalHandler,
-    request: Request,
-    response: Response,
-    place: Place,
-    ending: AbortSignal | undefined,
-  ): void {
+  function serve(handler: UniversalHandler, head: RequestHead, place: Place): void {
+    const { ending } = head;
+    const { request, response } = head.open();
     const unary = handler.method.methodKind === "unary";
+    // A stream takes no place once it has begun.
+    if (unary) suspendWhileArriving(request, place);
+    else place.leave();
     // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
     response.setHeader("cache-control", "no-store");
     capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);

@@ -50,7 +50,6 @@ export const defaultLimits: RpcLimits = {
   headersTimeoutMs: 10_000,
   sniffTimeoutMs: 10_000,
   idleTimeoutMs: 300_000,
-  maxConcurrentStreams: 1000,
   keepAliveIntervalMs: 30_000,
   keepAliveTimeoutMs: 20_000,
   maxConnectionAgeMs: 0,

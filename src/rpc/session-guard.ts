@@ -2,8 +2,10 @@ import { constants, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { createAllowance, type Rate } from "../limits/allowance.ts";
 import type { Cut, LimitObserver } from "../limits/observer.ts";
+import type { Penalties } from "../limits/penalties.ts";
+import { allowStreams, type StreamAllowance, type StreamLimits } from "./stream-allowance.ts";
 
-export interface SessionLimits {
+export interface SessionLimits extends StreamLimits {
   /** Calls that one client may reset. Beyond it, it is cut with all its calls. */
   readonly resets: Rate;
   /** PINGs of one client. Tools that measure a connection's speed send some beside its answers. */
@@ -15,8 +17,9 @@ export interface SessionLimits {
 }
 
 export const defaultSessionLimits: SessionLimits = {
-  // All streams that a caller may have can time out together. Node's own rate of 33 a second would
-  // hit a busy service whose calls merely do so one by one.
+  initialConcurrentStreams: 100,
+  maxConcurrentStreams: 1000,
+  // Node's own rate of 33 a second would hit a busy service whose calls merely time out one by one.
   resets: { burst: 1_000, perSecond: 200 },
   pings: { burst: 2_000, perSecond: 100 },
   settings: { burst: 100, perSecond: 1 },
@@ -36,9 +39,14 @@ export interface SessionGuard {
   stop(): void;
 }
 
-export function createSessionGuard(limits: SessionLimits, observer: LimitObserver): SessionGuard {
+export function createSessionGuard(
+  limits: SessionLimits,
+  observer: LimitObserver,
+  penalties: Penalties,
+): SessionGuard {
   interface Guarded {
     readonly socket: Socket;
+    readonly allowance: StreamAllowance;
     streams: number;
     overSinceMs?: number;
   }
@@ -48,6 +56,7 @@ export function createSessionGuard(limits: SessionLimits, observer: LimitObserve
     () => {
       const now = performance.now();
       for (const [session, state] of guarded) {
+        state.allowance.review();
         if (!session.destroyed && !(session.closed && state.streams === 0)) continue;
         state.overSinceMs ??= now;
         if (now - state.overSinceMs < limits.lingerMs) continue;
@@ -60,25 +69,39 @@ export function createSessionGuard(limits: SessionLimits, observer: LimitObserve
 
   return {
     add(session, socket) {
-      const state: Guarded = { socket, streams: 0 };
+      const allowance = allowStreams(session, limits);
+      const state: Guarded = { socket, allowance, streams: 0 };
       guarded.set(session, state);
       socket.once("close", () => guarded.delete(session));
       session.on("stream", (stream) => {
         state.streams += 1;
         stream.once("close", () => {
           state.streams -= 1;
+          if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
         });
       });
       let why: Cut = "protocol";
+      // A socket that is closed no longer knows.
+      const { remoteAddress = "" } = socket;
       // A client that breaks its connection is told of here, too.
       session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
-        if (why !== "protocol" || code.startsWith("ERR_HTTP2_")) observer.onCut(why);
+        if (why === "protocol" && !code.startsWith("ERR_HTTP2_")) return;
+        observer.onCut(why);
+        penalties.add(remoteAddress);
       });
       const cut = (reason: Cut) => {
         if (session.destroyed) return;
         why = reason;
         session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
       };
+      const { resets } = limits;
+      const mayReset = createAllowance({
+        // All streams that a client may have can time out together.
+        get burst() {
+          return Math.min(resets.burst, 2 * allowance.allowed);
+        },
+        perSecond: resets.perSecond,
+      });
       const mayPing = createAllowance(limits.pings);
       session.on("ping", () => mayPing() || cut("ping_flood"));
       const maySet = createAllowance(limits.settings);

@@ -4,21 +4,40 @@ import type { IncomingHttpHeaders } from "node:http";
 export const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * Shortens, in place, a time-out that a request's headers ask for (`grpc-timeout`,
- * `connect-timeout-ms`) to `maxMs`: a server may end a call sooner than its caller would. What cannot
- * be read is left for Connect to refuse.
+ * The time-out that a request's headers ask for (`grpc-timeout`, `connect-timeout-ms`), in
+ * milliseconds; infinite where they ask for none.
+ */
+export function askedTimeoutMs(headers: IncomingHttpHeaders): number {
+  return Math.min(connectTimeoutMs(headers), grpcTimeoutMs(headers));
+}
+
+/**
+ * Shortens, in place, a time-out that a request's headers ask for to `maxMs`: a server may end a call
+ * sooner than its caller would. What cannot be read is left for Connect to refuse.
  */
 export function capTimeout(headers: IncomingHttpHeaders, maxMs: number): void {
-  const connect = headers["connect-timeout-ms"];
-  if (typeof connect === "string" && /^\d{1,10}$/.test(connect) && Number(connect) > maxMs) {
-    headers["connect-timeout-ms"] = String(maxMs);
+  if (isAbove(connectTimeoutMs(headers), maxMs)) headers[connectHeader] = String(maxMs);
+  // In seconds, since the header has room for eight digits.
+  if (isAbove(grpcTimeoutMs(headers), maxMs)) {
+    headers[grpcHeader] = `${Math.floor(maxMs / 1000)}S`;
   }
-  const grpc = headers["grpc-timeout"];
-  const match = typeof grpc === "string" ? /^(\d{1,8})([HMSmun])$/.exec(grpc) : null;
-  if (match && Number(match[1]) * unitMs[match[2] as Unit] > maxMs) {
-    // In seconds, since the header has room for eight digits.
-    headers["grpc-timeout"] = `${Math.floor(maxMs / 1000)}S`;
-  }
+}
+
+const connectHeader = "connect-timeout-ms";
+const grpcHeader = "grpc-timeout";
+
+function isAbove(ms: number, maxMs: number): boolean {
+  return ms > maxMs && ms !== Number.POSITIVE_INFINITY;
+}
+
+function connectTimeoutMs({ [connectHeader]: value }: IncomingHttpHeaders): number {
+  const isReadable = typeof value === "string" && /^\d{1,10}$/.test(value);
+  return isReadable ? Number(value) : Number.POSITIVE_INFINITY;
+}
+
+function grpcTimeoutMs({ [grpcHeader]: value }: IncomingHttpHeaders): number {
+  const match = typeof value === "string" ? /^(\d{1,8})([HMSmun])$/.exec(value) : null;
+  return match ? Number(match[1]) * unitMs[match[2] as Unit] : Number.POSITIVE_INFINITY;
 }
 
 type Unit = keyof typeof unitMs;

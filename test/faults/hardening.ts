@@ -157,22 +157,24 @@ async function measure(
   attack: (untilMs: number) => Promise<unknown>,
   holdsTimes = long,
 ): Promise<void> {
-  const warmUp = await startNeighbour(rpc);
+  const neighbour = await startNeighbour(rpc);
+  // The compiler is not to be measured.
   await delay(1_000);
-  await warmUp.stop();
-  const alone = await startNeighbour(rpc);
+  await neighbour.lap();
   await delay(attackMs / 2);
-  const before = await alone.stop();
+  const before = await neighbour.lap();
   const rest = await footprint(admin);
 
-  const beside = await startNeighbour(rpc);
   let peakMb = 0;
   const watch = setInterval(async () => {
     peakMb = Math.max(peakMb, (await footprint(admin)).rssMb);
   }, 500);
-  await attack(performance.now() + attackMs);
+  const attacked = attack(performance.now() + attackMs * 1.5);
+  await delay(attackMs / 2);
+  const onset = await neighbour.lap();
+  await attacked;
   clearInterval(watch);
-  const during = await beside.stop();
+  const during = await neighbour.stop();
 
   let held = await footprint(admin);
   for (let i = 0; i < 300 && held.files > rest.files + 2; i++) {
@@ -181,10 +183,10 @@ async function measure(
   }
   const ms = (value: number) => value.toFixed(1);
   t.diagnostic(
-    `p99 ${ms(before.p99)} → ${ms(during.p99)} ms, p50 ${ms(before.p50)} → ${ms(during.p50)} ms, ` +
-      `RSS ${rest.rssMb.toFixed(0)} → ${peakMb.toFixed(0)} MB, cuts ${JSON.stringify(held.cuts)}`,
+    `p99 ${ms(before.p99)} → ${ms(during.p99)} ms (at first ${ms(onset.p99)}), ` +
+      `p50 ${ms(before.p50)} → ${ms(during.p50)} ms, RSS ${rest.rssMb.toFixed(0)} → ${peakMb.toFixed(0)} MB, cuts ${JSON.stringify(held.cuts)}`,
   );
-  assert.equal(during.failed, 0, "a neighbour's call failed");
+  assert.equal(onset.failed + during.failed, 0, "a neighbour's call failed");
   assert.ok(peakMb < rest.rssMb + moreMb, `${peakMb} MB`);
   assert.ok(held.files <= rest.files + 2, `${held.files} files, before ${rest.files}`);
   if (holdsTimes) {

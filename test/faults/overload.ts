@@ -133,20 +133,19 @@ async function send(url: string, body: string): Promise<Outcome> {
 }
 
 it("serves as much at three times its peak as at its peak", { timeout }, async (t) => {
-  const { peak, patient, triple } = await run(t, "1000");
-  for (const { refused, callbacks } of [patient, triple]) {
-    assert.ok(refused.length > 0);
+  const { peak, patient, triple } = await run(t, "5000");
+  assert.ok(triple.refused.length > 0);
+  for (const { callbacks } of [patient, triple]) {
     assert.ok(callbacks.every(({ status }) => status === 200));
   }
   if (disturbed(peak, patient, triple)) return t.skip("others use the processors");
   assert.ok(shareOf(patient, peak) >= 0.9, `${shareOf(patient, peak)} of the peak`);
-  // What comes faster than it is refused costs some of the peak: a refusal is a tenth of a payment.
-  assert.ok(shareOf(triple, peak) >= 0.4, `${shareOf(triple, peak)} of the peak`);
+  assert.ok(shareOf(triple, peak) >= 0.9, `${shareOf(triple, peak)} of the peak`);
   if (!long) return;
-  for (const { refused, callbacks } of [patient, triple]) {
+  for (const { callbacks } of [patient, triple]) {
     assert.ok(quantile(callbacks, 0.99) < 1_000, "callbacks within a second");
-    assert.ok(quantile(refused, 0.5) <= 100, "refusals at once");
   }
+  assert.ok(quantile(triple.refused, 0.5) <= 50, "refusals at once");
 });
 
 it("control: without a limit, what comes too fast ends all goodput", { timeout }, async (t) => {

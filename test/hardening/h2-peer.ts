@@ -56,7 +56,11 @@ export function settings(...pairs: [id: number, value: number][]): Buffer {
   );
 }
 
-export const settingId = { headerTableSize: 1, initialWindowSize: 4 } as const;
+export const settingId = {
+  headerTableSize: 1,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+} as const;
 
 /** A header block of literals that no table is asked for (RFC 7541, section 6.2.2). */
 export function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
@@ -112,10 +116,16 @@ export interface H2Peer {
  */
 export async function h2Peer(
   port: number,
-  options: { settings?: Buffer; mute?: boolean; allowHalfOpen?: boolean } = {},
+  options: {
+    settings?: Buffer;
+    mute?: boolean;
+    allowHalfOpen?: boolean;
+    localAddress?: string;
+  } = {},
 ): Promise<H2Peer> {
-  const { allowHalfOpen = false } = options;
-  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
+  const { allowHalfOpen = false, localAddress } = options;
+  const from = localAddress === undefined ? {} : { localAddress };
+  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen, ...from });
   const arrived = new EventEmitter().setMaxListeners(0);
   const frames: Frame[] = [];
   let isClosed = false;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import http2 from "node:http2";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { openStreamsPerConnection } from "../../src/rpc/door.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
@@ -10,6 +11,7 @@ import { type Cuts, recordCuts } from "./cuts.ts";
 import {
   callHeaders,
   errorCode,
+  type Frame,
   flag,
   frame,
   frameType,
@@ -233,14 +235,111 @@ test("a connection has so many streams for which nobody says who is calling", {
   await other.received((got) => got.type === frameType.data && got.streamId === 1);
 });
 
+/** A server that says so has come to allow so many streams. */
+function isAllowed(streams: number) {
+  return ({ type, payload }: Frame) => {
+    for (let at = 0; type === frameType.settings && at < payload.length; at += 6) {
+      const isCount = payload.readUInt16BE(at) === settingId.maxConcurrentStreams;
+      if (isCount && payload.readUInt32BE(at + 2) === streams) return true;
+    }
+    return false;
+  };
+}
+
+test("a connection may have more streams as those that it had end well", {
+  timeout,
+}, async (t) => {
+  const limits = { initialConcurrentStreams: 10, maxConcurrentStreams: 25 };
+  const peer = await peerOf(t, await rig(t, limits));
+  await peer.received(isAllowed(10));
+  for (let i = 0; i < 10; i++) await answered(peer, 2 * i + 1);
+  await peer.received(isAllowed(20));
+  for (let i = 10; i < 20; i++) await answered(peer, 2 * i + 1);
+  await peer.received(isAllowed(25));
+});
+
+test("streams that are read on make room for further ones, and no others do", {
+  timeout,
+}, async (t) => {
+  const cuts = recordCuts();
+  const rpc = await start(
+    {
+      async *watchPayment() {
+        yield { cursor: "c1" } as Event;
+        await new Promise(() => {});
+      },
+    },
+    {
+      limits: { initialConcurrentStreams: 4, maxConcurrentStreams: 100, lingerMs: 50 },
+      limitObserver: cuts.observer,
+    },
+  );
+  t.after(() => rpc[Symbol.asyncDispose]());
+  const watch = callHeaders("/payments.v1.PaymentService/WatchPayment", {
+    "content-type": "application/grpc+json",
+  });
+  const message = Buffer.concat([Buffer.from([0]), uint32(2), Buffer.from("{}")]);
+  const open = (peer: H2Peer, last: number) => {
+    for (let i = 0; i < 4; i++) {
+      peer.send(
+        frame(frameType.headers, flag.endHeaders, 2 * i + 1, watch),
+        frame(frameType.data, last, 2 * i + 1, message),
+      );
+    }
+  };
+  const unread = await peerOf(t, { rpc, ...cuts }, closedWindow);
+  const unfinished = await peerOf(t, { rpc, ...cuts });
+  const read = await peerOf(t, { rpc, ...cuts });
+  open(unread, flag.endStream);
+  open(unfinished, 0);
+  open(read, flag.endStream);
+  await read.received(isAllowed(8));
+  assert.ok(!unread.frames.some(isAllowed(8)));
+  assert.ok(!unfinished.frames.some(isAllowed(8)));
+});
+
+test("a new connection may reset few calls, one that is used many", { timeout }, async (t) => {
+  const attacked = await rig(t, { initialConcurrentStreams: 20, maxConcurrentStreams: 1_000 });
+  const peer = await peerOf(t, attacked);
+  peer.send(times(200, reset));
+  await peer.closed;
+  await attacked.cut("reset_flood");
+  await neighboursServed(attacked);
+
+  const control = await rig(t, { initialConcurrentStreams: 1_000 });
+  const allowed = await peerOf(t, control);
+  allowed.send(times(200, reset));
+  await answered(allowed, 1001);
+  assert.deepEqual(control.cuts, []);
+});
+
+test("whoever was cut again and again waits, and nobody else does", { timeout }, async (t) => {
+  const attacked = await rig(t, { pings: { burst: 1, perSecond: 1 } });
+  const flood = async () => {
+    const peer = await peerOf(t, attacked);
+    peer.send(times(10, floods.PING.flood));
+    await peer.closed;
+  };
+  await Promise.all(Array.from({ length: 40 }, flood));
+  const served: string[] = [];
+  const call = async (localAddress: string) => {
+    const peer = await peerOf(t, attacked, { localAddress });
+    await answered(peer, 1);
+    served.push(localAddress);
+  };
+  await Promise.all([call("127.0.0.1"), call("127.0.0.2")]);
+  assert.deepEqual(served, ["127.0.0.2", "127.0.0.1"]);
+});
+
 async function neighbourConnects({ rpc }: Rig): Promise<void> {
   const peer = await h2Peer(rpc.port);
   await peer.received((got) => got.type === frameType.settings);
   peer.socket.destroy();
 }
 
+const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
+
 test("an answer whose window never opens is cut, and holds nobody up", { timeout }, async (t) => {
-  const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
   const ask = (peer: H2Peer) =>
     peer.send(
       frame(frameType.headers, flag.endHeaders, 1, call),
@@ -265,13 +364,31 @@ test("an answer whose window never opens is cut, and holds nobody up", { timeout
   await patient.received((got) => got.type === frameType.data && got.payload.length > 1_000);
 });
 
+test("an answer that comes after a quiet time and is not read is cut, too", {
+  timeout,
+}, async (t) => {
+  const release = Promise.withResolvers<void>();
+  const attacked = await rig(t, { unreadTimeoutMs: 50 }, async () => {
+    await release.promise;
+    return large;
+  });
+  const peer = await peerOf(t, attacked, closedWindow);
+  peer.send(
+    frame(frameType.headers, flag.endHeaders, 1, call),
+    frame(frameType.data, flag.endStream, 1, Buffer.from("{}")),
+  );
+  // Longer than an answer may wait, were there one.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.deepEqual(attacked.cuts, []);
+  release.resolve();
+  await attacked.cut("unread_answer");
+});
+
 test("answers that wait for their readers are bounded in all", { timeout }, async (t) => {
   const limits = { maxUnreadBytes: 1_100_000 };
   const attacked = await rig(t, limits, async () => large);
   const peers = await Promise.all(
-    Array.from({ length: 10 }, () =>
-      peerOf(t, attacked, { settings: settings([settingId.initialWindowSize, 0]) }),
-    ),
+    Array.from({ length: 10 }, () => peerOf(t, attacked, closedWindow)),
   );
   for (const peer of peers) {
     peer.send(

@@ -1,4 +1,4 @@
-import http from "node:http";
+import http2 from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -11,14 +11,23 @@ export interface Waits {
 }
 
 const perSecond = 50;
-const agent = new http.Agent({ keepAlive: true, maxSockets: 50 });
-const times: number[] = [];
+/** As services have one: it is there before the attack is. */
+const session = http2.connect(workerData);
 const calls = new Set<Promise<void>>();
+let times: number[] = [];
 let failed = 0;
 let running = true;
 
-parentPort?.once("message", () => {
-  running = false;
+parentPort?.on("message", async (message) => {
+  running = message !== "stop";
+  if (!running) await Promise.all(calls);
+  times.sort((a, b) => a - b);
+  const at = (share: number) => times[Math.floor(times.length * share)] ?? 0;
+  const waits: Waits = { p50: at(0.5), p99: at(0.99), failed };
+  times = [];
+  failed = 0;
+  parentPort?.postMessage(waits);
+  if (!running) session.close();
 });
 
 // At a steady pace, whether or not the last call was answered.
@@ -28,26 +37,22 @@ while (running) {
   made.finally(() => calls.delete(made));
   await delay(1_000 / perSecond);
 }
-await Promise.all(calls);
-agent.destroy();
-times.sort((a, b) => a - b);
-const at = (share: number) => times[Math.floor(times.length * share)] ?? 0;
-const waits: Waits = { p50: at(0.5), p99: at(0.99), failed };
-parentPort?.postMessage(waits);
 
 async function call(): Promise<void> {
   const startedMs = performance.now();
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/payments.v1.PaymentService/GetPayment",
+    "content-type": "application/json",
+  });
   const status = await new Promise<number>((resolve) => {
-    const request = http.request(`${workerData}/payments.v1.PaymentService/GetPayment`, {
-      method: "POST",
-      agent,
-      headers: { "content-type": "application/json" },
+    let answered = 0;
+    stream.on("response", (headers) => {
+      answered = Number(headers[":status"]);
     });
-    request.on("response", (response) => {
-      response.resume().once("end", () => resolve(response.statusCode ?? 0));
-    });
-    request.on("error", () => resolve(0));
-    request.end('{"external_id":"nobody"}');
+    stream.on("error", () => {});
+    stream.on("close", () => resolve(answered));
+    stream.resume().end('{"external_id":"nobody"}');
   });
   times.push(performance.now() - startedMs);
   // Nobody is known, which is an answer.

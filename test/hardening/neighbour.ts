@@ -4,6 +4,8 @@ import type { Waits } from "./neighbour-worker.ts";
 
 /** A caller who minds its own business, and what it had to wait. */
 export interface Neighbour {
+  /** What it had to wait since the last time it was asked. */
+  lap(): Promise<Waits>;
   stop(): Promise<Waits>;
 }
 
@@ -13,10 +15,15 @@ export async function startNeighbour(rpcUrl: string): Promise<Neighbour> {
     workerData: rpcUrl,
   });
   await once(worker, "online");
+  const ask = async (message: "lap" | "stop") => {
+    worker.postMessage(message);
+    const [waits] = await once(worker, "message");
+    return waits;
+  };
   return {
+    lap: () => ask("lap"),
     async stop() {
-      worker.postMessage("stop");
-      const [waits] = await once(worker, "message");
+      const waits = await ask("stop");
       await worker.terminate();
       return waits;
     },

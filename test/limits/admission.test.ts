@@ -20,6 +20,9 @@ function createRig(maxCalls: number | undefined) {
     refused,
     places,
     now: () => nowMs,
+    wait(ms: number) {
+      nowMs += ms;
+    },
     /** Lets a call arrive that keeps the loop busy for `workMs` and then is over, or else stays. */
     arrive(
       name: string,
@@ -27,12 +30,14 @@ function createRig(maxCalls: number | undefined) {
       {
         owner = "one",
         workMs,
+        timeoutMs,
         isGone = () => false,
-      }: { owner?: string; workMs?: number; isGone?: () => boolean } = {},
+      }: { owner?: string; workMs?: number; timeoutMs?: number; isGone?: () => boolean } = {},
     ) {
       admission.enter({
         kind,
         owner: owners[owner] ?? {},
+        timeoutMs,
         isGone,
         start(place) {
           begun.push(name);
@@ -160,6 +165,18 @@ test("a standing queue sheds what it can't serve in time, and serves as much as 
   assert.ok(tookMs < 9_100, `${tookMs} ms`);
 });
 
+test("where each turn comes late, it still begins some of those that wait", () => {
+  const rig = createRig(10_000);
+  // Somebody else has the processor, all but a millisecond of every hundred.
+  for (let turn = 0; turn < 200; turn++) {
+    for (const name of names(50, `${turn} `)) rig.arrive(name, "money", { timeoutMs: 1_000 });
+    rig.wait(100);
+    rig.turn();
+  }
+  assert.ok(rig.begun.length > 3_000, `${rig.begun.length} begun`);
+  assert.ok(rig.refused.length > 6_000, `${rig.refused.length} refused`);
+});
+
 test("where there is too much of both, other calls are refused and money is not", () => {
   const rig = createRig(10_000);
   overload(rig, (i) => (i % 5 === 0 ? "money" : "other"));
@@ -182,6 +199,30 @@ test("a connection with one call waiting is served where one that floods is refu
     [],
   );
   assert.equal(rig.begun.filter((name) => name.startsWith("neighbour")).length, asked);
+});
+
+test("a call that could not be answered in its client's time is refused at once", () => {
+  const rig = createRig(1_000);
+  for (const name of names(200)) rig.arrive(name, "money", { workMs: 10 });
+  while (rig.begun.length < 100) rig.turn();
+  // Of the hundred calls that are before them, each takes ten milliseconds.
+  rig.arrive("hurried", "money", { timeoutMs: 1_000, workMs: 10 });
+  assert.deepEqual(rig.refused, ["hurried"]);
+  rig.arrive("patient", "money", { timeoutMs: 5_000, workMs: 10 });
+  rig.arrive("elsewhere", "money", { timeoutMs: 1_000, workMs: 10, owner: "two" });
+  rig.turns();
+  assert.deepEqual(rig.refused, ["hurried"]);
+  assert.equal(rig.begun.length, 202);
+});
+
+test("a call that waited longer than was expected is let off until it is hopeless", () => {
+  const rig = createRig(1_000);
+  for (const name of names(60)) rig.arrive(name, "money", { workMs: 10, timeoutMs: 700 });
+  rig.arrive("last", "money", { timeoutMs: 1_000, workMs: 10 });
+  rig.turns();
+  // Nothing was known of the sixty when they came: 490 ms, 70 of a hundred, are gone with 49 of them.
+  assert.deepEqual(rig.begun.at(-1), "last");
+  assert.deepEqual(rig.refused, names(60).slice(-10));
 });
 
 test("a burst is served whole, however long it takes", () => {

@@ -5,6 +5,7 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { headOfHttp1, headOfHttp2 } from "../../src/rpc/request-head.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 
 /** A listener whose only method, /x, breaks as no method should, and what it logged. */
@@ -23,7 +24,9 @@ function broken() {
 
 test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/1.1", async () => {
   const { listener, warned } = broken();
-  const server = http.createServer(listener).listen(0, "127.0.0.1");
+  const server = http
+    .createServer((request, response) => listener(headOfHttp1(request, response)))
+    .listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   await assert.rejects(fetch(`http://127.0.0.1:${port}/x`, { method: "POST" }));
@@ -34,7 +37,10 @@ test("a method that breaks outside of its protocol leaves nobody waiting, over H
 
 test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/2", async () => {
   const { listener, warned } = broken();
-  const server = http2.createServer(listener).listen(0, "127.0.0.1");
+  const server = http2.createServer().listen(0, "127.0.0.1");
+  server.on("stream", (stream, headers, _flags, raw) =>
+    listener(headOfHttp2(stream, headers, raw)),
+  );
   await once(server, "listening");
   const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const stream = session.request({ ":method": "POST", ":path": "/x" });

@@ -1,0 +1,77 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import type { Request, Response } from "./request.ts";
+
+/**
+ * What is there of a request when its headers have come. Most of what a request costs is spent on what
+ * is made of it to read and answer it, so nothing is before somebody wants to serve it.
+ */
+export interface RequestHead {
+  /** With its query. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  /** What the request shares with others of its connection. */
+  readonly connection: object;
+  /** Aborts when the streams of the connection are to end, because it has reached its age. */
+  readonly ending: AbortSignal | undefined;
+  /** Its client has left already. */
+  isGone(): boolean;
+  /** Calls back when the request is over, however it ends. */
+  onClose(callback: () => void): void;
+  /** Answers with what is ready, whatever the body is; instead of `open`. */
+  answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
+  /** What the body is read from and the answer is written to. Once. */
+  open(): { readonly request: Request; readonly response: Response };
+}
+
+export function headOfHttp1(
+  request: IncomingMessage,
+  response: ServerResponse,
+  ending?: AbortSignal,
+): RequestHead {
+  return {
+    url: request.url ?? "",
+    headers: request.headers,
+    connection: request.socket,
+    ending,
+    isGone: () => request.socket.destroyed,
+    onClose: (callback) => void response.once("close", callback),
+    answer(status, headers, body) {
+      // The next request on the connection waits behind the body of this one.
+      request.on("error", () => {}).resume();
+      response.writeHead(status, headers).end(body);
+    },
+    open: () => ({ request, response }),
+  };
+}
+
+export function headOfHttp2(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  rawHeaders: readonly string[],
+  ending?: AbortSignal,
+): RequestHead {
+  return {
+    url: headers[":path"]?.toString() ?? "",
+    headers,
+    connection: stream.session ?? stream,
+    ending,
+    isGone: () => stream.closed || stream.destroyed,
+    onClose: (callback) => void stream.once("close", callback),
+    answer(status, answerHeaders, body) {
+      if (stream.closed || stream.destroyed) return;
+      const isEmpty = body === undefined || body.length === 0;
+      // gRPC clients take headers for trailers only where they end the stream.
+      stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
+      if (!isEmpty) stream.end(body);
+    },
+    open() {
+      const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
+      // A request without a body has come to its end, of which only those are told who hear it.
+      if (stream.readableEnded) request.push(null);
+      const response = new Http2ServerResponse(stream);
+      if (headers.expect === "100-continue") response.writeContinue();
+      return { request, response };
+    },
+  };
+}
