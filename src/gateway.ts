@@ -217,6 +217,7 @@ export async function startGateway(
       buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
       log: eventLog,
       isReady: () => notReady().length === 0,
+      tls: tlsFiles,
       refresh() {
         metrics.callsInFlight.set(admission.inFlight);
         stores.refresh();
