@@ -38,7 +38,7 @@ async function tell(error: unknown): Promise<ExitCode> {
     return error.exitCode;
   }
   const [{ ConfigError }, { loggable }] = await Promise.all([
-    import("./config.ts"),
+    import("./config/config-error.ts"),
     import("./loggable.ts"),
   ]);
   if (error instanceof ConfigError) {
