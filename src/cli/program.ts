@@ -76,7 +76,7 @@ export const commands: readonly Listed[] = [
   },
   {
     name: "dead-letters",
-    summary: "list, show and replay callbacks that were not understood",
+    summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),
   },
 ];
