@@ -2,7 +2,7 @@
  * The arrows between the rooms (see ARCHITECTURE.md). What is not named may not be imported.
  * @type {import("dependency-cruiser").IConfiguration}
  */
-const anyRoom = ["^src/(errors|request-id|secret|secret-fields)\\.ts$", "^src/gen/"];
+const anyRoom = ["^src/(errors|loopback|request-id|secret|secret-fields)\\.ts$", "^src/gen/"];
 const rooms = {
   tracing: [],
   upstream: ["ratelimit", "tracing"],
@@ -53,6 +53,16 @@ module.exports = {
         },
       })),
     {
+      name: "config-arrows",
+      comment: "it makes what the rooms ask for, and knows no more of them than its types",
+      severity: "error",
+      from: { path: "^src/config/" },
+      to: {
+        path: "^src/",
+        pathNot: ["^src/(config|auth|tracing|upstream)/", "^src/tls-files\\.ts$", ...anyRoom],
+      },
+    },
+    {
       name: "cli-arrows",
       comment: "commands use what the rooms have; only main starts a gateway",
       severity: "error",
@@ -60,8 +70,8 @@ module.exports = {
       to: {
         path: "^src/",
         pathNot: [
-          "^src/(cli|auth|redis|sandbox|upstream)/",
-          "^src/(config|config-values|log|main)\\.ts$",
+          "^src/(cli|config|auth|redis|sandbox|upstream)/",
+          "^src/(config|log|main)\\.ts$",
           "^src/graphql/(schema|trusted-documents)\\.ts$",
           "^src/ratelimit/local-bucket\\.ts$",
           ...anyRoom,

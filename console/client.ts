@@ -15,6 +15,8 @@ export class ApiError extends Error {
 export interface Client {
   get<T>(path: string, query?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
+  /** What is gone says nothing any more. */
+  delete(path: string): Promise<void>;
   /** Opens a stream of Server-Sent Events. */
   stream(body: unknown, account: string, signal: AbortSignal): Promise<Response>;
 }
@@ -46,6 +48,14 @@ export function createClient(token: string | undefined): Client {
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(trialPatienceMs),
       }),
+    async delete(path) {
+      const response = await reach(path, {
+        method: "DELETE",
+        headers: authorization,
+        signal: AbortSignal.timeout(patienceMs),
+      });
+      if (!response.ok) throw await refusalOf(response);
+    },
     async stream(body, account, signal) {
       const response = await reach("/graphql", {
         method: "POST",

@@ -1,39 +1,53 @@
 import { useState } from "preact/hooks";
 import type { Letter, LetterBody, Letters } from "../src/admin/console-api.ts";
-import { ApiError, type Client, messageOf } from "./client.ts";
-import { Dialog } from "./dialog.tsx";
-import { bytesOf, momentOf, plural, timeOf } from "./format.ts";
+import { type Client, messageOf } from "./client.ts";
+import { bytesOf, momentOf, timeOf } from "./format.ts";
+import { act, type Done, type LetterAction, summaryOf } from "./letter-action.ts";
+import { LetterDialog } from "./letter-dialog.tsx";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Polled } from "./polled.ts";
 
 /** Letters that are listed at first. */
 const shownAtFirst = 5;
 
-/** Callbacks that nobody understood: looked at, and tried again. */
+/** Callbacks that nobody understood: looked at, tried again, given up. */
 export function DeadLetters(props: { client: Client; account: string; letters: Polled<Letters> }) {
   const { client, account, letters } = props;
   const { value, problem } = letters;
-  const [asked, setAsked] = useState<readonly Letter[]>();
-  const [results, setResults] = useState<ReadonlyMap<string, string>>(new Map());
+  const [asked, setAsked] = useState<{ action: LetterAction; letters: readonly Letter[] }>();
+  const [results, setResults] = useState<ReadonlyMap<string, Done>>(new Map());
+  const [older, setOlder] = useState<Pick<Letters, "letters" | "next">>();
   const [progress, setProgress] = useState<{ done: number; of: number }>();
   const [summary, setSummary] = useState("");
   const [showAll, setShowAll] = useState(false);
 
-  async function replay(some: readonly Letter[]): Promise<void> {
-    const told: string[] = [];
+  async function run(action: LetterAction, some: readonly Letter[]): Promise<void> {
+    const done: Done[] = [];
     setSummary("");
-    for (const [done, letter] of some.entries()) {
-      setProgress({ done, of: some.length });
-      const result = await replayOne(client, account, letter);
-      told.push(result);
+    for (const letter of some) {
+      setProgress({ done: done.length, of: some.length });
+      const result = await act(action, client, account, letter);
+      done.push(result);
       setResults((held) => new Map([...held, [letter.id, result] as const].slice(-1_000)));
     }
     setProgress(undefined);
-    setSummary(summaryOf(told));
+    setSummary(summaryOf(action, done));
     letters.again();
   }
 
-  const all = value?.letters ?? [];
+  /** Behind all that are known. */
+  async function loadOlder(behind: string): Promise<void> {
+    try {
+      const page = await client.get<Letters>("/api/dead-letters", { account, behind });
+      setOlder((held) => ({ ...page, letters: [...(held?.letters ?? []), ...page.letters] }));
+      setShowAll(true);
+    } catch (error) {
+      setSummary(`Older ones cannot be shown: ${messageOf(error)}.`);
+    }
+  }
+
+  const all = listOf(value?.letters ?? [], older?.letters ?? [], results);
+  const next = older ? older.next : value?.next;
   const shown = showAll ? all : all.slice(0, shownAtFirst);
   return (
     <Panel
@@ -45,7 +59,7 @@ export function DeadLetters(props: { client: Client; account: string; letters: P
             type="button"
             class="small"
             disabled={progress !== undefined}
-            onClick={() => setAsked(all)}
+            onClick={() => setAsked({ action: "replay", letters: all })}
           >
             Replay all
           </button>
@@ -64,24 +78,30 @@ export function DeadLetters(props: { client: Client; account: string; letters: P
               client={client}
               account={account}
               letter={letter}
-              result={results.get(letter.id)}
+              result={results.get(letter.id)?.text}
               disabled={progress !== undefined}
-              onReplay={() => setAsked([letter])}
+              onAction={(action) => setAsked({ action, letters: [letter] })}
             />
           ))}
         </ul>
       )}
-      {all.length > shown.length && (
+      {all.length > shown.length ? (
         <button type="button" class="small" onClick={() => setShowAll(true)}>
           Show all {all.length}
         </button>
+      ) : (
+        next !== undefined && (
+          <button type="button" class="small" onClick={() => void loadOlder(next)}>
+            Load older
+          </button>
+        )
       )}
-      {value && value.total > all.length && (
+      {value && next !== undefined && (
         <p class="soft">{`The newest ${all.length} of ${value.total}.`}</p>
       )}
       {progress && (
         <p class="progress">
-          <progress max={progress.of} value={progress.done} aria-label="Replaying" />
+          <progress max={progress.of} value={progress.done} aria-label="Done so far" />
           <span>{`${progress.done} of ${progress.of}`}</span>
         </p>
       )}
@@ -90,16 +110,29 @@ export function DeadLetters(props: { client: Client; account: string; letters: P
       </p>
       <Problem text={problem} old={value !== undefined} />
       {asked && (
-        <ReplayDialog
-          letters={asked}
+        <LetterDialog
+          {...asked}
           onClose={(confirmed) => {
             setAsked(undefined);
-            if (confirmed) void replay(asked);
+            if (confirmed) void run(asked.action, asked.letters);
           }}
         />
       )}
     </Panel>
   );
+}
+
+/** Pages overlap when letters leave or come; those that are gone are left out of older ones. */
+function listOf(
+  newest: readonly Letter[],
+  older: readonly Letter[],
+  results: ReadonlyMap<string, Done>,
+): readonly Letter[] {
+  const known = new Set(newest.map(({ id }) => id));
+  return [
+    ...newest,
+    ...older.filter(({ id }) => !known.has(id) && results.get(id)?.isGone !== true),
+  ];
 }
 
 function LetterCard(props: {
@@ -108,9 +141,9 @@ function LetterCard(props: {
   letter: Letter;
   result: string | undefined;
   disabled: boolean;
-  onReplay: () => void;
+  onAction: (action: LetterAction) => void;
 }) {
-  const { client, account, letter, result, disabled, onReplay } = props;
+  const { client, account, letter, result, disabled, onAction } = props;
   const { id, resource, reason, receivedAtMs, bytes } = letter;
   const [body, setBody] = useState<string>();
 
@@ -148,9 +181,17 @@ function LetterCard(props: {
         >
           {body === undefined ? "Show body" : "Hide body"}
         </button>
-        <button type="button" class="small" disabled={disabled} onClick={onReplay}>
-          Replay
-        </button>
+        {(["replay", "discard"] as const).map((action) => (
+          <button
+            key={action}
+            type="button"
+            class="small"
+            disabled={disabled}
+            onClick={() => onAction(action)}
+          >
+            {action === "replay" ? "Replay" : "Discard"}
+          </button>
+        ))}
         <span class="soft">{bytes === undefined ? "locked" : bytesOf(bytes)}</span>
       </p>
       {result && <p class="note">{result}</p>}
@@ -160,60 +201,4 @@ function LetterCard(props: {
       )}
     </li>
   );
-}
-
-function ReplayDialog(props: {
-  letters: readonly Letter[];
-  onClose: (confirmed: boolean) => void;
-}) {
-  const { letters, onClose } = props;
-  const [confirmed, setConfirmed] = useState(false);
-  const what = letters.length === 1 ? "this callback" : `these ${letters.length} callbacks`;
-  return (
-    <Dialog class="ask" label={`Replay ${what}?`} onClose={() => onClose(confirmed)}>
-      <h2>Replay {what}?</h2>
-      <p>
-        The gateway reads {letters.length === 1 ? "it" : "each"} again. What it understands now
-        becomes an event and leaves this list; the rest stays as it is.
-      </p>
-      <form method="dialog" class="actions end">
-        <button type="submit">Cancel</button>
-        <button type="submit" class="main" onClick={() => setConfirmed(true)}>
-          Replay
-        </button>
-      </form>
-    </Dialog>
-  );
-}
-
-const outcomes: Readonly<Record<string, string>> = {
-  stored: "Understood now: it became an event.",
-  duplicate: "Understood now: its event was known already.",
-};
-
-const staying: Readonly<Record<string, string>> = {
-  locked: "It was sealed with a password that is no longer accepted: it stays here.",
-};
-
-const stillNot = "Still not understood: it stays here.";
-
-async function replayOne(client: Client, account: string, { id }: Letter): Promise<string> {
-  const path = `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}/replay`;
-  try {
-    const { outcome } = await client.post<{ outcome: string }>(path, {});
-    return outcomes[outcome] ?? outcome;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 422)
-      return staying[error.message] ?? stillNot;
-    if (error instanceof ApiError && error.status === 404)
-      return "It is gone: somebody replayed it.";
-    return `It could not be replayed: ${messageOf(error)}.`;
-  }
-}
-
-function summaryOf(results: readonly string[]): string {
-  const [only] = results;
-  if (results.length === 1 && only) return only;
-  const understood = results.filter((result) => Object.values(outcomes).includes(result)).length;
-  return `${plural(results.length, "callback")} replayed, ${understood} understood now.`;
 }

@@ -1,40 +1,38 @@
-import { readFileSync } from "node:fs";
-import { isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
-import type { AuthOptions, KeySetPlace } from "./auth/create-authentication.ts";
-import { readTracing } from "./config-tracing.ts";
+import type { AuthOptions } from "./auth/create-authentication.ts";
+import { readAuth, readAuthModes } from "./config/auth.ts";
+import { ConfigError } from "./config/config-error.ts";
+import { readLimits } from "./config/limits.ts";
+import { defaultAccount, readMerchants } from "./config/merchant-accounts.ts";
+import { reader } from "./config/reader.ts";
+import { sandboxDefaults } from "./config/sandbox.ts";
+import { readShutdown, type ShutdownTimes } from "./config/shutdown.ts";
+import { readTls } from "./config/tls.ts";
+import { readTracing } from "./config/tracing.ts";
+import { readTrustedDocuments, type TrustedDocuments } from "./config/trusted-documents.ts";
 import {
   type Address,
   address,
-  audience,
-  authModes,
   boolean,
-  documentMap,
   duration,
   durationOrZero,
   heartbeat,
   httpUrl,
-  issuer,
-  keySetUrl,
-  login,
   logLevel,
-  merchants,
   origins,
-  password,
-  path,
   redisPrefix,
   redisUrls,
   share,
   watchSecret,
   watchSecrets,
   wholeNumber,
-} from "./config-values.ts";
+} from "./config/values.ts";
+import type { Environment } from "./config/variable.ts";
+import { isLoopback } from "./loopback.ts";
 import { Secret } from "./secret.ts";
 import type { TlsPaths } from "./tls-files.ts";
 import type { TracingSettings } from "./tracing/settings.ts";
 import type { MerchantAccount } from "./upstream/upstream.ts";
-
-export type { Address };
 
 /** Everything that the environment says, checked. Nobody else reads `process.env`. */
 export interface Config {
@@ -73,10 +71,7 @@ export interface Config {
   /** Whether the GraphQL schema may be asked for. */
   readonly graphqlIntrospection: boolean;
   /** GraphQL documents by their ids, and whether all others are refused. */
-  readonly trustedDocuments?: {
-    readonly documents: ReadonlyMap<string, string>;
-    readonly only: boolean;
-  };
+  readonly trustedDocuments?: TrustedDocuments;
   /** Undefined when reconciliation is off. */
   readonly reconcileAfterMs?: number;
   /** What is not settled by then is an operator's. */
@@ -98,25 +93,6 @@ export interface RpcConnections {
   readonly keepAliveTimeoutMs: number;
 }
 
-export interface ShutdownTimes {
-  /** Longest that all of it may take. */
-  readonly timeoutMs: number;
-  /** How long everything is served on after readiness turned, so that load balancers notice. */
-  readonly delayMs: number;
-  /** Longest time over which live streams are ended. */
-  readonly spreadMs: number;
-}
-
-/** A variable that is wrong or missing: its name, what it got (never a secret), what is accepted. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-  constructor(variable: string, message: string) {
-    super(`${variable}: ${message}`);
-  }
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Reads the configuration (contract, section 2).
  * @throws ConfigError for the first variable that is wrong or missing.
@@ -133,20 +109,8 @@ export function readConfig(env: Environment): Config {
   const adminAddress = read("ADMIN_ADDR", address, "127.0.0.1:4002");
   const sandboxAddress = read("SANDBOX_ADDR", address, sandboxDefaults.address);
 
-  const modes = read("AUTH_MODE", authModes, sandbox ? "none" : undefined);
-  const allowUnauthenticated = read("ALLOW_UNAUTHENTICATED", boolean, "false");
-  if (modes.has("none") && !allowUnauthenticated) {
-    for (const [variable, { host }] of Object.entries({
-      PUBLIC_ADDR: publicAddress,
-      RPC_ADDR: rpcAddress,
-    })) {
-      if (isLoopback(host)) continue;
-      throw new ConfigError(
-        "AUTH_MODE",
-        `none is refused while ${variable} is not on loopback (${host}); give keys or jwt, or set ALLOW_UNAUTHENTICATED=true`,
-      );
-    }
-  }
+  const listeners = { PUBLIC_ADDR: publicAddress, RPC_ADDR: rpcAddress };
+  const modes = readAuthModes(read, sandbox, listeners);
 
   const accounts = merchantsFile
     ? readMerchants(merchantsFile, upstreamUrl)
@@ -217,237 +181,4 @@ export function readConfig(env: Environment): Config {
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
-}
-
-function readTls(read: Reader): Pick<Config, "tls"> {
-  const certFile = read.optional("TLS_CERT_FILE", path);
-  const keyFile = read.optional("TLS_KEY_FILE", path);
-  const clientCaFile = read.optional("TLS_CLIENT_CA_FILE", path);
-  if (!certFile && !keyFile && !clientCaFile) return {};
-  if (certFile && keyFile) {
-    return { tls: { certFile, keyFile, ...(clientCaFile ? { clientCaFile } : {}) } };
-  }
-  const missing = certFile ? "TLS_KEY_FILE" : "TLS_CERT_FILE";
-  throw new ConfigError(missing, "is missing: TLS needs both TLS_CERT_FILE and TLS_KEY_FILE");
-}
-
-/** The parts of a shutdown leave time for the calls in flight. */
-function readShutdown(read: Reader): ShutdownTimes {
-  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration, "10s");
-  const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");
-  if (delayMs > timeoutMs / 2) {
-    throw new ConfigError(
-      "SHUTDOWN_DELAY",
-      `got ${delayMs} ms, accepted is at most half of SHUTDOWN_TIMEOUT (${timeoutMs} ms): calls in flight need time after it`,
-    );
-  }
-  return { timeoutMs, delayMs, spreadMs: read("SHUTDOWN_SPREAD", durationOrZero, "3s") };
-}
-
-/** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */
-function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
-  return {
-    modes,
-    customerClaim: read("AUTH_CUSTOMER_CLAIM", z.string(), "customer_external_id"),
-    ...(modes.has("keys") ? { apiKeysFile: read("API_KEYS_FILE", path) } : {}),
-    ...(modes.has("jwt")
-      ? {
-          jwt: {
-            keySet: readKeySet(read),
-            issuer: read("AUTH_ISSUER", issuer),
-            audience: read("AUTH_AUDIENCE", audience),
-          },
-        }
-      : {}),
-  };
-}
-
-/** 0 turns a limit off. */
-function readLimits(read: Reader) {
-  const limits = {
-    maxConcurrentCalls: read("MAX_CONCURRENT_CALLS", wholeNumber(0, 1_000_000), "5000"),
-    maxConnections: read("MAX_CONNECTIONS", wholeNumber(0, 1_000_000), "10000"),
-    maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", wholeNumber(0, 1_000_000), "0"),
-  };
-  return Object.fromEntries(Object.entries(limits).filter(([, most]) => most > 0)) as Partial<
-    typeof limits
-  >;
-}
-
-function readKeySet(read: Reader): KeySetPlace {
-  const url = read.optional("AUTH_JWKS_URL", keySetUrl);
-  const file = read.optional("AUTH_JWKS_FILE", path);
-  if (url !== undefined && file !== undefined) {
-    throw new ConfigError("AUTH_JWKS_FILE", "is given beside AUTH_JWKS_URL: give one of them");
-  }
-  if (file !== undefined) return { file };
-  return { url: url ?? read("AUTH_JWKS_URL", keySetUrl) };
-}
-
-function readTrustedDocuments(read: Reader): Pick<Config, "trustedDocuments"> {
-  const variable = "PERSISTED_DOCUMENTS_FILE";
-  const file = read.optional(variable, path);
-  const only = read("PERSISTED_ONLY", boolean, "false");
-  if (file === undefined && only) {
-    throw new ConfigError(variable, "is missing: PERSISTED_ONLY=true allows its documents alone");
-  }
-  if (file === undefined) return {};
-  const map = documentMap.safeParse(jsonOf(variable, file));
-  if (map.success) return { trustedDocuments: { documents: new Map(map.data), only } };
-  throw new ConfigError(variable, `${file}: accepted is a JSON object of documents by their ids`);
-}
-
-/** What the emulator needs when it runs alone. */
-export interface SandboxConfig {
-  readonly address: Address;
-  readonly login: string;
-  readonly password: Secret;
-  readonly logLevel: string;
-}
-
-/** @throws ConfigError for the first variable that is wrong. */
-export function readSandboxConfig(env: Environment): SandboxConfig {
-  const read = reader(env);
-  return {
-    address: read("SANDBOX_ADDR", address, sandboxDefaults.address),
-    login: read("UPSTREAM_LOGIN", login, sandboxDefaults.login),
-    password: new Secret(read("UPSTREAM_PASSWORD", password, sandboxDefaults.password)),
-    logLevel: read("LOG_LEVEL", logLevel, "info"),
-  };
-}
-
-const sandboxDefaults = {
-  address: "127.0.0.1:4010",
-  login: "sandbox",
-  password: "sandbox-password",
-} as const;
-
-/** Whether a host name or address is reachable from this machine alone. */
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, "");
-  if (isIPv4(bare)) return bare.startsWith("127.");
-  if (isIPv6(bare)) return bare === "::1";
-  return bare === "localhost" || bare.endsWith(".localhost");
-}
-
-interface Reader {
-  <T>(variable: string, schema: z.ZodType<T, string>, fallback?: string): T;
-  optional<T>(variable: string, schema: z.ZodType<T, string>): T | undefined;
-  some<K extends string, T>(
-    key: K,
-    variable: string,
-    schema: z.ZodType<T, string>,
-  ): { [P in K]?: T };
-}
-
-function reader(env: Environment): Reader {
-  const parse = <T>(variable: string, schema: z.ZodType<T, string>, text: string): T => {
-    const result = schema.safeParse(text);
-    if (result.success) return result.data;
-    const accepted = result.error.issues.map((issue) => issue.message).join("; ");
-    const got = isSecret(variable) ? "the value" : JSON.stringify(text);
-    throw new ConfigError(variable, `got ${got}, accepted is ${accepted}`);
-  };
-  const optional = <T>(variable: string, schema: z.ZodType<T, string>): T | undefined => {
-    const text = textOf(env, variable);
-    return text === undefined ? undefined : parse(variable, schema, text);
-  };
-  const read = <T>(variable: string, schema: z.ZodType<T, string>, fallback?: string): T => {
-    const text = textOf(env, variable) ?? fallback;
-    if (text !== undefined) return parse(variable, schema, text);
-    const probe = schema.safeParse("");
-    const accepted = probe.success
-      ? "a value"
-      : probe.error.issues.map((i) => i.message).join("; ");
-    throw new ConfigError(variable, `is missing, accepted is ${accepted}`);
-  };
-  const some = <K extends string, T>(key: K, variable: string, schema: z.ZodType<T, string>) => {
-    const value = optional(variable, schema);
-    return (value === undefined ? {} : { [key]: value }) as { [P in K]?: T };
-  };
-  return Object.assign(read, { optional, some });
-}
-
-/**
- * The text of one variable. An empty variable counts as not set. A secret or an address may stand in
- * a file instead.
- */
-export function textOf(env: Environment, variable: string): string | undefined {
-  const text = env[variable] === "" ? undefined : env[variable];
-  if (!/_(PASSWORDS?|SECRETS?|URL)$/.test(variable)) return text;
-  const file = env[`${variable}_FILE`];
-  if (!file) return text;
-  if (text !== undefined) {
-    throw new ConfigError(variable, `is given twice: also as ${variable}_FILE`);
-  }
-  return fileText(`${variable}_FILE`, file).replace(/\r?\n$/, "");
-}
-
-function isSecret(variable: string): boolean {
-  return /PASSWORD|SECRET|_URL$|^OTEL_EXPORTER_OTLP_.*(HEADERS|ENDPOINT)$/.test(variable);
-}
-
-function fileText(variable: string, path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new ConfigError(
-      variable,
-      `${path} cannot be read (${(error as NodeJS.ErrnoException).code})`,
-    );
-  }
-}
-
-function jsonOf(variable: string, file: string): unknown {
-  const text = fileText(variable, file);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ConfigError(variable, `${file}: is not JSON`);
-  }
-}
-
-function defaultAccount(read: Reader, upstreamUrl: string | undefined): MerchantAccount {
-  const sandbox = upstreamUrl === undefined;
-  const previous = read("UPSTREAM_PREVIOUS_PASSWORDS", z.string(), "");
-  return {
-    name: "default",
-    url: upstreamUrl ?? "",
-    login: read("UPSTREAM_LOGIN", login, sandbox ? sandboxDefaults.login : undefined),
-    password: new Secret(
-      read("UPSTREAM_PASSWORD", password, sandbox ? sandboxDefaults.password : undefined),
-    ),
-    previousPasswords: previous
-      .split(",")
-      .filter((password) => password !== "")
-      .map((password) => new Secret(password)),
-  };
-}
-
-function readMerchants(
-  path: string,
-  upstreamUrl: string | undefined,
-): ReadonlyMap<string, MerchantAccount> {
-  const fail = (what: string): never => {
-    throw new ConfigError("MERCHANTS_FILE", `${path}: ${what}`);
-  };
-  const json = jsonOf("MERCHANTS_FILE", path);
-  const result = merchants.safeParse(json);
-  if (!result.success) {
-    const issue = result.error.issues[0];
-    return fail(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is wrong"}`);
-  }
-  const accounts = Object.entries(result.data).map(([name, merchant]) => {
-    const url = merchant.url ?? upstreamUrl;
-    if (url === undefined) return fail(`${name}: has no url, and UPSTREAM_URL is not set`);
-    return {
-      name,
-      url,
-      login: merchant.login,
-      password: new Secret(merchant.password),
-      previousPasswords: merchant.previous_passwords.map((p) => new Secret(p)),
-    };
-  });
-  if (accounts.length === 0) return fail("names no merchant");
-  return new Map(accounts.map((account) => [account.name, account]));
 }

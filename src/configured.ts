@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
 import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
-import { type Config, ConfigError } from "./config.ts";
+import { ConfigError } from "./config/config-error.ts";
+import type { Config } from "./config.ts";
 import {
   createGraphqlServer,
   type GraphqlServer,

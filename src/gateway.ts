@@ -44,7 +44,7 @@ import { createReconciler } from "./reconcile/reconciler.ts";
 import { services } from "./rpc/routes.ts";
 import { createRpcServer } from "./rpc/server.ts";
 import type { SandboxOptions } from "./sandbox/options.ts";
-import { appendObserver, bucketObserver } from "./store-observers.ts";
+import { appendObserver, bucketObserver, lettersObserver } from "./store-observers.ts";
 import { openStores } from "./stores.ts";
 import { traceObserver } from "./trace-observer.ts";
 import { createTracing } from "./tracing/create-tracing.ts";
@@ -211,12 +211,13 @@ export async function startGateway(
     registry: metrics.registry,
     notReady,
     console: operatorConsole,
-    deadLetters: deadLettersOf([...running.keys()], eventLog),
+    deadLetters: deadLettersOf([...running.keys()], eventLog, lettersObserver(log)),
     limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh: createGauges(metrics, {
       buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
       log: eventLog,
       isReady: () => notReady().length === 0,
+      tls: tlsFiles,
       refresh() {
         metrics.callsInFlight.set(admission.inFlight);
         stores.refresh();

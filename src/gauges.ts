@@ -1,6 +1,8 @@
+import { X509Certificate } from "node:crypto";
 import type { Metrics } from "./admin/metrics.ts";
 import type { EventLog } from "./events/log.ts";
 import type { TokenBucket } from "./ratelimit/bucket.ts";
+import type { TlsFiles } from "./tls-files.ts";
 import { version } from "./version.ts";
 
 /** What gauges are read from. */
@@ -9,6 +11,8 @@ export interface GaugeSources {
   readonly buckets: ReadonlyMap<string, Pick<TokenBucket, "status">>;
   readonly log: Pick<EventLog, "countDeadLetters">;
   readonly isReady: () => boolean;
+  /** Of the rpc listener, if it has TLS. */
+  readonly tls: Pick<TlsFiles, "identity"> | undefined;
   /** Refreshes whatever others keep. */
   readonly refresh: () => void;
 }
@@ -18,7 +22,7 @@ export interface GaugeSources {
  * begin at 0 here, so that their first increase is seen as one.
  */
 export function createGauges(metrics: Metrics, sources: GaugeSources): () => Promise<void> {
-  const { buckets, log, isReady, refresh } = sources;
+  const { buckets, log, isReady, tls, refresh } = sources;
   metrics.buildInfo.set({ version, node_version: process.versions.node }, 1);
   for (const edge of ["rpc", "graphql"]) metrics.internalErrors.inc({ edge }, 0);
   for (const transport of ["connect", "grpc", "grpc-web", "sse", "websocket"]) {
@@ -28,9 +32,14 @@ export function createGauges(metrics: Metrics, sources: GaugeSources): () => Pro
   }
   for (const outcome of ["exported", "failed", "dropped"]) metrics.traceSpans.inc({ outcome }, 0);
   for (const account of buckets.keys()) beginAtZero(metrics, account);
+  if (tls) metrics.registry.registerMetric(metrics.tlsExpiry);
 
   return async () => {
     metrics.ready.set(isReady() ? 1 : 0);
+    if (tls) {
+      const { validToDate } = new X509Certificate(tls.identity.cert);
+      metrics.tlsExpiry.set(validToDate.getTime() / 1_000);
+    }
     refresh();
     for (const [account, bucket] of buckets) {
       const { limit, remaining } = bucket.status();
@@ -53,6 +62,7 @@ function beginAtZero(metrics: Metrics, account: string): void {
   for (const counter of [metrics.conflicts, metrics.unrecorded, metrics.givenUp]) {
     counter.inc({ account }, 0);
   }
+  for (const what of ["event", "dead_letter"]) metrics.locked.inc({ account, what }, 0);
   metrics.bucketRejections.inc({ account }, 0);
   metrics.credentialsRefused.set({ account }, 0);
   metrics.upstreamInFlight.set({ account }, 0);

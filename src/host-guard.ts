@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, Server } from "node:http";
-import { type Address, type Config, isLoopback } from "./config.ts";
+import type { Address } from "./config/values.ts";
+import type { Config } from "./config.ts";
+import { isLoopback } from "./loopback.ts";
 
 /** Why a request is refused. */
 export interface Misdirected {

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Address, ConfigError } from "./config.ts";
+import { ConfigError } from "./config/config-error.ts";
+import type { Address } from "./config/values.ts";
 
 /** Opens a listener; resolves with its address. @throws ConfigError naming the variable */
 export async function listen(server: Server, variable: string, address: Address): Promise<string> {

@@ -1,7 +1,7 @@
 import { createRegistry, isMessage, type Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type Timestamp, TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "./config/config-error.ts";
 import { GatewayError } from "./errors.ts";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.ts";
 import { file_payments_v1_customer } from "./gen/payments/v1/customer_pb.ts";

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
-import { ConfigError, readConfig } from "./config.ts";
+import { ConfigError } from "./config/config-error.ts";
+import { readConfig } from "./config.ts";
 import { startGateway } from "./gateway.ts";
 import { createLogger } from "./log.ts";
 import { loggable } from "./loggable.ts";

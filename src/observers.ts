@@ -107,7 +107,7 @@ export function tlsObserver(
 
 export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserver {
   return {
-    onVerdict({ verdict, account = "", resource = "payments", conflict, error, ...told }) {
+    onVerdict({ verdict, account = "", resource = "", conflict, error, ...told }) {
       const { durationMs, ...about } = told;
       metrics.callbacks.inc({ account, resource, verdict });
       metrics.callbackSeconds.observe({ resource, verdict }, durationMs / 1_000);
@@ -207,6 +207,7 @@ export function limitObserver(
     other: metrics.callsRefused.labels(listener, "other"),
     unknown: metrics.callsRefused.labels(listener, "unknown"),
   };
+  for (const refusals of Object.values(refused)) refusals.inc(0);
   return {
     onCut(limit) {
       metrics.connectionsCut.inc({ listener, limit });

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Metrics } from "./admin/metrics.ts";
 import type { AppendObserver } from "./events/observed-log.ts";
+import type { LettersObserver } from "./operator/dead-letters.ts";
 import type { BucketObserver } from "./ratelimit/observed-bucket.ts";
 import type { RedisClient } from "./redis/connect.ts";
 import type { OnCommand } from "./redis/observed-commands.ts";
@@ -37,6 +38,14 @@ export function bucketObserver(account: string, metrics: Metrics): BucketObserve
     },
     onRejected() {
       metrics.bucketRejections.inc({ account });
+    },
+  };
+}
+
+export function lettersObserver(log: Logger): LettersObserver {
+  return {
+    onDiscarded({ operator, letter }) {
+      log.warn({ operator, ...letter }, "a dead letter was discarded");
     },
   };
 }

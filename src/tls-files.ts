@@ -30,6 +30,7 @@ export interface TlsFilesOptions {
 }
 
 export interface TlsFiles {
+  /** What is in force now. */
   readonly identity: TlsIdentity;
   close(): void;
 }
@@ -53,9 +54,8 @@ export class TlsFileError extends Error {
  */
 export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
-  const identity = fitting(identityOf(variablesOf(paths).map(readNow)));
-  let inForce = identity;
-  let lastSeen = identity;
+  let inForce = fitting(identityOf(variablesOf(paths).map(readNow)));
+  let lastSeen = inForce;
   let lastTold: string | undefined;
 
   async function look(): Promise<void> {
@@ -88,7 +88,9 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   };
   lookLater();
   return {
-    identity,
+    get identity() {
+      return inForce;
+    },
     close() {
       closed = true;
       clearTimeout(timer);

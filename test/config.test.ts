@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
-import { ConfigError, readConfig } from "../src/config.ts";
+import { ConfigError } from "../src/config/config-error.ts";
+import { readConfig } from "../src/config.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "config-"));
 after(() => rmSync(dir, { recursive: true }));

@@ -24,7 +24,7 @@ export interface ConsoleData {
   start(account: string): Promise<Start>;
   history(account: string, kind: Kind, externalId: string): Promise<History>;
   calls(account: string): Promise<Calls>;
-  letters(account: string): Promise<Letters>;
+  letters(account: string, behind?: string): Promise<Letters>;
   letter(account: string, id: string): Promise<LetterBody | undefined>;
   /** In sandbox mode alone. */
   readonly trials?: Trials;
@@ -75,7 +75,7 @@ export async function answerApi(
     case "calls":
       return found(await data.calls(account()));
     case "dead-letters":
-      return found(await data.letters(account()));
+      return found(await data.letters(account(), query.get("behind") ?? undefined));
     case "history": {
       const asked = historyQuery.safeParse(Object.fromEntries(query));
       if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");

@@ -167,10 +167,12 @@ export interface OpenCall {
 
 export type Kind = "payment" | "payout";
 
-/** `GET /api/dead-letters?account=`: the newest ones. */
+/** `GET /api/dead-letters?account=`: the newest ones; with `&behind=` those before them. */
 export interface Letters {
   readonly total: number;
   readonly letters: readonly Letter[];
+  /** Behind which there are more, for `behind`. */
+  readonly next?: string;
 }
 
 export interface Letter {

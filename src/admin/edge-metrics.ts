@@ -47,6 +47,11 @@ export function createEdgeMetrics(prefix: string, registers: Registry[]) {
       labelNames: ["edge"],
       registers,
     }),
+    tlsExpiry: new Gauge({
+      name: `${prefix}tls_certificate_expiry_timestamp_seconds`,
+      help: "When the certificate that the rpc listener shows ends, in seconds since the epoch; absent without TLS",
+      registers: [],
+    }),
     watchers: new Gauge({
       name: `${prefix}watchers`,
       help: "Live streams of events that are open",

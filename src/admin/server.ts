@@ -133,7 +133,8 @@ async function answerOperator(
   }
   request.resume();
   const contentType = request.headers["content-type"];
-  return (await answerDeadLetters(deadLetters, operator, method, path, contentType)) ?? notFound;
+  const asked = { method, path, query, contentType };
+  return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
 }
 
 function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
@@ -182,6 +183,8 @@ const commonHeaders = {
 function send(response: ServerResponse, request: IncomingMessage, found: AdminAnswer): void {
   const text = typeof found.body === "string";
   response.statusCode = found.status;
+  if (found.allow !== undefined) response.setHeader("allow", found.allow);
+  if (found.body === undefined) return void response.end();
   if (found.status === 401) response.setHeader("www-authenticate", "Bearer");
   if (!response.hasHeader("content-type")) {
     response.setHeader("content-type", text ? "text/plain; charset=utf-8" : "application/json");

@@ -13,7 +13,7 @@ export type Replayed = Appended["outcome"] | "not_understood" | "not_found" | "l
  * it stays. Its signature was right when it came.
  */
 export async function replay(log: EventLog, account: string, letterId: string): Promise<Replayed> {
-  const letter = (await log.deadLetters(account)).find(({ id }) => id === letterId);
+  const letter = await log.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
   const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;

@@ -30,7 +30,7 @@ export interface AdminAnswer {
   readonly body: unknown;
 }
 
-export type AskAdmin = (method: "GET" | "POST", path: string) => Promise<AdminAnswer>;
+export type AskAdmin = (method: "GET" | "POST" | "DELETE", path: string) => Promise<AdminAnswer>;
 
 /**
  * Asks the admin listener. The answer's status is the caller's to read, but for those that concern the
@@ -60,7 +60,8 @@ export function createAskAdmin(
       throw new CommandError(message, exitCodes.unavailable);
     });
     const { status } = response;
-    const body: unknown = await response.json().catch(() => undefined);
+    const text = await response.text().catch(() => "");
+    const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 401 || status === 403) {
       throw new CommandError(
         `the admin listener refuses (${status}): it wants a key with the scope admin in PAYMENTS_GATEWAY_KEY or --key-file`,
@@ -73,4 +74,13 @@ export function createAskAdmin(
     }
     return { status, body };
   };
+}
+
+/** Undefined for what is no JSON. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,6 @@
 import { AuthFileError, createAuthentication } from "../auth/create-authentication.ts";
-import { type Config, ConfigError, readConfig } from "../config.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { type Config, readConfig } from "../config.ts";
 import type { Environment } from "./secrets.ts";
 
 /**

@@ -1,25 +1,39 @@
 import type { Command } from "commander";
-import {
-  type AdminOptions,
-  type AskAdmin,
-  addAdminOptions,
-  createAskAdmin,
-} from "./admin-client.ts";
+import { type AskAdmin, addAdminOptions, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
 import { interruption } from "./interrupt.ts";
+import {
+  type Letter,
+  type ListOptions,
+  letterOf,
+  lettersOf,
+  type Page,
+  pagesOf,
+  pathOf,
+} from "./letter-list.ts";
 import type { Environment } from "./secrets.ts";
-import { note, paint, print, printable, printJson, startProgress } from "./terminal.ts";
+import {
+  note,
+  type Progress,
+  paint,
+  print,
+  printable,
+  printJson,
+  startProgress,
+} from "./terminal.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 const help = `
 A dead letter is a callback whose signature was right and whose body was not understood: the gateway
-answered 200 and kept it whole. It goes away when a replay understands it, say after an upgrade.
+answered 200 and kept it whole. It goes away when a replay understands it, say after an upgrade, or
+when an operator discards it.
 
 When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
 the scope admin.`;
 
 const listHelp = `
 Examples:
-  $ payments-gateway dead-letters list
+  $ payments-gateway dead-letters list --limit 20
   $ payments-gateway dead-letters list --account shop --json | jq -r .id`;
 
 const showHelp = `
@@ -38,11 +52,23 @@ Examples:
   $ payments-gateway dead-letters replay 3fa1c2
   $ payments-gateway dead-letters replay --all --account shop`;
 
-interface Options extends AdminOptions {
-  readonly account?: string;
+const discardHelp = `
+For what will never be understood, such as a test of somebody's. It is gone for good, nothing of it is in
+the event log, and the gateway logs who did it. If the payments service sends the same again, it is here
+again.
+
+Exit codes: 0 all are gone, 1 one was not there.
+
+Examples:
+  $ payments-gateway dead-letters discard 3fa1c2 --yes
+  $ payments-gateway dead-letters list --json | jq -r .id \\
+      | xargs payments-gateway dead-letters discard --yes`;
+
+interface Options extends ListOptions {
   readonly all?: boolean;
   readonly raw?: boolean;
   readonly json?: boolean;
+  readonly yes?: boolean;
 }
 
 export function configure(command: Command, env: Environment): void {
@@ -55,6 +81,7 @@ export function configure(command: Command, env: Environment): void {
         .option("--account <name>", "of this merchant account alone"),
     );
   add("list", "Lists dead letters, the newest first.")
+    .option("--limit <n>", "no more than so many", wholeNumber)
     .option("--json", "one JSON object a line")
     .addHelpText("after", listHelp)
     .action((options: Options) => list(options, createAskAdmin(options, env, interruption())));
@@ -72,28 +99,30 @@ export function configure(command: Command, env: Environment): void {
     .option("--json", "one JSON object a line: {account, id, outcome}")
     .addHelpText("after", replayHelp)
     .action((id: string | undefined, options: Options) => replay(id, options, env));
-}
-
-interface Letter {
-  readonly account: string;
-  readonly id: string;
-  readonly resource: string;
-  readonly reason: string;
-  readonly receivedAt: string;
+  add("discard", "Gives up what will never be understood. It is gone then.")
+    .argument("<id...>", "their ids, or the ids' first characters")
+    .option("--yes", "they are to be gone for good")
+    .addHelpText("after", discardHelp)
+    .action((ids: string[], options: Options) =>
+      discard(ids, options, createAskAdmin(options, env, interruption())),
+    );
 }
 
 async function list(options: Options, ask: AskAdmin): Promise<void> {
-  const letters = await lettersOf(options, ask);
-  if (options.json) {
-    for (const letter of letters) printJson(letter);
-  } else {
-    for (const letter of letters) print(letterLine(letter));
-    if (letters.length === 0) note("no dead letters");
+  let listed = 0;
+  for await (const { letters } of pagesOf(options, ask, "newest")) {
+    for (const letter of letters) {
+      if (options.json) printJson(letter);
+      else print(letterLine(letter));
+      listed += 1;
+      if (listed === options.limit) return;
+    }
   }
+  if (listed === 0 && !options.json) note("no dead letters");
 }
 
 async function show(id: string, options: Options, ask: AskAdmin): Promise<void> {
-  const letter = letterOf(id, await lettersOf(options, ask));
+  const letter = await letterOf(id, options, ask);
   const { status, body } = await ask("GET", pathOf(letter));
   const { body: base64 = "" } = body as { body?: string };
   if (status !== 200) throw new CommandError(`the letter ${letter.id} is gone`);
@@ -109,29 +138,56 @@ async function show(id: string, options: Options, ask: AskAdmin): Promise<void> 
   print(maskedBody(bytes));
 }
 
+async function discard(ids: readonly string[], options: Options, ask: AskAdmin): Promise<void> {
+  if (!options.yes) throw wrongUsage("what is discarded is gone for good: give --yes");
+  // All are found before the first one goes.
+  const letters = await lettersOf(ids, options, ask);
+  let gone = 0;
+  for (const letter of letters) {
+    const { status } = await ask("DELETE", pathOf(letter));
+    if (status === 404) continue;
+    if (status !== 204) throw new CommandError(`the admin listener answered ${status}`);
+    gone += 1;
+  }
+  const before = letters.length - gone;
+  print(`${gone} discarded${before > 0 ? `, ${before} gone before` : ""}`);
+  if (before > 0) throw new QuietEnd();
+}
+
 async function replay(id: string | undefined, options: Options, env: Environment): Promise<void> {
   if ((id === undefined) === !options.all) throw wrongUsage("give an id, or --all");
   const signal = interruption();
   const ask = createAskAdmin(options, env, signal);
-  const letters = await lettersOf(options, ask);
-  // The oldest first: their events get into the log in the order in which they came.
-  const chosen = id === undefined ? letters.toReversed() : [letterOf(id, letters)];
-  const progress = startProgress("replayed", chosen.length);
   const counts = new Map<string, number>();
+  let progress: Progress | undefined;
   try {
-    for (const letter of chosen) {
+    for await (const { letters, total } of chosenBy(id, options, ask)) {
+      progress ??= startProgress("replayed", total);
+      for (const letter of letters) {
+        if (signal.aborted) break;
+        const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
+        counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+        if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
+        progress.step();
+      }
       if (signal.aborted) break;
-      const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
-      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-      if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
-      progress.step();
     }
   } finally {
-    progress.end();
+    progress?.end();
   }
   if (!options.json) print(summaryOf(counts));
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
   if (counts.has("not_understood")) throw new QuietEnd();
+}
+
+async function* chosenBy(
+  id: string | undefined,
+  options: Options,
+  ask: AskAdmin,
+): AsyncGenerator<Page> {
+  // The oldest first: their events get into the log in the order in which they came.
+  if (id === undefined) yield* pagesOf(options, ask, "oldest");
+  else yield { letters: [await letterOf(id, options, ask)], total: 1 };
 }
 
 /** `stored`, `duplicate`, `not_understood`, or `gone` when another replay was faster. */
@@ -152,32 +208,6 @@ const words: Readonly<Record<string, string>> = {
 function summaryOf(counts: ReadonlyMap<string, number>): string {
   if (counts.size === 0) return "no dead letters";
   return [...counts].map(([outcome, count]) => `${count} ${words[outcome] ?? outcome}`).join(", ");
-}
-
-async function lettersOf({ account, adminUrl }: Options, ask: AskAdmin): Promise<Letter[]> {
-  const { status, body } = await ask("GET", "/dead-letters");
-  const { dead_letters: letters } = (body ?? {}) as { dead_letters?: Letter[] };
-  if (status !== 200 || !Array.isArray(letters)) {
-    throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
-  }
-  return account === undefined ? letters : letters.filter((letter) => letter.account === account);
-}
-
-function letterOf(id: string, letters: readonly Letter[]): Letter {
-  const found = letters.filter((letter) => letter.id.startsWith(id));
-  const [letter, second] = found;
-  if (!letter || id === "") throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
-  if (second) {
-    const which = found.some((other) => other.id !== letter.id)
-      ? "give more of it"
-      : "give --account";
-    throw wrongUsage(`${found.length} dead letters begin with ${JSON.stringify(id)}: ${which}`);
-  }
-  return letter;
-}
-
-function pathOf({ account, id }: Letter): string {
-  return `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
 }
 
 function letterLine({ account, id, resource, reason, receivedAt }: Letter): string {

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { CommandError, wrongUsage } from "./command-error.ts";
+import { CommandError } from "./command-error.ts";
 import { eventJson, eventLine, statusOf } from "./event-line.ts";
 import { followEvents } from "./follow.ts";
 import { type Forwarded, forward } from "./forward.ts";
@@ -17,6 +17,7 @@ import {
 import { interruption } from "./interrupt.ts";
 import { type Environment, passwordOrSandbox } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 const help = `
 Every event of the merchant account, one a line: what callbacks told, what answers to calls told
@@ -156,9 +157,4 @@ function forwardLine({ url, answer, accepted, attempts, durationMs }: Forwarded)
   const verdict = accepted ? paint("green", String(answer)) : paint("red", String(answer));
   const tries = attempts > 1 ? `, ${attempts} attempts` : "";
   return `  → ${url}: ${verdict} (${durationMs} ms${tries})`;
-}
-
-function wholeNumber(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw wrongUsage(`${JSON.stringify(text)} is not a whole number above 0`);
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readSandboxConfig } from "../config.ts";
+import { readSandboxConfig } from "../config/sandbox.ts";
 import { createLogger } from "../log.ts";
 import { announce, exitWith, stopOnSignal } from "../main.ts";
 import { startSandbox } from "../sandbox/server.ts";

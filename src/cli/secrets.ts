@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { readSandboxConfig, textOf } from "../config.ts";
+import { readSandboxConfig } from "../config/sandbox.ts";
+import { textOf } from "../config/variable.ts";
 import { Secret } from "../secret.ts";
 import { wrongUsage } from "./command-error.ts";
 

@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { isLoopback, readSandboxConfig } from "../config.ts";
+import { readSandboxConfig } from "../config/sandbox.ts";
+import { isLoopback } from "../loopback.ts";
 import type { Secret } from "../secret.ts";
 import { sign } from "../upstream/signature.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { textOf } from "../config.ts";
+import { textOf } from "../config/variable.ts";
 import type { Secret } from "../secret.ts";
 import { verify } from "../upstream/signature.ts";
 import { bytesOf } from "./body.ts";

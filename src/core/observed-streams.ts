@@ -32,7 +32,7 @@ export function observedStreams<Cases extends Streams>(
   const observed =
     <Request>(open: (request: Request, call: Call) => AsyncIterable<Event>) =>
     (request: Request, call: Call) =>
-      deliver(open(request, call), call, tracing, observer);
+      deliver((ownCall) => open(request, ownCall), call, tracing, observer);
   return {
     ...cases,
     watchPayment: observed(cases.watchPayment),
@@ -42,39 +42,56 @@ export function observedStreams<Cases extends Streams>(
 }
 
 function deliver(
-  events: AsyncIterable<Event>,
-  { transport = "unknown" }: Call,
+  open: (call: Call) => AsyncIterable<Event>,
+  call: Call,
   tracing: Tracing,
   observer: StreamObserver,
 ): AsyncIterable<Event> {
+  const { transport = "unknown" } = call;
+  // A reader that reads no more is cut, and never asks for the error that it is cut for.
+  let failure: Error | undefined;
+  const events = open({
+    ...call,
+    onFail(error) {
+      if (!call.signal.aborted) failure ??= error;
+      call.onFail?.(error);
+    },
+  });
   // The edges ask for events from wherever they happen to be.
-  const stream: Span | "root" = activeSpan.getStore() ?? "root";
+  const parent: Span | "root" = activeSpan.getStore() ?? "root";
 
   return (async function* () {
-    const open = observer.onStream(transport);
-    let why: [why: string, reason: string | undefined] = ["left", undefined];
+    const stream = observer.onStream(transport);
+    let error: unknown;
+    let isCompleted = false;
     try {
       for await (const event of events) {
         const span = tracing.start("deliver event", {
           kind: "internal",
-          parent: stream,
+          parent,
           links: [traceOf(event)],
           attributes: { "payments_gateway.transport": transport },
         });
         try {
           yield event;
-          open.delivered();
+          stream.delivered();
         } finally {
           span.end();
         }
       }
-      why = ["completed", undefined];
-    } catch (error) {
-      const known = error instanceof GatewayError ? error : undefined;
-      why = [known?.code ?? "INTERNAL", known?.details.reason];
-      throw error;
+      isCompleted = true;
+    } catch (thrown) {
+      error = thrown;
+      throw thrown;
     } finally {
-      open.ended(...why);
+      stream.ended(...whyOf(isCompleted, error ?? failure));
     }
   })();
+}
+
+function whyOf(isCompleted: boolean, error: unknown): [why: string, reason: string | undefined] {
+  if (isCompleted) return ["completed", undefined];
+  if (error === undefined) return ["left", undefined];
+  const known = error instanceof GatewayError ? error : undefined;
+  return [known?.code ?? "INTERNAL", known?.details.reason];
 }

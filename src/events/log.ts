@@ -83,6 +83,15 @@ export interface DeadLetter {
 export interface KeptLetter extends Omit<DeadLetter, "body"> {
   /** Absent when it was sealed with a password that is no longer accepted. */
   readonly body?: string;
+  /** Where it stands among those of its account, also once it is exhumed. */
+  readonly place: string;
+}
+
+export interface LettersOptions {
+  /** Default: the oldest first. */
+  readonly newestFirst?: boolean;
+  /** The place of a letter: the list goes on behind it. */
+  readonly behind?: string | undefined;
 }
 
 /** An operation that pays and has not come to its end, as far as the log knows. */
@@ -151,12 +160,17 @@ export interface EventLog {
    * @throws GatewayError UNAVAILABLE when it cannot be kept: nothing was acknowledged.
    */
   bury(account: string, letter: DeadLetter): Promise<void>;
-  /** All dead letters of an account, the oldest first. */
-  deadLetters(account: string): Promise<KeptLetter[]>;
+  /**
+   * The dead letters of an account, in the order in which they came. A few at a time are read, as they
+   * are asked for: what is exhumed meanwhile may be missing, all else is told once.
+   * @throws GatewayError INVALID_ARGUMENT for a place that never was one
+   */
+  deadLetters(account: string, options?: LettersOptions): AsyncIterable<KeptLetter>;
+  deadLetter(account: string, id: string): Promise<KeptLetter | undefined>;
   /** How many there are. */
   countDeadLetters(account: string): Promise<number>;
-  /** Forgets a dead letter, after it was replayed. */
-  exhume(account: string, id: string): Promise<void>;
+  /** Forgets a dead letter, after it was replayed or given up. Whether it was there. */
+  exhume(account: string, id: string): Promise<boolean>;
   /**
    * Operations that pay, that the log first heard of so long ago, and of which it knows no end: the
    * oldest first. The newest 100,000 of an account are kept in mind.

@@ -65,8 +65,10 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       letters.bury(account, letter);
     },
 
-    async deadLetters(account) {
-      return letters.of(account);
+    deadLetters: (account, options) => letters.of(account, options),
+
+    async deadLetter(account, id) {
+      return letters.find(account, id);
     },
 
     async countDeadLetters(account) {
@@ -74,7 +76,7 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
     },
 
     async exhume(account, id) {
-      letters.exhume(account, id);
+      return letters.exhume(account, id);
     },
 
     async unfinished(account, forMs, limit) {

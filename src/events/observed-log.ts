@@ -26,6 +26,7 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
     dismiss: log.dismiss.bind(log),
     bury: log.bury.bind(log),
     deadLetters: log.deadLetters.bind(log),
+    deadLetter: log.deadLetter.bind(log),
     countDeadLetters: log.countDeadLetters.bind(log),
     exhume: log.exhume.bind(log),
     close: log.close.bind(log),

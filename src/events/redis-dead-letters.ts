@@ -5,7 +5,8 @@ import type { AccountKeys } from "../redis/keys.ts";
 import { loadScript } from "../redis/script.ts";
 import type { Writer } from "../redis/writer.ts";
 import type { Seal } from "../seal/seal.ts";
-import type { DeadLetter, KeptLetter } from "./log.ts";
+import { numberOf } from "./letter-place.ts";
+import type { DeadLetter, KeptLetter, LettersOptions } from "./log.ts";
 
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;
@@ -22,8 +23,8 @@ export interface RedisDeadLettersOptions {
 const pageSize = 20;
 
 /**
- * Dead letters in Redis, their bodies sealed: whatever is in them. When an account's share is full the next one is refused: to drop an old
- * one would lose what was acknowledged.
+ * Dead letters in Redis, their bodies sealed: whatever is in them. When an account's share is full the
+ * next one is refused: to drop an old one would lose what was acknowledged.
  */
 export class RedisDeadLetters {
   readonly #options: RedisDeadLettersOptions;
@@ -52,18 +53,47 @@ export class RedisDeadLetters {
     });
   }
 
-  /** All of them, the oldest first. */
-  async of({ deadLetters, deadLetterOrder }: AccountKeys, seal: Seal): Promise<KeptLetter[]> {
+  /** In the order in which they came, read page by page. */
+  async *of(
+    keys: AccountKeys,
+    seal: Seal,
+    { newestFirst = false, behind }: LettersOptions = {},
+  ): AsyncGenerator<KeptLetter> {
     const { client } = this.#options;
-    const ids = await ask(client, () => client.zrange(deadLetterOrder, 0, "-1"));
-    const letters: KeptLetter[] = [];
-    for (let at = 0; at < ids.length; at += pageSize) {
-      const some = ids.slice(at, at + pageSize);
-      const page = await ask(client, () => client.hmget(deadLetters, ...some));
-      // One that was exhumed meanwhile is none any more.
-      for (const text of page) if (text !== null) letters.push(read(JSON.parse(text), seal));
+    const { deadLetters, deadLetterOrder: order } = keys;
+    let place = numberOf(behind);
+    for (;;) {
+      const from = place === undefined ? undefined : `(${place}`;
+      const found = await ask(client, () =>
+        newestFirst
+          ? client.zrevrangebyscore(
+              order,
+              from ?? "+inf",
+              "-inf",
+              "WITHSCORES",
+              "LIMIT",
+              0,
+              pageSize,
+            )
+          : client.zrangebyscore(order, from ?? "-inf", "+inf", "WITHSCORES", "LIMIT", 0, pageSize),
+      );
+      const ids = found.filter((_, i) => i % 2 === 0);
+      const places = found.filter((_, i) => i % 2 === 1);
+      if (ids.length === 0) return;
+      const page = await ask(client, () => client.hmget(deadLetters, ...ids));
+      for (const [i, text] of page.entries()) {
+        // One that was exhumed meanwhile is none any more.
+        if (text !== null) yield read(text, places[i] ?? "", seal);
+      }
+      place = Number(places.at(-1));
     }
-    return letters;
+  }
+
+  async find(keys: AccountKeys, seal: Seal, id: string): Promise<KeptLetter | undefined> {
+    const { client } = this.#options;
+    const text = await ask(client, () => client.hget(keys.deadLetters, id));
+    const place = await ask(client, () => client.zscore(keys.deadLetterOrder, id));
+    return text === null || place === null ? undefined : read(text, place, seal);
   }
 
   async count({ deadLetterOrder }: AccountKeys): Promise<number> {
@@ -71,9 +101,9 @@ export class RedisDeadLetters {
     return ask(client, () => client.zcard(deadLetterOrder));
   }
 
-  async exhume(keys: AccountKeys, id: string): Promise<void> {
+  async exhume(keys: AccountKeys, id: string): Promise<boolean> {
     const { client } = this.#options;
-    await ask(client, () => exhumeLetter.run(client, ownKeys(keys), [id]));
+    return (await ask(client, () => exhumeLetter.run(client, ownKeys(keys), [id]))) === 1;
   }
 }
 
@@ -85,10 +115,11 @@ interface StoredLetter extends DeadLetter {
   readonly sealed?: true;
 }
 
-function read({ sealed, body, ...letter }: StoredLetter, seal: Seal): KeptLetter {
-  if (!sealed) return { ...letter, body };
+function read(text: string, place: string, seal: Seal): KeptLetter {
+  const { sealed, body, ...letter } = JSON.parse(text) as StoredLetter;
+  if (!sealed) return { ...letter, body, place };
   const opened = seal.open(Buffer.from(body, "base64"), letter.id);
-  return opened ? { ...letter, body: opened.toString("base64") } : letter;
+  return { ...letter, ...(opened && { body: opened.toString("base64") }), place };
 }
 
 function ownKeys({ deadLetters, deadLetterOrder, deadLetterSize }: AccountKeys): string[] {

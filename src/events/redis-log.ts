@@ -109,12 +109,20 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       await letters.bury(keysOf(account), keyringOf(account).deadLetters, letter);
     },
 
-    async deadLetters(account) {
-      const all = await letters.of(keysOf(account), keyringOf(account).deadLetters);
-      for (const { body } of all) {
-        if (body === undefined) observer?.onLocked?.({ account, what: "dead_letter" });
+    async *deadLetters(account, options) {
+      const { deadLetters: seal } = keyringOf(account);
+      for await (const letter of letters.of(keysOf(account), seal, options)) {
+        if (letter.body === undefined) observer?.onLocked?.({ account, what: "dead_letter" });
+        yield letter;
       }
-      return all;
+    },
+
+    async deadLetter(account, id) {
+      const letter = await letters.find(keysOf(account), keyringOf(account).deadLetters, id);
+      if (letter && letter.body === undefined) {
+        observer?.onLocked?.({ account, what: "dead_letter" });
+      }
+      return letter;
     },
 
     async countDeadLetters(account) {
@@ -122,7 +130,7 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
     },
 
     async exhume(account, id) {
-      await letters.exhume(keysOf(account), id);
+      return letters.exhume(keysOf(account), id);
     },
 
     async unfinished(account, forMs, limit) {

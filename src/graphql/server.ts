@@ -66,6 +66,8 @@ export interface GraphqlServerOptions {
   readonly admission?: Admission;
   /** Hears of what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
+  /** Bytes that may wait for the clients of all WebSockets together. Default: 128 MiB. */
+  readonly maxUnreadBytes?: number;
   /** Silence on an event stream or a WebSocket after which it is broken. Default: 15,000. */
   readonly heartbeatMs?: number;
 }
@@ -216,6 +218,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         misdirection,
         overload,
         limitObserver,
+        maxUnreadBytes: options.maxUnreadBytes,
         heartbeatMs,
       }),
   };

@@ -1,12 +1,14 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import type { LimitObserver } from "../limits/observer.ts";
 
 /** How long a client that does not read may take to read on once a stream of it has failed. */
 const patienceMs = 5_000;
 
 /**
- * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. A
- * client that keeps that up does not answer pings, and is cut for it.
+ * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. Its own
+ * pongs are not heard either, asked for or not, so that a client that keeps that up is cut by
+ * `keepAlive`.
  */
 export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
   const check = () => {
@@ -14,8 +16,7 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
     socket.pause();
     connection.once("drain", () => socket.resume());
   };
-  socket.on("message", check);
-  socket.on("ping", check);
+  socket.on("message", check).on("ping", check).on("pong", check);
 }
 
 /** Cuts the socket of an operation that has failed, unless its client reads on soon and is told. */
@@ -25,14 +26,20 @@ export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
   }, patienceMs).unref();
 }
 
-/** Ends a connection whose other side is gone without a word: it is asked once per interval. */
-export function keepAlive(socket: WebSocket, intervalMs: number): void {
+/**
+ * Ends a connection whose other side is gone without a word, or does not read: it is asked once per
+ * interval.
+ */
+export function keepAlive(socket: WebSocket, observer: LimitObserver, intervalMs: number): void {
   let answered = true;
   socket.on("pong", () => {
     answered = true;
   });
   const timer = setInterval(() => {
-    if (!answered) return socket.terminate();
+    if (!answered) {
+      if (socket.bufferedAmount > 0) observer.onCut("unread_answer");
+      return socket.terminate();
+    }
     answered = false;
     socket.ping();
   }, intervalMs);

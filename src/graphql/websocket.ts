@@ -13,6 +13,7 @@ import { isForeign } from "./browser-origin.ts";
 import { limits } from "./limits.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
+import { createUnreadSockets } from "./unread-sockets.ts";
 import { limitSocket } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
@@ -23,6 +24,8 @@ export interface WebSocketOptions extends ProtocolOptions {
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
   readonly limitObserver: LimitObserver;
+  /** Bytes that may wait for all clients together. Default: as for other answers. */
+  readonly maxUnreadBytes?: number | undefined;
   /** How often a socket is asked whether it is still there, and how long it may take to say so. */
   readonly heartbeatMs: number;
 }
@@ -40,6 +43,7 @@ export function serveWebSockets(
   const { log, corsOrigins, misdirection, limitObserver, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
+  const unread = createUnreadSockets(limitObserver, options.maxUnreadBytes);
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -57,13 +61,14 @@ export function serveWebSockets(
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       readOnlyWhileRead(webSocket, socket);
-      keepAlive(webSocket, heartbeatMs);
+      keepAlive(webSocket, limitObserver, heartbeatMs);
       serve(webSocket, request);
     });
   }
 
   function serve(socket: WebSocket, request: IncomingMessage): void {
     drain.add(socket);
+    unread.watch(socket);
     limitSocket(socket, limitObserver);
     const closed = protocol.opened(
       {
@@ -98,6 +103,7 @@ export function serveWebSockets(
   return async (times) => {
     server.off("upgrade", onUpgrade);
     await drain.drain(times);
+    unread.close();
     sockets.close();
   };
 }

@@ -66,6 +66,8 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     }
   }, 1_000).unref();
 
+  const newestLetters = shared((account) => lettersOf(log, account));
+
   return {
     page: loadPage(),
     isForeign: (request) => isForeign(originOf(request), []),
@@ -106,7 +108,8 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         return { events: await historyOf(log, account, kind, externalId) };
       },
       calls: shared((account) => openCallsOf(intents, account)),
-      letters: shared((account) => lettersOf(log, account)),
+      letters: (account, behind) =>
+        behind === undefined ? newestLetters(account) : lettersOf(log, account, behind),
       letter: (account, id) => letterOf(log, account, id),
       ...(sandbox && { trials: sandbox.trials }),
     },

@@ -1,13 +1,24 @@
 import { isUtf8 } from "node:buffer";
 import type { Letter, LetterBody, Letters } from "../admin/console-api.ts";
-import type { DeadLetter, EventLog } from "../events/log.ts";
+import type { EventLog, KeptLetter } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { isSecretName, maskedText } from "./masked-text.ts";
 
-/** Dead letters as the console lists them: the newest ones, without their bodies. */
-export async function lettersOf(log: EventLog, account: string): Promise<Letters> {
-  const all = await log.deadLetters(account);
-  return { total: all.length, letters: all.slice(-mostLetters).reverse().map(view) };
+/** Dead letters as the console lists them: the newest ones, or those before a place, without bodies. */
+export async function lettersOf(log: EventLog, account: string, behind?: string): Promise<Letters> {
+  const total = await log.countDeadLetters(account);
+  const letters: Letter[] = [];
+  let next: string | undefined;
+  let last: string | undefined;
+  for await (const letter of log.deadLetters(account, { newestFirst: true, behind })) {
+    if (letters.length === mostLetters) {
+      next = last;
+      break;
+    }
+    letters.push(view(letter));
+    last = letter.place;
+  }
+  return { total, letters, ...(next !== undefined && { next }) };
 }
 
 /** One of them with its body, masked: nobody understood it, so nobody knows where its secrets are. */
@@ -16,9 +27,7 @@ export async function letterOf(
   account: string,
   id: string,
 ): Promise<LetterBody | undefined> {
-  const letter: KeptLetter | undefined = (await log.deadLetters(account)).find(
-    (kept) => kept.id === id,
-  );
+  const letter = await log.deadLetter(account, id);
   if (!letter) return undefined;
   if (letter.body === undefined) return view(letter);
   const body = Buffer.from(letter.body, "base64");
@@ -27,11 +36,8 @@ export async function letterOf(
   return { ...view(letter), text: text.length > mostText ? `${text.slice(0, mostText)}\n…` : text };
 }
 
-const mostLetters = 200;
+const mostLetters = 50;
 const mostText = 64 * 1024;
-
-/** One without its body cannot be opened any more. */
-type KeptLetter = Omit<DeadLetter, "body"> & Partial<Pick<DeadLetter, "body">>;
 
 function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
   return {

@@ -12,7 +12,12 @@ async function serve(t: TestContext, about: Partial<Console> = {}): Promise<stri
     registry: new Registry(),
     notReady: () => [],
     refresh: () => {},
-    deadLetters: { list: async () => [], replay: async () => "not_found" },
+    deadLetters: {
+      list: async () => ({ letters: [], total: 0 }),
+      find: async () => undefined,
+      replay: async () => "not_found",
+      discard: async () => false,
+    },
     console: {
       page: undefined,
       isForeign: () => false,

@@ -10,6 +10,7 @@ import { createMemoryLog } from "../../src/events/memory-log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { sign } from "../../src/upstream/signature.ts";
 import { steps } from "../events/entries.ts";
+import { lettersOf } from "../events/letters.ts";
 import { account, startReceiver } from "./harness.ts";
 
 const success = JSON.stringify({
@@ -161,7 +162,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
         assert.equal(status, valid ? 200 : 401);
         if (valid) return;
         assert.deepEqual(await history(receiver.log), []);
-        assert.deepEqual(await receiver.log.deadLetters("shop"), []);
+        assert.deepEqual(await lettersOf(receiver.log, "shop"), []);
         assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
       });
     }
@@ -235,7 +236,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
         await using receiver = await startReceiver();
         assert.equal((await receiver.send(signed(body))).status, 200);
         assert.equal((await receiver.send(signed(body))).status, 200);
-        const letters = await receiver.log.deadLetters("shop");
+        const letters = await lettersOf(receiver.log, "shop");
         assert.equal(letters.length, 1);
         assert.deepEqual(Buffer.from(letters[0]?.body ?? "", "base64"), Buffer.from(body));
         assert.equal(letters[0]?.kind, EventKind.PAYMENT);
@@ -250,7 +251,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       await using receiver = await startReceiver();
       await receiver.send(signed("{}"));
       await receiver.send({ path: "/callbacks/shop/payouts", ...signed("{}") });
-      const kinds = (await receiver.log.deadLetters("shop")).map(({ kind }) => kind);
+      const kinds = (await lettersOf(receiver.log, "shop")).map(({ kind }) => kind);
       assert.deepEqual(kinds, [EventKind.PAYMENT, EventKind.PAYOUT]);
     });
 

@@ -6,6 +6,7 @@ import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory-log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { steps } from "../events/entries.ts";
+import { lettersOf } from "../events/letters.ts";
 
 const understood =
   '{"external_id":"order-1","operation":"payment","details":{"payment_id":"p","status":"success"}}';
@@ -30,7 +31,7 @@ describe("replaying a dead letter", () => {
     const events = await log.history("shop", EventKind.PAYMENT, "order-1", 10);
     assert.deepEqual(steps(events), ["payment:success"]);
     assert.equal(events[0]?.source, EventSource.CALLBACK);
-    assert.deepEqual(await log.deadLetters("shop"), []);
+    assert.deepEqual(await lettersOf(log, "shop"), []);
     assert.equal(await replay(log, "shop", "letter-1"), "not_found");
   });
 
@@ -52,13 +53,13 @@ describe("replaying a dead letter", () => {
       receivedAtMs: 2,
     });
     assert.equal(await replay(log, "shop", "letter-2"), "duplicate");
-    assert.deepEqual(await log.deadLetters("shop"), []);
+    assert.deepEqual(await lettersOf(log, "shop"), []);
   });
 
   it("keeps what is still not understood", async () => {
     const log = await buried("<html>");
     assert.equal(await replay(log, "shop", "letter-1"), "not_understood");
-    assert.equal((await log.deadLetters("shop")).length, 1);
+    assert.equal((await lettersOf(log, "shop")).length, 1);
   });
 
   it("keeps the letter when its event cannot be stored", async () => {
@@ -70,7 +71,7 @@ describe("replaying a dead letter", () => {
       },
     };
     await assert.rejects(replay(away, "shop", "letter-1"), GatewayError);
-    assert.equal((await log.deadLetters("shop")).length, 1);
+    assert.equal((await lettersOf(log, "shop")).length, 1);
   });
 
   it("knows no letter of another account", async () => {

@@ -63,6 +63,35 @@ test("replays one or all, and says how many are still not understood", async () 
   assert.equal(JSON.parse(one.out).outcome, "not_understood");
 });
 
+test("lists no more than asked for, and all of them page by page", async () => {
+  for (let nth = 0; nth < 120; nth++) await bury(`{"nth": ${nth}}`);
+  const all = (await letters("list", "--json")).out.trim().split("\n");
+  assert.equal(new Set(all).size, 122);
+  const some = (await letters("list", "--json", "--limit", "3")).out.trim().split("\n");
+  assert.deepEqual(some, all.slice(0, 3));
+  const { code, out } = await letters("replay", "--all");
+  assert.deepEqual([code, out], [1, "122 still not understood\n"]);
+});
+
+test("discards those that are named, for good, when it is said twice", async () => {
+  const list = async () => (await letters("list", "--json")).out.trim().split("\n");
+  const ids = (await list()).map((line) => JSON.parse(line).id as string);
+  const [first = "", second = ""] = ids;
+  const unsure = await letters("discard", first);
+  assert.equal(unsure.code, 64);
+  assert.match(unsure.err, /gone for good: give --yes/);
+  const half = await letters("discard", first, "zzz", "--yes");
+  assert.equal(half.code, 1);
+  assert.match(half.err, /no dead letter "zzz"/);
+  assert.equal((await list()).length, ids.length, "nothing is gone yet");
+  const { code, out } = await letters("discard", first, second.slice(0, 16), first, "--yes");
+  assert.deepEqual([code, out], [0, "2 discarded\n"]);
+  assert.deepEqual(
+    (await list()).map((line) => JSON.parse(line).id),
+    ids.slice(2),
+  );
+});
+
 /** An admin listener with other answers. */
 async function withAdmin(
   answer: (request: { url: string; key: string | undefined }) => [number, string],
@@ -92,9 +121,13 @@ test("replays the oldest first; understood ones are told apart from known ones",
   const asked: string[] = [];
   await withAdmin(
     ({ url }) => {
-      if (url === "GET /dead-letters") {
-        const all = [letter("a", "new", "2026-01-02"), letter("b", "old", "2026-01-01")];
-        return [200, JSON.stringify({ dead_letters: all })];
+      if (url.startsWith("GET /dead-letters?")) {
+        assert.match(url, /[?&]order=oldest(&|$)/);
+        const all = [letter("b", "old", "2026-01-01"), letter("a", "new", "2026-01-02")];
+        const next = url.includes("cursor=behind-old") ? [1, 2] : [0, 1];
+        const dead_letters = all.slice(...next);
+        const next_cursor = next[0] === 0 ? "behind-old" : undefined;
+        return [200, JSON.stringify({ dead_letters, total: 2, next_cursor })];
       }
       asked.push(url);
       return [200, `{"outcome":"${url.includes("/old/") ? "stored" : "duplicate"}"}`];
@@ -107,6 +140,21 @@ test("replays the oldest first; understood ones are told apart from known ones",
         "POST /dead-letters/b/old/replay",
         "POST /dead-letters/a/new/replay",
       ]);
+    },
+  );
+});
+
+test("one that somebody else discarded first is told", async () => {
+  await withAdmin(
+    ({ url }) => {
+      if (url.startsWith("DELETE ")) return [404, '{"error":"not found"}'];
+      const all = [letter("a", "one", "2026-01-02")];
+      return [200, JSON.stringify({ dead_letters: all, total: 1 })];
+    },
+    async (url) => {
+      const args = ["dead-letters", "discard", "one", "--yes", "--admin-url", url];
+      const { code, out } = await run(args);
+      assert.deepEqual([code, out], [1, "0 discarded, 1 gone before\n"]);
     },
   );
 });
@@ -131,8 +179,9 @@ test("shows its key to the admin listener, and says when that is not enough", as
 test("an ambiguous id is not guessed, and a listener that is away is 69", async () => {
   await withAdmin(
     ({ url }) => {
-      if (url !== "GET /dead-letters") return [503, "{}"];
-      const all = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
+      if (!url.startsWith("GET /dead-letters?")) return [503, "{}"];
+      const both = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
+      const all = both.filter(({ account }) => !url.includes("account=b") || account === "b");
       return [200, JSON.stringify({ dead_letters: all })];
     },
     async (url) => {

@@ -7,6 +7,7 @@ import { inPairs, run, start } from "./run.ts";
 const commands = [
   ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
   ...["keys new", "keys hash", "dead-letters list", "dead-letters show", "dead-letters replay"],
+  "dead-letters discard",
 ];
 
 test("the command line names its commands and exit codes", async () => {
@@ -51,6 +52,8 @@ test("wrong usage ends with 64, says what is wrong, and where help is", () =>
       ["keys", /Usage: payments-gateway keys/],
       ["dead-letters replay", /give an id, or --all/],
       ["dead-letters replay a --all", /give an id, or --all/],
+      ["dead-letters discard", /missing required argument 'id'/],
+      ["dead-letters list --limit few", /"few" is not a whole number above 0/],
     ] as const,
     async ([line, words]) => {
       const { code, out, err } = await run(line.split(" ").filter(Boolean));

@@ -74,6 +74,7 @@ const operations: readonly (readonly [method: string, path: string, body?: strin
   ["GET", "/dead-letters"],
   ["GET", "/dead-letters/shop/none"],
   ["POST", "/dead-letters/shop/none/replay", "{}"],
+  ["DELETE", "/dead-letters/shop/none"],
   ["POST", "/graphql", graphql],
 ];
 
@@ -127,13 +128,13 @@ describe("with authentication on", () => {
 
   it("lets an admin in, where there is something", async () => {
     const found = await statuses(guarded, bearer(keyOf("admin")));
-    assert.deepEqual(found, [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 200]);
+    assert.deepEqual(found, [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200]);
   });
 
   it("control: without authentication everybody is an operator", async () => {
     assert.deepEqual(
       await statuses(open, {}),
-      [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 200],
+      [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200],
     );
   });
 
@@ -170,6 +171,9 @@ describe("with authentication on", () => {
     assert.equal((await get(`/dead-letters/shop/${id}`))[0], 404);
     const replay: Operation = ["POST", `/dead-letters/shop/${id}/replay`, "{}"];
     assert.equal(await statusOf(guarded, replay, headers), 404);
+    assert.equal(await statusOf(guarded, ["DELETE", `/dead-letters/shop/${id}`], headers), 404);
+    const [, ofShop] = await get("/dead-letters?account=shop");
+    assert.deepEqual([ofShop.dead_letters, ofShop.total], [[], 0]);
     const query: Operation = ["POST", "/graphql", graphql];
     assert.equal(await statusOf(guarded, query, headers), 403);
   });

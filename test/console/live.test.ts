@@ -184,20 +184,16 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await redis.close();
   });
 
-  it("replays dead letters: those that are understood now become events", async () => {
+  /** As releases of long ago would have kept them. */
+  async function bury(bodies: readonly string[], name: string): Promise<void> {
     const connector = connectRedis(new Secret(redis.url), () => {});
     await until(async () => connector.client.status === "ready");
     const keyring = await deriveKeyring("default", [new Secret("sandbox-password")]);
     const keyringOf = () => keyring;
     const log = createRedisLog({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
-    const details = { payment_id: randomUUID(), status: "success", amount: 5, currency: "UAH" };
-    const bodies = [
-      JSON.stringify({ external_id: "from-a-letter", operation: "payment", details }),
-      '{"still": "not understood", "token": "tok_secret", "broken": ',
-    ];
     for (const [at, body] of bodies.entries()) {
       await log.bury("default", {
-        id: `letter-${at}`,
+        id: `${name}-${at}`,
         kind: EventKind.PAYMENT,
         body: Buffer.from(body).toString("base64"),
         reason: "a release of long ago did not know it",
@@ -206,7 +202,15 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     }
     await log.close();
     await connector.close();
+  }
 
+  it("replays dead letters: those that are understood now become events", async () => {
+    const details = { payment_id: randomUUID(), status: "success", amount: 5, currency: "UAH" };
+    const bodies = [
+      JSON.stringify({ external_id: "from-a-letter", operation: "payment", details }),
+      '{"still": "not understood", "token": "tok_secret", "broken": ',
+    ];
+    await bury(bodies, "letter");
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     const letters = page.locator("#letters");
@@ -222,6 +226,46 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await letters.locator(".card").getByText("Still not understood").waitFor();
     await page.locator("#budget").getByText("shared").waitFor();
     await browser.close(opened, /status of 422/);
+  });
+
+  it("discards a dead letter once it has asked, and lists older ones page by page", async () => {
+    const many = 60;
+    await bury(
+      Array.from({ length: many }, (_, at) => `{"nobody": ${at}}`),
+      "hopeless",
+    );
+    const opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    const letters = page.locator("#letters");
+    const cards = letters.locator(".card");
+    await letters.getByRole("button", { name: "Show all 50" }).click();
+    await letters.getByText(/^The newest 50 of \d+\.$/).waitFor();
+    assert.equal(await cards.count(), 50);
+    await letters.getByRole("button", { name: "Load older" }).click();
+    await cards.nth(many - 1).waitFor();
+    const before = await cards.count();
+    await letters.getByText("The newest").waitFor({ state: "detached" });
+
+    const first = cards.first();
+    const ask = page.getByRole("dialog", { name: "Discard this callback?" });
+    await first.getByRole("button", { name: "Discard" }).click();
+    await ask.getByRole("button", { name: "Cancel" }).click();
+    await ask.waitFor({ state: "detached" });
+    assert.equal(await cards.count(), before);
+    for (const left of [before - 1, before - 2]) {
+      // The first, and one of an older page.
+      const card = left === before - 1 ? first : cards.last();
+      await card.getByRole("button", { name: "Discard" }).click();
+      await ask.getByRole("button", { name: "Discard" }).click();
+      await letters.getByText("It was discarded.").first().waitFor();
+      await cards.nth(left).waitFor({ state: "detached" });
+      assert.equal(await cards.count(), left);
+    }
+    const { total } = (await (await fetch(`${gateway.adminUrl}/dead-letters`)).json()) as {
+      total: number;
+    };
+    assert.equal(total, before - 2);
+    await browser.close(opened);
   });
 
   it("says so when the store is away, and goes on when it is back", async () => {

@@ -14,6 +14,7 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { cursors, payment, payout, step, steps, take, takeUntil } from "../events/entries.ts";
+import { keptLettersOf, lettersOf } from "../events/letters.ts";
 
 /** One fresh, empty log, and what the suite needs to do to it from outside. */
 export interface EventLogHarness {
@@ -664,9 +665,9 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         const same = await stored(entry);
         assert.deepEqual(cursors(await take(mine, 1)), [same.cursor]);
         await log.bury("other", letter("l-1"));
-        assert.deepEqual(await log.deadLetters(account), []);
+        assert.deepEqual(await lettersOf(log, account), []);
         await log.exhume(account, "l-1");
-        assert.equal((await log.deadLetters("other")).length, 1);
+        assert.equal((await lettersOf(log, "other")).length, 1);
       });
     });
 
@@ -773,16 +774,61 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
 
     describe("dead letters", () => {
       it("are kept once per id, in order, until they are exhumed", async () => {
-        assert.deepEqual(await log.deadLetters(account), []);
+        assert.deepEqual(await lettersOf(log, account), []);
         await log.bury(account, letter("l-1"));
         await log.bury(account, letter("l-2"));
         await log.bury(account, letter("l-1"));
-        assert.deepEqual(await peer.deadLetters(account), [letter("l-1"), letter("l-2")]);
+        assert.deepEqual(await lettersOf(peer, account), [letter("l-1"), letter("l-2")]);
         assert.equal(await peer.countDeadLetters(account), 2);
         assert.equal(await peer.countDeadLetters("other account"), 0);
+        assert.equal(await log.exhume(account, "l-1"), true);
+        assert.equal(await log.exhume(account, "l-1"), false);
+        assert.deepEqual(await lettersOf(log, account), [letter("l-2")]);
+      });
+
+      it("are found by their ids", async () => {
+        await log.bury(account, letter("l-1"));
+        const { place, ...found } = (await peer.deadLetter(account, "l-1")) ?? { place: "" };
+        assert.deepEqual(found, letter("l-1"));
+        assert.deepEqual(
+          (await keptLettersOf(log, account)).map((listed) => listed.place),
+          [place],
+        );
+        assert.equal(await log.deadLetter(account, "l-2"), undefined);
+        assert.equal(await log.deadLetter("other", "l-1"), undefined);
+      });
+
+      it("are listed from either end, and on behind a place, also of one that is gone", async () => {
+        // More than are read at once.
+        const all = Array.from({ length: 45 }, (_, i) => letter(`l-${i}`));
+        for (const one of all) await log.bury(account, one);
+        assert.deepEqual(await lettersOf(peer, account), all);
+        const newestFirst = true;
+        assert.deepEqual(await lettersOf(log, account, { newestFirst }), all.toReversed());
+
+        const kept = await keptLettersOf(log, account);
+        const behind = kept[20]?.place;
+        await log.exhume(account, "l-20");
+        await log.exhume(account, "l-22");
+        const gone = [all[21], ...all.slice(23)];
+        assert.deepEqual(await lettersOf(peer, account, { behind }), gone);
+        const before = all.slice(0, 20).reverse();
+        assert.deepEqual(await lettersOf(log, account, { behind, newestFirst }), before);
+      });
+
+      it("are missed by no list that goes on, when the newest were exhumed", async () => {
+        await log.bury(account, letter("l-1"));
+        const [last] = await keptLettersOf(log, account);
         await log.exhume(account, "l-1");
-        await log.exhume(account, "l-1");
-        assert.deepEqual(await log.deadLetters(account), [letter("l-2")]);
+        await log.bury(account, letter("l-2"));
+        const behind = last?.place;
+        assert.deepEqual(await lettersOf(log, account, { behind }), [letter("l-2")]);
+      });
+
+      it("are not listed behind what never was a place", async () => {
+        for (const behind of ["", "x", "-1", "1e3", "+inf"]) {
+          await assert.rejects(lettersOf(log, account, { behind }), hasCode("INVALID_ARGUMENT"));
+        }
       });
     });
   });

@@ -10,9 +10,12 @@ import { noTracing } from "../../src/tracing/tracing.ts";
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
 /** Streams of these events that end by this error, and what is told of them. */
-function observed(count: number, error?: Error) {
+function observed(count: number, error?: Error, onFail?: (error: Error) => void) {
   const told: unknown[] = [];
-  async function* events(): AsyncGenerator<Event> {
+  const left = new AbortController();
+  let fail: (error: Error) => void = () => assert.fail("no stream is open");
+  async function* events(_: unknown, call: Call): AsyncGenerator<Event> {
+    fail = (failure) => call.onFail?.(failure);
     for (let nth = 0; nth < count; nth++) yield create(EventSchema, { cursor: `${nth}` });
     if (error) throw error;
   }
@@ -26,8 +29,13 @@ function observed(count: number, error?: Error) {
       };
     },
   });
-  const call = { transport: "grpc" } as Call;
-  return { told, events: streamEvents({} as never, call) };
+  const call = { transport: "grpc", signal: left.signal, ...(onFail && { onFail }) } as Call;
+  return {
+    told,
+    events: streamEvents({} as never, call),
+    fail: (failure: Error) => fail(failure),
+    leave: () => left.abort(),
+  };
 }
 
 test("a stream is told from its first question to its end, with each event that was taken", async () => {
@@ -50,5 +58,24 @@ test("a reader that leaves, and an error, are told as such", async () => {
     const { told, events } = observed(0, error);
     await assert.rejects(events[Symbol.asyncIterator]().next(), error);
     assert.deepEqual(told, ["open grpc", why]);
+  }
+});
+
+test("a stream that fails while its reader does not read is told by its failure", async () => {
+  const slow = new GatewayError("RESOURCE_EXHAUSTED", "slow", { reason: "SLOW_CONSUMER" });
+  for (const [isGone, why] of [
+    [false, ["RESOURCE_EXHAUSTED", "SLOW_CONSUMER"]],
+    // Who went away is not cut.
+    [true, ["left", undefined]],
+  ] as const) {
+    const heard: Error[] = [];
+    const { told, events, fail, leave } = observed(2, undefined, (error) => heard.push(error));
+    const reader = events[Symbol.asyncIterator]();
+    await reader.next();
+    if (isGone) leave();
+    fail(slow);
+    await reader.return?.();
+    assert.deepEqual(told.at(-1), why);
+    assert.deepEqual(heard, [slow], "the edge hears of it as well");
   }
 });

@@ -8,6 +8,7 @@ import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { eventLogContract } from "../contracts/event-log.ts";
 import { eventLogModel } from "../contracts/event-log-model.ts";
 import { cursors, payment, step, steps, take } from "./entries.ts";
+import { lettersOf } from "./letters.ts";
 
 const day = 86_400_000;
 
@@ -162,7 +163,7 @@ describe("memory log", () => {
     );
     await letter("small", 10);
     assert.deepEqual(
-      (await log.deadLetters("shop")).map(({ id }) => id),
+      (await lettersOf(log, "shop")).map(({ id }) => id),
       ["large", "small"],
     );
     await log.exhume("shop", "large");

@@ -8,6 +8,7 @@ import type { FeedState } from "../../src/events/redis-feed.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
 import { cursors, payment, step } from "./entries.ts";
+import { lettersOf } from "./letters.ts";
 import { type Replica, reader, replica } from "./redis-rig.ts";
 
 const durable: [string, string][] = [
@@ -116,7 +117,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
       assert.rejects(a.log.read("shop", everything, "latest", { signal }), isAway),
       assert.rejects(b.log.read("shop", everything, first ?? "", { signal }), isAway),
       assert.rejects(a.log.bury("shop", letter("1")), isAway),
-      assert.rejects(a.log.deadLetters("shop"), isAway),
+      assert.rejects(lettersOf(a.log, "shop"), isAway),
     ]);
     await until(async () => states.includes("away"));
     server.resume();

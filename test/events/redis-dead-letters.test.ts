@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { lettersOf } from "./letters.ts";
 import { type Replica, replica } from "./redis-rig.ts";
 
 describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () => {
@@ -25,7 +26,7 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
       reason: "the body is not JSON",
       receivedAtMs: 1_700_000_000_000,
     });
-  const ids = async (account: string) => (await one.log.deadLetters(account)).map(({ id }) => id);
+  const ids = async (account: string) => (await lettersOf(one.log, account)).map(({ id }) => id);
   const isFull = (error: unknown) =>
     error instanceof GatewayError &&
     error.code === "UNAVAILABLE" &&

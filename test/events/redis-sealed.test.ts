@@ -12,6 +12,7 @@ import { Secret } from "../../src/secret.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { payment, type Told } from "./entries.ts";
+import { lettersOf } from "./letters.ts";
 import { type Replica, reader, replica } from "./redis-rig.ts";
 
 const token = "card-token-7f31";
@@ -119,7 +120,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
       assert.equal(tokenOf(event), token);
     }
     await log.bury("shop", letter("l-1"));
-    assert.deepEqual(await log.deadLetters("shop"), [letter("l-1")]);
+    assert.deepEqual(await lettersOf(log, "shop"), [letter("l-1")]);
     assert.deepEqual(locked, []);
   });
 
@@ -138,7 +139,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
       return events.seen.map(tokenOf);
     };
     assert.deepEqual(await told(during), [token, token]);
-    assert.deepEqual(await during.log.deadLetters("shop"), [letter("l-1"), letter("l-2")]);
+    assert.deepEqual(await lettersOf(during.log, "shop"), [letter("l-1"), letter("l-2")]);
     assert.deepEqual(during.locked, []);
 
     const dropped = await logWith(t, await keyringOf("new"), "rotated");
@@ -148,7 +149,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     assert.equal(state?.states[0]?.status, "success");
     assert.equal(tokenOf(state?.states[0]?.event), undefined);
     const { body: _, ...locked } = letter("l-1");
-    assert.deepEqual(await dropped.log.deadLetters("shop"), [locked, letter("l-2")]);
+    assert.deepEqual(await lettersOf(dropped.log, "shop"), [locked, letter("l-2")]);
     assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
     // The old replica meanwhile tells what the new one sealed without its secrets, too.
     assert.deepEqual(await told(before), [token, undefined]);
@@ -170,7 +171,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     const text = JSON.stringify(letter("l-0"));
     await server.command("HSET", keys.deadLetters, "l-0", text);
     await server.command("ZADD", keys.deadLetterOrder, 1, "l-0");
-    assert.deepEqual(await log.deadLetters("shop"), [letter("l-0")]);
+    assert.deepEqual(await lettersOf(log, "shop"), [letter("l-0")]);
     assert.deepEqual(locked, []);
   });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Logger } from "pino";
-import { ConfigError } from "../../src/config.ts";
+import { ConfigError } from "../../src/config/config-error.ts";
 import type { Gateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/log.ts";
 import { sign } from "../../src/upstream/signature.ts";

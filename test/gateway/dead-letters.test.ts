@@ -1,52 +1,203 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { pino } from "pino";
 import type { Gateway } from "../../src/gateway.ts";
 import { sign } from "../../src/upstream/signature.ts";
+import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
+
+const files = scratch();
+const [adminKey, shopKey] = [newKey(), newKey()];
+const accounts = ["shop", "market"] as const;
+const lines: string[] = [];
 
 let gateway: Gateway;
 before(async () => {
-  gateway = await startTestGateway();
+  const merchants = accounts.map((name) => [
+    name,
+    { login: name, password: `password-of-${name}`, url: "http://127.0.0.1:9" },
+  ]);
+  gateway = await startTestGateway(
+    {
+      MERCHANTS_FILE: files.write("merchants", JSON.stringify(Object.fromEntries(merchants))),
+      AUTH_MODE: "keys",
+      API_KEYS_FILE: files.write(
+        "keys",
+        keysText([
+          { name: "ops", key: adminKey, scopes: ["admin"] },
+          { name: "shop-ops", key: shopKey, scopes: ["admin"], merchants: ["shop"] },
+        ]),
+      ),
+    },
+    {},
+    pino({ level: "info" }, { write: (line: string) => void lines.push(line) }),
+  );
 });
 after(() => gateway.stop());
 
-interface Listed {
-  dead_letters: { account: string; id: string; resource: string; reason: string }[];
+async function bury(account: string, body: string, resource = "payments"): Promise<void> {
+  const { status } = await fetch(`${gateway.publicUrl}/callbacks/${account}/${resource}`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), `password-of-${account}`) },
+    body,
+  });
+  assert.equal(status, 200);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
+  readonly json: any;
+  readonly allow: string | null;
+}
+
+async function ask(
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(gateway.adminUrl + path, {
+    method,
+    headers: { authorization: `Bearer ${adminKey}`, ...headers },
+  });
+  const text = await response.text();
+  const { status } = response;
+  return {
+    ...{ status, text, allow: response.headers.get("allow") },
+    json: text === "" ? undefined : JSON.parse(text),
+  };
+}
+
+const json = { "content-type": "application/json" };
+
+/** All pages of a list. */
+async function pagesOf(query: string): Promise<Answer["json"][]> {
+  const pages: Answer["json"][] = [];
+  for (let cursor = ""; ; ) {
+    const { status, json } = await ask("GET", `/dead-letters?${query}${cursor}`);
+    assert.equal(status, 200);
+    pages.push(json);
+    if (json.next_cursor === undefined) return pages;
+    cursor = `&cursor=${encodeURIComponent(json.next_cursor)}`;
+  }
 }
 
 test("an operator sees what was not understood, reads it whole and replays it", async () => {
   const body = '{"transaction_id": "no external id"}';
-  const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payouts`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
-    body,
-  });
-  assert.equal(status, 200);
-
-  const listed = await (await fetch(`${gateway.adminUrl}/dead-letters`)).text();
-  const [letter] = (JSON.parse(listed) as Listed).dead_letters;
-  assert.equal(letter?.account, "default");
+  await bury("shop", body, "payouts");
+  const { text, json: listed } = await ask("GET", "/dead-letters");
+  const [letter] = listed.dead_letters;
+  assert.equal(letter?.account, "shop");
   assert.equal(letter?.resource, "payouts");
-  assert.ok(!listed.includes("body"), "the list holds no bodies");
+  assert.ok(!text.includes("body"), "the list holds no bodies");
+  assert.equal(listed.total, 1);
+  assert.equal(listed.next_cursor, undefined);
 
-  const url = `${gateway.adminUrl}/dead-letters/default/${encodeURIComponent(letter?.id ?? "")}`;
-  const whole = (await (await fetch(url)).json()) as { body: string };
+  const path = `/dead-letters/shop/${letter.id}`;
+  const { json: whole } = await ask("GET", path);
   assert.equal(Buffer.from(whole.body, "base64").toString(), body);
 
-  const replay = (headers: Record<string, string>) =>
-    fetch(`${url}/replay`, { method: "POST", headers }).then(async (response) => [
-      response.status,
-      await response.json(),
-    ]);
-  assert.equal((await replay({ "content-type": "text/plain" }))[0], 415);
-  assert.deepEqual(await replay({ "content-type": "application/json" }), [
-    422,
-    { outcome: "not_understood" },
-  ]);
+  const plain = await ask("POST", `${path}/replay`, { "content-type": "text/plain" });
+  assert.equal(plain.status, 415);
+  const { status, json: replayed } = await ask("POST", `${path}/replay`, json);
+  assert.deepEqual([status, replayed], [422, { outcome: "not_understood" }]);
+});
+
+test("an operator gives a letter up, and the log says who", async () => {
+  await bury("market", '{"nobody": "understands"}');
+  const { json: listed } = await ask("GET", "/dead-letters?account=market");
+  const path = `/dead-letters/market/${listed.dead_letters[0].id}`;
+  const ofOther = { authorization: `Bearer ${shopKey}` };
+  assert.equal((await ask("DELETE", path, ofOther)).status, 404, "it is another's");
+  const gone = await ask("DELETE", path);
+  assert.deepEqual([gone.status, gone.text], [204, ""]);
+  for (const method of ["DELETE", "GET"]) assert.equal((await ask(method, path)).status, 404);
+  assert.equal((await ask("POST", `${path}/replay`, json)).status, 404);
+  const { json: left } = await ask("GET", "/dead-letters?account=market");
+  assert.deepEqual(left, { dead_letters: [], total: 0 });
+
+  const told = lines.filter((line) => line.includes("discarded")).map((line) => JSON.parse(line));
+  assert.equal(told.length, 1);
+  const [{ operator, account, id, resource }] = told;
+  assert.deepEqual([operator, account, resource], ["key:ops", "market", "payments"]);
+  assert.equal(id, listed.dead_letters[0].id);
+  assert.ok(!lines.some((line) => line.includes("understands")), "nothing of its body is logged");
+
+  // It is forgotten, not barred.
+  await bury("market", '{"nobody": "understands"}');
+  assert.equal((await ask("GET", "/dead-letters?account=market")).json.total, 1);
+  await ask("DELETE", path);
+});
+
+test("the list comes in pages over all accounts, from either end, whatever leaves it", async () => {
+  const before = (await ask("GET", "/dead-letters?order=oldest")).json.dead_letters;
+  for (let nth = 0; nth < 7; nth++) {
+    await bury(nth % 3 === 0 ? "market" : "shop", `{"nth": ${nth}}`);
+  }
+  const all = (await ask("GET", "/dead-letters?order=oldest")).json.dead_letters;
+  assert.equal(all.length, before.length + 7);
+  const times = all.map(({ receivedAt }: { receivedAt: string }) => receivedAt);
+  assert.deepEqual(times, times.toSorted());
+
+  const oldest = await pagesOf("order=oldest&limit=3");
+  assert.deepEqual(
+    oldest.flatMap(({ dead_letters }) => dead_letters),
+    all,
+  );
+  assert.ok(oldest.slice(0, -1).every(({ dead_letters }) => dead_letters.length === 3));
+  assert.ok(oldest.every(({ total }) => total === all.length));
+  const idsOf = (letters: { id: string }[]) => letters.map(({ id }) => id).sort();
+  const newest = (await pagesOf("limit=2")).flatMap(({ dead_letters }) => dead_letters);
+  assert.deepEqual(idsOf(newest), idsOf(all));
+  assert.ok(newest[0].receivedAt >= newest.at(-1).receivedAt);
+  const ofShop = (await pagesOf("account=shop&limit=1")).flatMap((page) => page.dead_letters);
+  assert.deepEqual(
+    idsOf(ofShop),
+    idsOf(all.filter(({ account }: { account: string }) => account === "shop")),
+  );
+
+  const { json: first } = await ask("GET", "/dead-letters?order=oldest&limit=4");
+  for (const { account, id } of first.dead_letters) {
+    assert.equal((await ask("DELETE", `/dead-letters/${account}/${id}`)).status, 204);
+  }
+  const behind = `/dead-letters?order=oldest&cursor=${first.next_cursor}`;
+  assert.deepEqual((await ask("GET", behind)).json.dead_letters, all.slice(4));
+});
+
+test("a query that is wrong is refused by its name, and so is another method", async () => {
+  const { next_cursor: cursor } = (await ask("GET", "/dead-letters?limit=1")).json;
+  for (const [query, message] of [
+    ["limit=0", /^limit: accepted is 1 to 1000/],
+    ["limit=1001", /^limit: accepted is 1 to 1000/],
+    ["limit=many", /^limit: is no whole number/],
+    ["order=random", /^order: accepted is newest or oldest/],
+    ["cursor=zzz", /cursor/],
+    [`cursor=${cursor}&order=oldest`, /^cursor: it is not the next_cursor of a list in this order/],
+    [`cursor=${Buffer.from('["newest",["shop","1e9"]]').toString("base64url")}`, /cursor/],
+    ["page=2", /page/],
+  ] as const) {
+    const { status, json } = await ask("GET", `/dead-letters?${query}`);
+    assert.equal(status, 400, query);
+    assert.match(json.error, message);
+  }
+  for (const [method, path, allow] of [
+    ["DELETE", "/dead-letters", "GET, HEAD"],
+    ["PUT", "/dead-letters/shop/none", "GET, HEAD, DELETE"],
+    ["DELETE", "/dead-letters/shop/none/replay", "POST"],
+  ] as const) {
+    const answer = await ask(method, path);
+    assert.deepEqual([answer.status, answer.allow], [405, allow], path);
+  }
 });
 
 test("a dead letter that is not there is 404, and so is any other path below", async () => {
-  for (const path of ["/dead-letters/default/none", "/dead-letters/default", "/dead-letters-x"]) {
-    assert.equal((await fetch(gateway.adminUrl + path)).status, 404, path);
+  for (const path of [
+    "/dead-letters/shop/none",
+    "/dead-letters/shop",
+    "/dead-letters/shop/none/burn",
+    "/dead-letters-x",
+  ]) {
+    assert.equal((await ask("GET", path)).status, 404, path);
   }
 });

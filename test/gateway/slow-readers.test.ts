@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import diagnostics from "node:diagnostics_channel";
 import type net from "node:net";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { scrapeOf } from "../observability/scrape.ts";
 import { startTestGateway } from "../start.ts";
 import { sendEvents, until } from "./live-rig.ts";
 import { type SlowClient, transports } from "./slow-clients.ts";
@@ -83,6 +85,13 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
   }
   await until(() => slow.every(isCut), "the slow ones are cut");
   t.diagnostic(`${sent} events`);
+  // Connect's are one over each version of HTTP.
+  const wanted = { sse: 1, websocket: 1, connect: 2, "grpc-web": 1, grpc: 1 };
+  for (let counted: object = {}; !isDeepStrictEqual(counted, wanted); ) {
+    const { value } = await scrapeOf(gateway);
+    const cuts = (transport: string) => value("slow_consumers_cut_total", { transport });
+    counted = Object.fromEntries(Object.keys(wanted).map((name) => [name, cuts(name)]));
+  }
   await caughtUp(fast);
 
   for (const client of slow) client.resume();

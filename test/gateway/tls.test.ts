@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
@@ -20,6 +21,7 @@ import {
   HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
+import { scrapeOf } from "../observability/scrape.ts";
 import { startTestGateway } from "../start.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
@@ -116,6 +118,15 @@ async function shown(url: string, name: string): Promise<void> {
   }
 }
 
+/** When the certificate that is shown ends, as the metrics tell; undefined when they do not. */
+async function expiryOf(adminUrl: string): Promise<Date | undefined> {
+  const { value } = await scrapeOf({ adminUrl });
+  const seconds = value("tls_certificate_expiry_timestamp_seconds", {});
+  return seconds === undefined ? undefined : new Date(seconds * 1_000);
+}
+
+const endOf = (name: string) => new X509Certificate(cert(name)).validToDate;
+
 async function handshake(url: string, options: tls.ConnectionOptions): Promise<tls.TLSSocket> {
   const { hostname: host, port } = new URL(url);
   const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false, ...options });
@@ -132,16 +143,20 @@ test("a renewed certificate is shown to new connections, and those that are open
   const old = createClient(Health, transport);
   const watch = old.watch({})[Symbol.asyncIterator]();
   assert.equal((await watch.next()).value?.status, 1);
+  assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("localhost"));
+  assert.notDeepEqual(endOf("renewed"), endOf("localhost"));
   env("renewed");
   await shown(gateway.rpcUrl, "renewed");
+  assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("renewed"));
   assert.equal((await old.check({})).status, 1);
   await watch.return?.();
 });
 
 test("a broken file leaves the old certificate in force, and is told of in the log", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, ...env() });
-  const { rpc = "" } = await gateway.ready;
+  const { rpc = "", admin = "" } = await gateway.ready;
   assert.match(rpc, /^https:/);
+  files.write("cert", cert("renewed"));
   files.write("key", "broken");
   const told = (text: string) => gateway.lines.some((line) => line.includes(text));
   while (!told("TLS files cannot be used")) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -150,6 +165,7 @@ test("a broken file leaves the old certificate in force, and is told of in the l
   assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
   assert.match(what, /holds no PEM private key/);
   await shown(rpc, "localhost");
+  assert.deepEqual(await expiryOf(admin), endOf("localhost"));
   env("renewed");
   await shown(rpc, "renewed");
   assert.doesNotMatch(gateway.lines.join("\n"), /PRIVATE KEY/);
@@ -191,6 +207,11 @@ test("an authority that is taken away is trusted no more, by a resumed session n
   const session = again.session ?? before.session;
   assert.doesNotMatch((await ask({ ...one, session })).answer, /SERVING/);
   assert.doesNotMatch((await ask(one)).answer, /SERVING/);
+});
+
+test("without TLS no end of a certificate is told", async (t) => {
+  const gateway = await start(t, {});
+  assert.equal(await expiryOf(gateway.adminUrl), undefined);
 });
 
 test("files that cannot be used end the start with 78 and the variable's name", async () => {

@@ -3,9 +3,12 @@ import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import WebSocket from "ws";
-import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentSchema, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { limits } from "../../src/graphql/limits.ts";
+import { recordCuts } from "../hardening/cuts.ts";
 import { createFeed, paymentEvent } from "./feed.ts";
 import { type Served, serve } from "./serve.ts";
 
@@ -101,4 +104,55 @@ test("a client that asks and does not read is not read further, until it reads",
   while (messages.filter(({ type }) => type === "pong").length < asked) {
     await once(socket, "message");
   }
+});
+
+/** Has many large answers made, and reads none of them. */
+async function askAndStall(t: TestContext, gateway: Served) {
+  const { socket, messages, send } = await connect(t, gateway);
+  socket.pause();
+  const query = '{ payment(externalId: "order-1") { details { payload } } }';
+  for (let i = 0; i < limits.operationsPerSocket; i++) {
+    send({ id: `${i}`, type: "subscribe", payload: { query } });
+  }
+  return { socket, messages };
+}
+
+/** Far more than the system buffers, and no less for each socket than the sockets may have in all. */
+const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
+const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
+
+test("a client that does not read is cut, whatever pongs it sends that nobody asked for", {
+  timeout: 20_000,
+}, async (t) => {
+  const { observer, cut } = recordCuts();
+  const options = { heartbeatMs: 200, limitObserver: observer };
+  const gateway = await serve(t, { getPayment }, options);
+  const { socket } = await askAndStall(t, gateway);
+  const pongs = setInterval(() => socket.pong(), 20);
+  t.after(() => clearInterval(pongs));
+  await cut("unread_answer");
+});
+
+test("of clients that do not read, the largest are cut when all together are too much", {
+  timeout: 20_000,
+}, async (t) => {
+  const { observer, cut, cuts } = recordCuts();
+  const maxUnreadBytes = 30 * 1024 * 1024;
+  const gateway = await serve(t, { getPayment }, { limitObserver: observer, maxUnreadBytes });
+  const reader = await connect(t, gateway);
+  const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
+  await cut("unread_memory");
+  reader.send({ id: "1", type: "subscribe", payload: { query: "{ rateLimit { limit } }" } });
+  while (!reader.messages.some(({ type }) => type === "complete")) {
+    await once(reader.socket, "message");
+  }
+  // What is left is below the limit again, and is told whole once it is read.
+  for (const { socket } of stalled) socket.resume();
+  await Promise.race(
+    stalled.map(async ({ socket, messages }) => {
+      const isDone = () => messages.filter(({ type }) => type === "complete").length;
+      while (isDone() < limits.operationsPerSocket) await once(socket, "message");
+    }),
+  );
+  assert.deepEqual(cuts, ["unread_memory"]);
 });

@@ -155,6 +155,8 @@ test("what strangers make up adds no series", async () => {
     [],
   );
   assert.doesNotMatch(after.join("\n"), /junk/);
+  const nobodys = { account: "", resource: "", verdict: "not_found" };
+  assert.equal((await worked.scrape()).value("callbacks_total", nobodys), 22);
 });
 
 test("names are as Prometheus has them: base units, _total for counters, a help for each", async () => {

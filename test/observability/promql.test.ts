@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
+import { startTestGateway } from "../start.ts";
 import { type Expression, faultsOf } from "./promql.ts";
-import type { Scrape } from "./scrape.ts";
+import { readScrape, type Scrape, scrapeOf } from "./scrape.ts";
 import { startWorkedGateway, type WorkedGateway } from "./worked-gateway.ts";
 
 const file = (path: string) =>
@@ -60,7 +62,14 @@ let scrape: Scrape;
 
 before(async () => {
   worked = await startWorkedGateway();
-  scrape = await worked.scrape();
+  const tls = fileURLToPath(new URL("../fixtures/tls/localhost", import.meta.url));
+  const encrypted = await startTestGateway({
+    TLS_CERT_FILE: `${tls}.crt`,
+    TLS_KEY_FILE: `${tls}.key`,
+  });
+  const texts = [await worked.scrape(), await scrapeOf(encrypted)].map(({ text }) => text);
+  scrape = readScrape(texts.join(""));
+  await encrypted.stop();
 });
 after(() => worked.close());
 
@@ -74,6 +83,15 @@ test("every expression of the dashboard and of the alerts is about metrics that 
     checked.flatMap((expression) => faultsOf(expression, scrape)),
     [],
   );
+});
+
+test("every metric of the gateway is on the dashboard", () => {
+  const shown = expressions.filter(({ where }) => where.startsWith("panel"));
+  const forgotten = [...scrape.types.keys()].filter(
+    (name) =>
+      name.startsWith("payments_gateway_") && !shown.some(({ text }) => text.includes(name)),
+  );
+  assert.deepEqual(forgotten, []);
 });
 
 test("a name, a label or a value that is misspelt, or a bracket that is missing, is found", () => {
@@ -105,6 +123,9 @@ test("every alert says how bad it is, what it means and what to do", () => {
     for (const [, label = ""] of (annotations.description ?? "").matchAll(/\$labels\.(\w+)/g)) {
       const by = /by \(([^)]*)\)/.exec(expr)?.[1]?.split(/,\s*/);
       assert.ok(by ? by.includes(label) : label === "instance", `${alert} has no label ${label}`);
+    }
+    for (const [, other = ""] of (annotations.runbook ?? "").matchAll(/[Aa]s for (\w+)/g)) {
+      assert.ok(names.includes(other), `${alert}: no alert ${other}`);
     }
     for (const [, record] of (annotations.runbook ?? "").matchAll(/log record "([^"]+)"/g)) {
       assert.match(sources, new RegExp(record ?? ""), `${alert}: nothing logs ${record}`);

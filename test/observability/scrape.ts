@@ -23,6 +23,10 @@ export interface Sample {
 
 const prefix = "payments_gateway_";
 
+export async function scrapeOf({ adminUrl }: { readonly adminUrl: string }): Promise<Scrape> {
+  return readScrape(await (await fetch(`${adminUrl}/metrics`)).text());
+}
+
 export function readScrape(text: string): Scrape {
   const samples: Sample[] = [];
   const types = new Map<string, string>();

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectTo } from "node:net";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/gateway.ts";
@@ -7,7 +9,7 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { sign } from "../../src/upstream/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
-import { readScrape, type Scrape } from "./scrape.ts";
+import { type Scrape, scrapeOf } from "./scrape.ts";
 
 /** A gateway that has done some work of every kind, with Redis where there is one. */
 export interface WorkedGateway {
@@ -34,7 +36,7 @@ export async function startWorkedGateway(): Promise<WorkedGateway> {
     gateway,
     redis: redis !== undefined,
     async scrape() {
-      return readScrape(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
+      return scrapeOf(gateway);
     },
     async scrapeUntil(fits) {
       const giveUpAt = Date.now() + patienceMs;
@@ -136,6 +138,9 @@ async function work({ gateway, graphql, callback, scrapeUntil }: WorkedGateway):
     const body = { external_id: "two", operation: "payment", details };
     assert.equal(await callback(JSON.stringify(body)), 200);
   }
+  const { hostname, port } = new URL(gateway.publicUrl);
+  const stranger = connectTo(Number(port), hostname).end("no HTTP at all\r\n\r\n");
+  await once(stranger.resume(), "close");
   // The lost outcome is looked up and settled; the gateway tells of it every 5 s.
   await scrapeUntil(({ sum }) => sum("reconciliations_settled_total", {}) > 0);
   await scrapeUntil(({ has }) => has("money_calls_open"));

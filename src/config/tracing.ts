@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { boolean, wholeNumber } from "./config-values.ts";
-import type { TracingSettings } from "./tracing/settings.ts";
+import type { TracingSettings } from "../tracing/settings.ts";
+import { boolean, wholeNumber } from "./values.ts";
 
 /** A variable of the environment that is set and not empty, read by a schema. */
 export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) => T | undefined;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigError, readConfig } from "../../src/config.ts";
+import { ConfigError } from "../../src/config/config-error.ts";
+import { readConfig } from "../../src/config.ts";
 import { scratch } from "../auth/issuer.ts";
 
 const tracing = (env: Record<string, string>) => readConfig(env).tracing;

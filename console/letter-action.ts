@@ -1,0 +1,61 @@
+import type { Letter } from "../src/admin/console-api.ts";
+import { ApiError, type Client, messageOf } from "./client.ts";
+import { plural } from "./format.ts";
+
+/** What an operator can do with a dead letter. */
+export type LetterAction = "replay" | "discard";
+
+/** What became of a letter. */
+export interface Done {
+  /** For the letter, while it is there. */
+  readonly text: string;
+  readonly isGone: boolean;
+  readonly isUnderstood?: boolean;
+}
+
+/** Does it to one of them. Never throws: whatever happens is told. */
+export async function act(
+  action: LetterAction,
+  client: Client,
+  account: string,
+  { id }: Letter,
+): Promise<Done> {
+  const path = `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
+  try {
+    if (action === "discard") {
+      await client.delete(path);
+      return { text: "It was discarded.", isGone: true };
+    }
+    const { outcome } = await client.post<{ outcome: string }>(`${path}/replay`, {});
+    return { text: understood[outcome] ?? outcome, isGone: true, isUnderstood: true };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 422) {
+      return { text: staying[error.message] ?? stillNot, isGone: false };
+    }
+    if (error instanceof ApiError && error.status === 404) {
+      return { text: "It is gone: somebody replayed or discarded it.", isGone: true };
+    }
+    return { text: `It could not be ${pastOf[action]}: ${messageOf(error)}.`, isGone: false };
+  }
+}
+
+/** What became of them all. */
+export function summaryOf(action: LetterAction, done: readonly Done[]): string {
+  const [only] = done;
+  if (done.length === 1 && only) return only.text;
+  const ofThem = done.filter(({ isUnderstood }) => isUnderstood).length;
+  return `${plural(done.length, "callback")} ${pastOf[action]}, ${ofThem} understood now.`;
+}
+
+const pastOf = { replay: "replayed", discard: "discarded" } as const;
+
+const understood: Readonly<Record<string, string>> = {
+  stored: "Understood now: it became an event.",
+  duplicate: "Understood now: its event was known already.",
+};
+
+const staying: Readonly<Record<string, string>> = {
+  locked: "It was sealed with a password that is no longer accepted: it stays here.",
+};
+
+const stillNot = "Still not understood: it stays here.";

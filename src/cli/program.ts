@@ -1,0 +1,100 @@
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+
+/** The whole command line. It throws what commander throws, and what commands do. */
+export function createProgram(env: NodeJS.ProcessEnv): Command {
+  const program = new Command("payments-gateway")
+    .usage("<command> [options]")
+    .description("Typed RPC, GraphQL and live updates in front of a payments REST service.")
+    .version(versionOf(), "--version", "print the version")
+    .helpOption("-h, --help", "show this")
+    .helpCommand(false)
+    .exitOverride()
+    .addHelpText("after", help);
+  for (const { name, summary } of commands) {
+    program.command(name).summary(summary).showHelpAfterError(`see: payments-gateway help ${name}`);
+  }
+  program.showHelpAfterError("see: payments-gateway help");
+  return program.hook("preSubcommand", async (_, command) => {
+    const { configure } = await commands.find(({ name }) => name === command.name())!.load();
+    configure(command, env);
+  });
+}
+
+/** A command's code is loaded when it is asked for: `--help` and short commands start fast. */
+interface Listed {
+  readonly name: string;
+  readonly summary: string;
+  load(): Promise<{ configure(command: Command, env: NodeJS.ProcessEnv): void }>;
+}
+
+export const commands: readonly Listed[] = [
+  {
+    name: "serve",
+    summary: "run the gateway",
+    load: () => import("./serve.ts"),
+  },
+  {
+    name: "sandbox",
+    summary: "run the emulator of the payments service alone",
+    load: () => import("./sandbox.ts"),
+  },
+  {
+    name: "check",
+    summary: "check the configuration and what it names: upstream, Redis, TLS, keys",
+    load: () => import("./check.ts"),
+  },
+  {
+    name: "listen",
+    summary: "show events as they come, and pass callbacks on to a local service",
+    load: () => import("./listen.ts"),
+  },
+  {
+    name: "trigger",
+    summary: "make an event, by the sandbox or by a signed callback",
+    load: () => import("./trigger.ts"),
+  },
+  {
+    name: "sign",
+    summary: "sign a callback's body",
+    load: () => import("./sign.ts"),
+  },
+  {
+    name: "verify",
+    summary: "tell whether a callback's signature is right",
+    load: () => import("./verify.ts"),
+  },
+  {
+    name: "keys",
+    summary: "make API keys and their hashes",
+    load: () => import("./keys.ts"),
+  },
+  {
+    name: "token",
+    summary: "make a token to watch one payment or payout",
+    load: () => import("./token.ts"),
+  },
+  {
+    name: "dead-letters",
+    summary: "list, show, replay and discard callbacks that were not understood",
+    load: () => import("./dead-letters.ts"),
+  },
+];
+
+const help = `
+Each command's options and examples: payments-gateway help <command>
+
+Exit codes:
+  0    done
+  1    the answer is no, or it did not work
+  64   wrong usage
+  69   what the command needs to reach does not answer
+  78   wrong configuration
+  130  interrupted
+
+Colours are for terminals alone; NO_COLOR and FORCE_COLOR are heeded.`;
+
+function versionOf(): string {
+  const file = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(file) as { version: string }).version;
+}

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import type { AuthOptions, KeySetPlace } from "../auth/create-authentication.ts";
+import { isLoopback } from "../loopback.ts";
+import { ConfigError } from "./config-error.ts";
+import type { Reader } from "./reader.ts";
+import { type Address, audience, authModes, boolean, issuer, keySetUrl, path } from "./values.ts";
+
+/**
+ * How callers say who they are.
+ * @throws ConfigError when nobody is asked and a listener is open to other machines
+ */
+export function readAuthModes(
+  read: Reader,
+  sandbox: boolean,
+  listeners: Readonly<Record<string, Address>>,
+): AuthOptions["modes"] {
+  const modes = read("AUTH_MODE", authModes, sandbox ? "none" : undefined);
+  const allowUnauthenticated = read("ALLOW_UNAUTHENTICATED", boolean, "false");
+  if (modes.has("none") && !allowUnauthenticated) {
+    for (const [variable, { host }] of Object.entries(listeners)) {
+      if (isLoopback(host)) continue;
+      throw new ConfigError(
+        "AUTH_MODE",
+        `none is refused while ${variable} is not on loopback (${host}); give keys or jwt, or set ALLOW_UNAUTHENTICATED=true`,
+      );
+    }
+  }
+  return modes;
+}
+
+/** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */
+export function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
+  return {
+    modes,
+    customerClaim: read("AUTH_CUSTOMER_CLAIM", z.string(), "customer_external_id"),
+    ...(modes.has("keys") ? { apiKeysFile: read("API_KEYS_FILE", path) } : {}),
+    ...(modes.has("jwt")
+      ? {
+          jwt: {
+            keySet: readKeySet(read),
+            issuer: read("AUTH_ISSUER", issuer),
+            audience: read("AUTH_AUDIENCE", audience),
+          },
+        }
+      : {}),
+  };
+}
+
+function readKeySet(read: Reader): KeySetPlace {
+  const url = read.optional("AUTH_JWKS_URL", keySetUrl);
+  const file = read.optional("AUTH_JWKS_FILE", path);
+  if (url !== undefined && file !== undefined) {
+    throw new ConfigError("AUTH_JWKS_FILE", "is given beside AUTH_JWKS_URL: give one of them");
+  }
+  if (file !== undefined) return { file };
+  return { url: url ?? read("AUTH_JWKS_URL", keySetUrl) };
+}

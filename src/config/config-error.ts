@@ -1,0 +1,7 @@
+/** A variable that is wrong or missing: its name, what it got (never a secret), what is accepted. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  constructor(variable: string, message: string) {
+    super(`${variable}: ${message}`);
+  }
+}

@@ -1,0 +1,25 @@
+import { ConfigError } from "./config-error.ts";
+import type { Reader } from "./reader.ts";
+import { duration, durationOrZero } from "./values.ts";
+
+export interface ShutdownTimes {
+  /** Longest that all of it may take. */
+  readonly timeoutMs: number;
+  /** How long everything is served on after readiness turned, so that load balancers notice. */
+  readonly delayMs: number;
+  /** Longest time over which live streams are ended. */
+  readonly spreadMs: number;
+}
+
+/** The parts of a shutdown leave time for the calls in flight. */
+export function readShutdown(read: Reader): ShutdownTimes {
+  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration, "10s");
+  const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");
+  if (delayMs > timeoutMs / 2) {
+    throw new ConfigError(
+      "SHUTDOWN_DELAY",
+      `got ${delayMs} ms, accepted is at most half of SHUTDOWN_TIMEOUT (${timeoutMs} ms): calls in flight need time after it`,
+    );
+  }
+  return { timeoutMs, delayMs, spreadMs: read("SHUTDOWN_SPREAD", durationOrZero, "3s") };
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sign } from "../../src/upstream/signature.ts";
+import { startTestGateway } from "../start.ts";
+import { root } from "./markdown.ts";
+
+const pages = ["docs/operations.md", "SECURITY.md", "deploy/prometheus/alerts.yaml"];
+
+/** Requests of the admin listener, as operators are told to send them. */
+const shown = pages.flatMap((page) =>
+  [
+    ...readFileSync(join(root, page), "utf8").matchAll(
+      /\b(GET|POST|DELETE) (\/(?:dead-letters|healthz|readyz|metrics)[\w{}/-]*)/g,
+    ),
+  ].map(([, method = "", path = ""]) => ({ page, method, path })),
+);
+
+test("the requests that operators are told to send are answered", async (t) => {
+  assert.ok(shown.length >= 8, `${shown.length} requests`);
+  const gateway = await startTestGateway();
+  t.after(() => gateway.stop());
+  for (const { page, method, path } of shown) {
+    const body = `{"nobody understands": ${JSON.stringify(path)}}`;
+    const sent = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+      method: "POST",
+      headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
+      body,
+    });
+    assert.equal(sent.status, 200);
+    const list = await fetch(`${gateway.adminUrl}/dead-letters`);
+    const { dead_letters } = (await list.json()) as { dead_letters: { id: string }[] };
+    const filledIn = path
+      .replace("{account}", "default")
+      .replace("{id}", dead_letters[0]?.id ?? "none");
+    const answer = await fetch(gateway.adminUrl + filledIn, {
+      method,
+      headers: { "content-type": "application/json" },
+    });
+    await answer.text();
+    // 422: it is still not understood.
+    const wanted = method === "POST" ? 422 : method === "DELETE" ? 204 : 200;
+    assert.equal(answer.status, wanted, `${page}: ${method} ${path}`);
+  }
+});

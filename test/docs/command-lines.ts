@@ -1,0 +1,125 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { CommanderError } from "commander";
+import { marked, type Tokens } from "marked";
+import { commands, createProgram } from "../../src/cli/program.ts";
+import { codeBlocks, pages, tokensOf } from "./markdown.ts";
+
+/** A line of a shell, and where a reader finds it. */
+export interface CommandLine {
+  readonly where: string;
+  readonly line: string;
+  /** It stands in a sentence, which may leave out what the command needs. */
+  readonly named?: boolean;
+}
+
+/** A line that a page shows with its prompt, and what it is said to print. */
+export interface Step {
+  readonly line: string;
+  readonly shown: string;
+}
+
+/** The steps of a block that shows a terminal. A line goes on behind a backslash. */
+export function stepsOf(block: string): Step[] {
+  const steps: { line: string; shown: string }[] = [];
+  let goesOn = false;
+  for (const row of block.split("\n")) {
+    const step = steps.at(-1);
+    if (row.startsWith("$ ")) steps.push({ line: row.slice(2), shown: "" });
+    else if (step && goesOn) step.line += `\n${row}`;
+    else if (step) step.shown += `${row}\n`;
+    goesOn = (row.startsWith("$ ") || goesOn) && row.endsWith("\\");
+  }
+  return steps;
+}
+
+/** Every command that a page or the help of a command shows. */
+export async function shownCommandLines(): Promise<CommandLine[]> {
+  const found: CommandLine[] = [];
+  for (const page of pages()) {
+    for (const { lang, text: block } of await codeBlocks(page)) {
+      if (lang === "sh") found.push({ where: page, line: block });
+      if (!lang) found.push(...stepsOf(block).map(({ line }) => ({ where: page, line })));
+    }
+    marked.walkTokens(await tokensOf(page), (token) => {
+      if (token.type !== "codespan") return;
+      const { text: line } = token as Tokens.Codespan;
+      if (isCommand.test(line)) found.push({ where: page, line, named: true });
+    });
+  }
+  for (const { name } of commands) {
+    for (const line of await exampleLinesOf(name)) found.push({ where: `help ${name}`, line });
+  }
+  return found;
+}
+
+/** With variables before it, if any. */
+const isCommand = /^([A-Z_]+=\S+ )*(npx |npm |payments-gateway |node dist\/cli\.js )/;
+
+async function exampleLinesOf(name: string): Promise<string[]> {
+  const help: string[] = [];
+  const program = createProgram({}).configureOutput({ writeOut: (said) => help.push(said) });
+  const ask = async (args: string[]) => program.parseAsync(args, { from: "user" }).catch(() => {});
+  program.hook("preSubcommand", (_, command) => {
+    for (const one of [command, ...command.commands]) {
+      one.configureOutput({ writeOut: (said) => help.push(said) });
+      if (one !== command) one.outputHelp();
+    }
+  });
+  await ask([name, "--help"]);
+  return help.flatMap((said) =>
+    [...said.matchAll(/^ {2}\$ ((?:.*\\\n)*.*)$/gm)].map(([, line = ""]) => line),
+  );
+}
+
+/** The words of each command of a line, as a shell takes them; nothing of it is run. */
+export async function wordsOf(line: string): Promise<string[][]> {
+  const directory = await mkdtemp(join(tmpdir(), "line-"));
+  try {
+    for (const [, input = ""] of line.matchAll(/<\s*([\w.-]+)/g)) {
+      await writeFile(join(directory, input), "");
+    }
+    // Each in a process, and hence a file, of its own.
+    const tell = `command_not_found_handle() { printf '%s\\0' "$@" > "${directory}/words-$BASHPID"; }`;
+    const child = spawn("bash", ["-uc", `PATH=/nonexistent\n${tell}\n${line}`], {
+      cwd: directory,
+      env: { HOME: directory },
+      stdio: ["ignore", "ignore", "pipe"],
+      timeout: 10_000,
+    });
+    const [errors, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
+    if (code !== 0 || errors) throw new Error(`bash takes it for wrong: ${errors}`);
+    const told = (await readdir(directory)).filter((name) => name.startsWith("words-"));
+    const files = told.map((name) => readFile(join(directory, name), "utf8"));
+    return (await Promise.all(files)).map((words) => words.split("\0").slice(0, -1));
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+/** What the command line's own parser has against these arguments; undefined when it takes them. */
+export async function faultOf(args: readonly string[]): Promise<string | undefined> {
+  const said: string[] = [];
+  const quiet = { writeOut() {}, writeErr: (text: string) => void said.push(text) };
+  const program = createProgram({}).configureOutput(quiet);
+  program.hook("preSubcommand", (_, command) => {
+    for (const one of [command, ...command.commands]) {
+      one.configureOutput(quiet);
+      if (one.commands.length === 0) one.action(() => {});
+    }
+  });
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return undefined;
+  } catch (error) {
+    // Asked for, or all that a command does which has commands of its own.
+    if (error instanceof CommanderError && helps.has(error.code)) return undefined;
+    return said.join("") || String(error);
+  }
+}
+
+const helps: ReadonlySet<string> = new Set(["commander.help", "commander.helpDisplayed"]);

@@ -1,0 +1,22 @@
+import type { EventLog, KeptLetter, LettersOptions } from "../../src/events/log.ts";
+
+/** All dead letters of an account. */
+export async function keptLettersOf(
+  log: EventLog,
+  account: string,
+  options?: LettersOptions,
+): Promise<KeptLetter[]> {
+  const kept: KeptLetter[] = [];
+  for await (const letter of log.deadLetters(account, options)) kept.push(letter);
+  return kept;
+}
+
+/** The same without their places. */
+export async function lettersOf(
+  log: EventLog,
+  account: string,
+  options?: LettersOptions,
+): Promise<Omit<KeptLetter, "place">[]> {
+  const kept = await keptLettersOf(log, account, options);
+  return kept.map(({ place: _, ...letter }) => letter);
+}
