@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { boolean, wholeNumber } from "./config-values.ts";
 import type { TracingSettings } from "./tracing/settings.ts";
+import { version } from "./version.ts";
 
 /** A variable of the environment that is set and not empty, read by a schema. */
 export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) => T | undefined;
@@ -50,6 +51,7 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
     },
     resource: {
       "service.name": "payments-gateway",
+      "service.version": version,
       ...optional("OTEL_RESOURCE_ATTRIBUTES", pairs),
       ...(serviceName === undefined ? {} : { "service.name": serviceName }),
     },
