@@ -85,15 +85,23 @@ export function authObserver(log: Logger): AuthObserver {
   };
 }
 
-/** `renew` puts new files in force. */
+/** `renew` puts new files in force. What is in force from the start on is told by `onOpen`. */
 export function tlsObserver(
+  metrics: Metrics,
   log: Logger,
   renew: (identity: TlsIdentity) => void,
-): Pick<TlsFilesOptions, "onChange" | "onProblem"> {
+): Pick<TlsFilesOptions, "onChange" | "onProblem"> & { onOpen(identity: TlsIdentity): void } {
+  const told = ({ cert }: TlsIdentity) => {
+    const certificate = new X509Certificate(cert);
+    const expiresAt = certificate.validToDate.getTime() / 1_000;
+    metrics.certificateExpiry.set({ listener: "rpc" }, expiresAt);
+    return certificate;
+  };
   return {
+    onOpen: told,
     onChange(identity) {
       renew(identity);
-      const { validTo, fingerprint256 } = new X509Certificate(identity.cert);
+      const { validTo, fingerprint256 } = told(identity);
       log.info({ validTo, fingerprint256 }, "TLS files have changed and are in force");
     },
     onProblem({ variable, message }) {
