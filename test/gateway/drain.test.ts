@@ -22,7 +22,7 @@ import { until } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { paymentRequest } from "./operations.ts";
-import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
 
@@ -50,6 +50,8 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   const ready = await fetch(`${admin}/readyz`);
   assert.equal(ready.status, 503);
   assert.deepEqual(await ready.json(), { status: "not ready", reasons: ["shutting down"] });
+  // Further signals cut nothing off.
+  for (const signal of ["SIGTERM", "SIGINT"] as const) gateway.child.kill(signal);
   assert.equal((await fetch(`${admin}/healthz`)).status, 200);
   // New connections, each.
   const graphql = await fetch(`${publicUrl}/graphql`, {
@@ -68,6 +70,7 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   }
   assert.equal((await failed)[0].code, 14);
   assert.deepEqual(await gateway.exit, [0, null]);
+  assert.equal(gateway.lines.filter((line) => messageOf(line) === "stopping").length, 1);
   health.close();
 });
 
