@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
-import type { Metrics } from "./admin/metrics.ts";
 import { AuthFileError, createAuthentication } from "./auth/create-authentication.ts";
 import { createWatchTokens, type WatchTokens } from "./auth/watch-token.ts";
 import { type Config, ConfigError } from "./config.ts";
@@ -88,16 +87,11 @@ export function authenticationOf(
 /** The same is so of the files of TLS. */
 export function tlsFilesOf(
   { tls }: Config,
-  metrics: Metrics,
   log: Logger,
   renew: (identity: TlsIdentity) => void,
 ): TlsFiles | undefined {
-  if (!tls) return undefined;
-  const { onOpen, ...observer } = tlsObserver(metrics, log, renew);
   try {
-    const files = openTlsFiles({ paths: tls, ...observer });
-    onOpen(files.identity);
-    return files;
+    return tls && openTlsFiles({ paths: tls, ...tlsObserver(log, renew) });
   } catch (error) {
     if (error instanceof TlsFileError) throw new ConfigError(error.variable, error.message);
     throw error;

@@ -78,8 +78,8 @@ export async function startGateway(
   const watchTokens = createWatchTokensOf(config);
   const authentication = authenticationOf(config, watchTokens, log);
   const { identify } = authentication;
+  const tlsFiles = tlsFilesOf(config, log, (identity) => rpc.renewTls(identity));
   const metrics = createMetrics();
-  const tlsFiles = tlsFilesOf(config, metrics, log, (identity) => rpc.renewTls(identity));
   const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>

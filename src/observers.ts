@@ -85,23 +85,15 @@ export function authObserver(log: Logger): AuthObserver {
   };
 }
 
-/** `renew` puts new files in force. What is in force from the start on is told by `onOpen`. */
+/** `renew` puts new files in force. */
 export function tlsObserver(
-  metrics: Metrics,
   log: Logger,
   renew: (identity: TlsIdentity) => void,
-): Pick<TlsFilesOptions, "onChange" | "onProblem"> & { onOpen(identity: TlsIdentity): void } {
-  const told = ({ cert }: TlsIdentity) => {
-    const certificate = new X509Certificate(cert);
-    const expiresAt = certificate.validToDate.getTime() / 1_000;
-    metrics.certificateExpiry.set({ listener: "rpc" }, expiresAt);
-    return certificate;
-  };
+): Pick<TlsFilesOptions, "onChange" | "onProblem"> {
   return {
-    onOpen: told,
     onChange(identity) {
       renew(identity);
-      const { validTo, fingerprint256 } = told(identity);
+      const { validTo, fingerprint256 } = new X509Certificate(identity.cert);
       log.info({ validTo, fingerprint256 }, "TLS files have changed and are in force");
     },
     onProblem({ variable, message }) {

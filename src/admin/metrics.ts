@@ -149,12 +149,6 @@ export function createMetrics() {
       help: "1 while traffic may come (as /readyz says), else 0",
       registers,
     }),
-    certificateExpiry: new Gauge({
-      name: `${prefix}tls_certificate_expiry_timestamp_seconds`,
-      help: "When the certificate in force expires, in seconds since the epoch; absent without TLS",
-      labelNames: ["listener"],
-      registers,
-    }),
     traceSpans: new Counter({
       name: `${prefix}trace_spans_total`,
       help: "Spans that ended, by what became of them: exported, failed, dropped",
