@@ -22,7 +22,7 @@ ENV NODE_ENV=production \
 EXPOSE 4000 4001 4002
 USER 65532:65532
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["/nodejs/bin/node", "-e", "fetch('http://127.0.0.1:4002/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["/nodejs/bin/node", "-e", "fetch('http://' + process.env.ADMIN_ADDR + '/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["/nodejs/bin/node", "--enable-source-maps", "dist/cli.js"]
 CMD ["serve"]

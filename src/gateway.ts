@@ -265,15 +265,12 @@ export async function startGateway(
     publicServer.closeIdleConnections();
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = reconciler?.close();
-    const coreDrained = core.drain(
-      new GatewayError("UNAVAILABLE", "the gateway is shutting down: resume from the last cursor", {
-        reason: "SHUTTING_DOWN",
-        retryAfterMs: 1_000,
-      }),
-      spreadMs,
-    );
+    const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);
+    // The last tenth is for the answers of calls that are cut.
+    const cut = setTimeout(() => graphql.endCalls(shuttingDown()), timeoutMs * 0.9);
     const publicDrained = [closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
     await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
+    clearTimeout(cut);
   }
 
   return {
@@ -309,6 +306,13 @@ export async function startGateway(
       await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
     },
   };
+}
+
+function shuttingDown(advice = ""): GatewayError {
+  return new GatewayError("UNAVAILABLE", `the gateway is shutting down${advice}`, {
+    reason: "SHUTTING_DOWN",
+    retryAfterMs: 1_000,
+  });
 }
 
 /** A collector that is there takes no longer; one that is not is no reason to stay. */

@@ -39,9 +39,13 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) return;
     stopping = true;
+    const beganMs = performance.now();
     log.info({ signal }, "stopping");
     running.stop().then(
-      () => process.exit(0),
+      () => {
+        log.info({ durationMs: Math.round(performance.now() - beganMs) }, "stopped");
+        process.exit(0);
+      },
       (error: unknown) => {
         log.error({ err: error }, "stopping failed");
         process.exit(1);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { TracingSettings } from "../tracing/settings.ts";
+import { version } from "../version.ts";
 import { boolean, wholeNumber } from "./values.ts";
 
 /** A variable of the environment that is set and not empty, read by a schema. */
@@ -50,6 +51,7 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
     },
     resource: {
       "service.name": "payments-gateway",
+      "service.version": version,
       ...optional("OTEL_RESOURCE_ATTRIBUTES", pairs),
       ...(serviceName === undefined ? {} : { "service.name": serviceName }),
     },

@@ -25,16 +25,23 @@ export interface ExchangeOptions {
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs: number;
   readonly place?: Place;
+  /** Holds the operation for as long as it is under way and no stream. */
+  readonly underWay: UnderWay;
 }
 
+/** Queries and mutations that have no answer yet: what aborts them tells their clients why. */
+export type UnderWay = Set<AbortController>;
+
 export function createExchange(options: ExchangeOptions): Exchange {
-  const { requestId, record, idempotencyKey, timeoutMs, place } = options;
+  const { requestId, record, idempotencyKey, timeoutMs, place, underWay } = options;
   const controller = new AbortController();
+  underWay.add(controller);
   const timer = setTimeout(() => {
     controller.abort(new DOMException("the operation took too long", "TimeoutError"));
   }, timeoutMs);
   const liftDeadline = () => {
     clearTimeout(timer);
+    underWay.delete(controller);
     place?.leave();
   };
   return {

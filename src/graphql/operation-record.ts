@@ -93,8 +93,11 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         caller: record.caller,
         transport,
       };
-      if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
-      else log.info(entry, "graphql");
+      // The end of a connection is told outside of the span's context.
+      span.run(() => {
+        if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
+        else log.info(entry, "graphql");
+      });
     },
   };
   return record;

@@ -47,22 +47,28 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
 }
 
 /**
- * Takes JSON bodies only. Forms, plain text and bodies without a type are what a foreign page can
- * make a browser send without asking first.
+ * Takes JSON bodies only, and as they are: what is compressed is not opened. Forms, plain text and
+ * bodies without a type are what a foreign page can make a browser send without asking first.
  */
 export function takesJsonOnly(): GatewayPlugin {
   return {
     onRequestParse({ request: { method, headers }, requestParser, setRequestParser }) {
       if (method !== "POST") return;
-      if (jsonType.test(headers.get("content-type") ?? "")) {
-        if (requestParser) setRequestParser(async (request) => orNotJson(requestParser(request)));
-        return;
+      if (!jsonType.test(headers.get("content-type") ?? "")) {
+        throw unsupported("the body must be application/json");
       }
-      throw new GraphQLError("the body must be application/json", {
-        extensions: { code: "UNSUPPORTED_MEDIA_TYPE", http: { status: 415 } },
-      });
+      if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) {
+        throw unsupported("the body must not be compressed: send it without content-encoding");
+      }
+      if (requestParser) setRequestParser(async (request) => orNotJson(requestParser(request)));
     },
   };
+}
+
+function unsupported(message: string): GraphQLError {
+  return new GraphQLError(message, {
+    extensions: { code: "UNSUPPORTED_MEDIA_TYPE", http: { status: 415 } },
+  });
 }
 
 /** Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. */

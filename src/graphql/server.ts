@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
+import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Place } from "../limits/admission.ts";
 import { deafObserver, type LimitObserver } from "../limits/observer.ts";
 import { requestIdHeader, requestIdOf } from "../request-id.ts";
@@ -20,7 +21,7 @@ import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { answersEventStreams, type EventStream } from "./event-stream.ts";
-import { createExchange, type Exchange } from "./exchange.ts";
+import { createExchange, type Exchange, type UnderWay } from "./exchange.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
@@ -84,6 +85,11 @@ export interface GraphqlServer {
     server: Server,
     misdirection?: Misdirection,
   ): (times: DrainTimes) => Promise<void>;
+  /**
+   * Ends the queries and mutations that have no answer yet: their clients are told `reason`, or that
+   * the outcome is unknown where money may have moved. Live streams end when the core ends them.
+   */
+  endCalls(reason: GatewayError): void;
 }
 
 /**
@@ -103,6 +109,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
   const streams = new WeakMap<Exchange, EventStream>();
+  const underWay: UnderWay = new Set();
   const yoga = createYoga<Surroundings, Context>({
     schema,
     context: async (surroundings) =>
@@ -149,6 +156,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       record,
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       timeoutMs,
+      underWay,
     });
     response.once("close", () => {
       if (!response.writableFinished) record.failed("CANCELLED");
@@ -220,7 +228,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         limitObserver,
         maxUnreadBytes: options.maxUnreadBytes,
         heartbeatMs,
+        underWay,
       }),
+    endCalls(reason) {
+      for (const call of underWay) call.abort(reason);
+    },
   };
 }
 

@@ -12,7 +12,7 @@ import type { Tracing } from "../tracing/tracing.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { initCredentialsOf } from "./credentials.ts";
 import { codeOf } from "./errors.ts";
-import { createExchange, type Exchange } from "./exchange.ts";
+import { createExchange, type Exchange, type UnderWay } from "./exchange.ts";
 import { withoutHttp } from "./formatted-result.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
@@ -35,6 +35,7 @@ export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer">
   /** The longest that a query or a mutation may take, in milliseconds. */
   readonly timeoutMs: number;
   readonly overload: Overload;
+  readonly underWay: UnderWay;
 }
 
 /** One connection: what the protocol's hooks share. */
@@ -54,7 +55,7 @@ export interface Connection {
  */
 export function createProtocol(options: ProtocolOptions) {
   const { yoga, identify, formatError, documentOf, timeoutMs, log, observer, tracing } = options;
-  const { overload } = options;
+  const { overload, underWay } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -79,7 +80,7 @@ export function createProtocol(options: ProtocolOptions) {
       const connection = "websocket";
       const record = createOperationRecord({ requestId, connection, span, log, observer });
       record.begin();
-      const exchange = createExchange({ requestId, record, timeoutMs, place });
+      const exchange = createExchange({ requestId, record, timeoutMs, place, underWay });
       extra.exchanges.set(id, exchange);
       const live = createLive(undefined);
       const isOver = () => extra.exchanges.get(id) !== exchange;

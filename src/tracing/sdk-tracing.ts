@@ -14,7 +14,7 @@ import {
   W3CBaggagePropagator,
   W3CTraceContextPropagator,
 } from "@opentelemetry/core";
-import { resourceFromAttributes } from "@opentelemetry/resources";
+import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -42,7 +42,7 @@ export function createSdkTracing(
   observer: TracingObserver,
 ): RunningTracing {
   const provider = new TracerProvider({
-    resource: resourceFromAttributes(settings.resource),
+    resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
     sampler: samplerOf(settings.sampler),
     spanProcessors: settings.exporters.map((kind) => createProcessor(kind, settings, observer)),
   });

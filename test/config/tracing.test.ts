@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { readConfig } from "../../src/config.ts";
+import { version } from "../../src/version.ts";
 import { scratch } from "../auth/issuer.ts";
 
 const tracing = (env: Record<string, string>) => readConfig(env).tracing;
@@ -39,7 +40,7 @@ test("what the variables say of all else, and what they do without", () => {
   const { otlp, ...defaults } = tracing(endpoint) ?? assert.fail();
   assert.deepEqual(defaults, {
     exporters: ["otlp"],
-    resource: { "service.name": "payments-gateway" },
+    resource: { "service.name": "payments-gateway", "service.version": version },
     sampler: { parentBased: true, ratio: 1 },
     propagators: ["tracecontext"],
     batch: { delayMs: 5_000, timeoutMs: 30_000, maxQueue: 2_048, maxBatch: 512 },
@@ -58,7 +59,7 @@ test("what the variables say of all else, and what they do without", () => {
     OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "200",
     OTEL_EXPORTER_OTLP_CERTIFICATE: files.write("ca", "CA"),
     OTEL_SERVICE_NAME: "shop",
-    OTEL_RESOURCE_ATTRIBUTES: "service.name=other,team=pay%2Cments",
+    OTEL_RESOURCE_ATTRIBUTES: "service.name=other,service.version=9,team=pay%2Cments",
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
     OTEL_TRACES_SAMPLER_ARG: "0.25",
     OTEL_PROPAGATORS: "tracecontext,baggage",
@@ -76,7 +77,7 @@ test("what the variables say of all else, and what they do without", () => {
       timeoutMs: 200,
       tls: { ca: "CA" },
     },
-    resource: { "service.name": "shop", team: "pay,ments" },
+    resource: { "service.name": "shop", "service.version": "9", team: "pay,ments" },
     sampler: { parentBased: true, ratio: 0.25 },
     propagators: ["tracecontext", "baggage"],
     batch: { delayMs: 10, timeoutMs: 20, maxQueue: 30, maxBatch: 40 },

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { promisify } from "node:util";
+import { parseEnv, promisify } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { readConfig } from "../../src/config.ts";
 
@@ -23,6 +23,8 @@ async function manifests(): Promise<Manifest[]> {
       all.push(document.toJS() as Manifest);
     }
   }
+  const scaler = join(folder, "components/autoscaling/horizontal-pod-autoscaler.yaml");
+  all.push(parse(await readFile(scaler, "utf8")));
   return all;
 }
 
@@ -78,8 +80,9 @@ describe("the Kubernetes manifests", () => {
 
   it("are all in the kustomization", async () => {
     const { resources } = parse(await readFile(join(folder, "kustomization.yaml"), "utf8"));
-    const files = (await readdir(folder)).filter((name) => name !== "kustomization.yaml");
-    assert.deepEqual(resources.toSorted(), files.sort());
+    const files = (await readdir(folder)).filter((name) => name.endsWith(".yaml"));
+    const others = files.filter((name) => name !== "kustomization.yaml");
+    assert.deepEqual(resources.toSorted(), others.sort());
   });
 
   it("select the pods that the deployment makes", async () => {
@@ -140,7 +143,7 @@ describe("the Kubernetes manifests", () => {
       );
       const config = readConfig({
         ...(await imageEnvironment()),
-        ...find(objects, "ConfigMap").data,
+        ...(await settings()),
         ...files,
       });
       assert.deepEqual([...config.auth.modes], ["keys"]);
@@ -156,6 +159,14 @@ describe("the Kubernetes manifests", () => {
     }
   });
 
+  it("let out what the gateway calls: the payments service, Redis, and a collector of traces", async () => {
+    const { egress } = find(await manifests(), "NetworkPolicy").spec;
+    const ports = egress.flatMap((rule: { ports: { port: number }[] }) =>
+      rule.ports.map(({ port }) => port),
+    );
+    for (const port of [53, 443, 6379, 4318]) assert.ok(ports.includes(port), String(port));
+  });
+
   it("run without rights, on a file system that is not written to", async () => {
     const pod = find(await manifests(), "Deployment").spec.template.spec;
     assert.equal(pod.securityContext.runAsNonRoot, true);
@@ -166,6 +177,11 @@ describe("the Kubernetes manifests", () => {
     assert.deepEqual(securityContext.capabilities.drop, ["ALL"]);
   });
 });
+
+/** What the ConfigMap is generated of. */
+async function settings(): Promise<NodeJS.Dict<string>> {
+  return parseEnv(await readFile(join(folder, "config.env"), "utf8"));
+}
 
 /** What the image sets. */
 async function imageEnvironment(): Promise<Record<string, string>> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import { after, test } from "node:test";
@@ -21,7 +22,7 @@ import { until } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { paymentRequest } from "./operations.ts";
-import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
 
@@ -49,6 +50,8 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   const ready = await fetch(`${admin}/readyz`);
   assert.equal(ready.status, 503);
   assert.deepEqual(await ready.json(), { status: "not ready", reasons: ["shutting down"] });
+  // Further signals cut nothing off.
+  for (const signal of ["SIGTERM", "SIGINT"] as const) gateway.child.kill(signal);
   assert.equal((await fetch(`${admin}/healthz`)).status, 200);
   // New connections, each.
   const graphql = await fetch(`${publicUrl}/graphql`, {
@@ -67,6 +70,7 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   }
   assert.equal((await failed)[0].code, 14);
   assert.deepEqual(await gateway.exit, [0, null]);
+  assert.equal(gateway.lines.filter((line) => messageOf(line) === "stopping").length, 1);
   health.close();
 });
 
@@ -162,6 +166,77 @@ test("a stream is open as soon as its headers are there: what comes then is in i
   await createClient(PaymentService, transport).createPayment(paymentRequest("order") as never);
   assert.equal((await first).value?.event?.externalId, "order");
   leave.abort();
+});
+
+test("calls that the service keeps waiting are answered before the end, by any connection", async (t) => {
+  const upstream = createServer();
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  t.after(() => {
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+  const gateway = await startTestGateway({
+    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as net.AddressInfo).port}`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "password",
+    AUTH_MODE: "none",
+    SHUTDOWN_TIMEOUT: "2s",
+  });
+  t.after(() => gateway.stop());
+  const { publicUrl, rpcUrl } = gateway;
+  const byPost = async (query: string) => {
+    const answer = await fetch(`${publicUrl}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ query }),
+    });
+    return answer.json();
+  };
+  const bySocket = async (query: string) => {
+    const client = createWsClient({
+      url: `${publicUrl.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    const { value } = await client.iterate({ query }).next();
+    return value;
+  };
+  const mutation = (externalId: string) => `mutation {
+    createPayment(input: {
+      amount: "1", currency: "UAH", mode: HOSTED, externalId: "${externalId}", paymentMethod: {type: CARD}
+    }) { __typename ... on OutcomeUnknownError { externalId } }
+  }`;
+  const query = (id: string) =>
+    `{ operation(externalId: "${id}", operationId: "o") { externalId } }`;
+  const rpc = createClient(PaymentService, createGrpcTransport({ baseUrl: rpcUrl }));
+  let sent = 0;
+  upstream.on("request", () => {
+    sent += 1;
+  });
+  const answers = Promise.all([
+    byPost(mutation("post")),
+    bySocket(mutation("socket")),
+    byPost(query("post")),
+    bySocket(query("socket")),
+    rpc.createPayment(paymentRequest("rpc") as never).catch(ConnectError.from),
+  ]);
+  await until(async () => sent === 5);
+  await gateway.stop();
+
+  const [posted, socketed, readByPost, readBySocket, called] = await answers;
+  for (const [answer, externalId] of [
+    [posted, "post"],
+    [socketed, "socket"],
+  ]) {
+    const unknown = { __typename: "OutcomeUnknownError", externalId };
+    assert.deepEqual(answer, { data: { createPayment: unknown } });
+  }
+  for (const { errors } of [readByPost, readBySocket]) {
+    assert.equal(errors[0].extensions.code, "UPSTREAM_UNAVAILABLE");
+    assert.equal(errors[0].extensions.reason, "SHUTTING_DOWN");
+  }
+  assert.equal((called as ConnectError).code, Code.DeadlineExceeded);
 });
 
 test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async () => {

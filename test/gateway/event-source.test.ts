@@ -11,8 +11,11 @@ import type { Gateway } from "../../src/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { launchChromium, withoutChromium } from "../chromium.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { type Link, sendEvent, startProxy, until } from "./live-rig.ts";
+import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
 const files = scratch();
 const key = newKey();
@@ -160,6 +163,51 @@ test("so does the EventSource of a browser, on a page of another origin", {
   assert.deepEqual(seen, await logged(gateway, count));
 });
 
+test("the EventSource of a browser goes on where it was when the gateway is restarted or dies", {
+  timeout: 90_000,
+  skip: withoutRedis || withoutChromium,
+}, async (t) => {
+  const redis = await startRedis();
+  const browser = await launchChromium();
+  t.after(async () => {
+    await browser.close();
+    killSpawned();
+    await redis.close();
+  });
+  const start = async (env: Record<string, string>) => {
+    const spawned = spawnCli(["serve"], { ...freePorts, REDIS_URL: redis.url, ...env });
+    const { public: publicUrl = "", rpc: rpcUrl = "" } = await spawned.ready;
+    return { ...spawned, publicUrl, rpcUrl };
+  };
+  let gateway = await start({});
+  const address = new URL(gateway.publicUrl);
+  const tab = await browser.newPage();
+  await tab.goto(`${address.origin}/demo`);
+  const seen: string[] = [];
+  await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));
+  const query = "subscription { events { cursor } }";
+  await tab.evaluate(watchInPage, `/graphql?${new URLSearchParams({ query })}`);
+
+  let sent = 0;
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    for (const end = sent + 5; sent < end; sent++) await sendEvent(gateway, "order", sent);
+    await until(() => seen.length === sent, "events before the end");
+    gateway.child.kill(signal);
+    await gateway.exit;
+    gateway = await start({ PUBLIC_ADDR: address.host });
+    // Before the page has come back, or about then.
+    for (const end = sent + 5; sent < end; sent++) await sendEvent(gateway, "order", sent);
+    await until(() => seen.length === sent, "events after the restart");
+  }
+  const all = createClient(EventService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
+  const cursors: string[] = [];
+  for await (const { event } of all.streamEvents({ afterCursor: "earliest" })) {
+    cursors.push(event?.cursor ?? "");
+    if (cursors.length === sent) break;
+  }
+  assert.deepEqual(seen, cursors);
+});
+
 /** Runs in the page: an EventSource that knows nothing of `complete`. Resolves when it is open. */
 function watchInPage(address: string): Promise<void> {
   const page = globalThis as unknown as {
@@ -168,7 +216,9 @@ function watchInPage(address: string): Promise<void> {
     streamEnded(): void;
   };
   const source = new page.EventSource(address);
-  source.addEventListener("next", ({ lastEventId }) => page.seenEvent(lastEventId));
+  source.addEventListener("next", ({ data, lastEventId }) => {
+    if (JSON.parse(data).data) page.seenEvent(lastEventId);
+  });
   source.addEventListener("error", () => {
     if (source.readyState === 2) page.streamEnded();
   });

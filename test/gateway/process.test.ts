@@ -26,6 +26,7 @@ test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", a
   assert.match(await stream.text(), /UPSTREAM_UNAVAILABLE|shutting down/);
   assert.deepEqual(await gateway.exit, [0, null]);
   assert.equal(gateway.lines.filter((line) => messageOf(line).startsWith("ready ")).length, 1);
+  assert.deepEqual(gateway.lines.map(messageOf).slice(-1), ["stopped"]);
 });
 
 test("says ready at any log level, and exits 0 on SIGINT", async () => {

@@ -239,6 +239,8 @@ for (const [name, call] of Object.entries(callers)) {
     assert.equal(client.name, "POST /api/payments/v1/new");
     assert.equal(client.attributes["http.response.status_code"], 200);
     assert.equal(client.attributes["server.port"], Number(new URL(upstream.url).port));
+    const record = logged.find((one) => one.span_id === server.spanId);
+    assert.deepEqual([record?.trace_id, record?.code], [traceId, "OK"]);
     if (name.startsWith("GraphQL")) {
       assert.equal(server.name, "mutation createPayment");
       assert.equal(server.attributes["graphql.operation.type"], "mutation");
@@ -422,6 +424,24 @@ test("log records have the ids of the trace and of the request", async () => {
   const other = logged.findLast(({ externalId }) => externalId === "order-of-nobody");
   assert.ok(other?.trace_id);
   assert.notEqual(other?.trace_id, traceId);
+});
+
+test("the log record of a watch that its client left has the ids of its trace", async () => {
+  const { traceId, headers } = newTrace();
+  const query = 'subscription { paymentUpdated(externalId: "order-left") { source } }';
+  const address = `${gateways[0].publicUrl}/graphql?query=${encodeURIComponent(query)}`;
+  const gone = new AbortController();
+  await fetch(address, {
+    headers: { ...headers, accept: "text/event-stream", "x-request-id": "till-8" },
+    signal: gone.signal,
+  });
+  gone.abort();
+  const span = await collector.span((one) => one.traceId === traceId && one.kind === "server");
+  const record = logged.find(({ requestId }) => requestId === "till-8");
+  assert.deepEqual(
+    [record?.trace_id, record?.span_id, record?.code],
+    [traceId, span.spanId, "CANCELLED"],
+  );
 });
 
 test("what is recorded is handed over when the gateway stops", async () => {

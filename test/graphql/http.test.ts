@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { request as httpRequest } from "node:http";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import type { Identify } from "../../src/auth/identify.ts";
 import type { Call } from "../../src/core/core.ts";
@@ -153,6 +154,23 @@ test("a client that goes away cancels its query and its mutation", async (t) => 
     assert.equal(await aborted.promise, "CANCELLED");
     assert.doesNotMatch(gateway.logged(), /"level":50/);
   }
+});
+
+test("a compressed body is refused by its header, and one as it is is taken", async (t) => {
+  const gateway = await serve(t);
+  const body = JSON.stringify({ query: budget });
+  const post = async (encoding: string, sent: string | Uint8Array<ArrayBuffer>) => {
+    const headers = { "content-type": "application/json", "content-encoding": encoding };
+    const response = await fetch(gateway.url, { method: "POST", headers, body: sent });
+    return [response.status, await response.json()];
+  };
+  const refused = {
+    message: "the body must not be compressed: send it without content-encoding",
+    extensions: { code: "UNSUPPORTED_MEDIA_TYPE" },
+  };
+  assert.deepEqual(await post("gzip", gzipSync(body)), [415, { errors: [refused] }]);
+  assert.deepEqual(await post("br", body), [415, { errors: [refused] }]);
+  assert.equal((await post("identity", body))[0], 200);
 });
 
 test("an operation that takes too long is cut at its deadline", async (t) => {

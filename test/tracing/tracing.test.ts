@@ -8,6 +8,7 @@ import { readConfig } from "../../src/config.ts";
 import { activeIds } from "../../src/tracing/active-span.ts";
 import { createTracing } from "../../src/tracing/create-tracing.ts";
 import type { RunningTracing } from "../../src/tracing/tracing.ts";
+import { version } from "../../src/version.ts";
 import { startTestGateway } from "../start.ts";
 import { startCollector, tracedBy } from "./collector.ts";
 
@@ -90,6 +91,8 @@ test("a span follows the caller's trace and hands it on", async (t) => {
   assert.deepEqual(carried, ["traceparent", `00-${traceId}-${ask.spanId}-01`]);
   assert.equal(collector.resources[0]?.["service.name"], "till");
   assert.equal(collector.resources[0]?.["deployment.environment.name"], "test bed");
+  assert.equal(collector.resources[0]?.["service.version"], version);
+  assert.equal(collector.resources[0]?.["telemetry.sdk.language"], "nodejs");
   assert.equal(collector.headers[0]?.["x-tenant"], "one,two");
   assert.equal(collector.headers[0]?.url, "/v1/traces");
   assert.doesNotMatch(collector.raw(), /free-text/);

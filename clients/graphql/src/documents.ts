@@ -116,7 +116,7 @@ export type CreateWatchTokenInput = {
 
 /** Which customer a wallet or subscription call is for. Left out by a caller whose token says it. */
 export type CustomerInput =
-  {   /** A customer access token (JWT). For actions that no user started, a token issued with authorization_flow=processing. */
+  {   /** A customer access token (JWT). For actions that no user started, a token issued with authorization_flow=processing. Send it by POST, not by GET: the address of a request stands in the logs of proxies. */
   authToken: string; externalId?: never; }
   |  { authToken?: never;   /** The customer's id in the merchant platform. */
   externalId: string; };

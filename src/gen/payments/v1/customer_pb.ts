@@ -28,7 +28,8 @@ export type CustomerIdentity = Message<"payments.v1.CustomerIdentity"> & {
   identity: {
     /**
      * A customer access token (JWT), sent as `X-CUSTOMER-AUTH`. For actions that no
-     * user started, a token issued with authorization_flow=processing.
+     * user started, a token issued with authorization_flow=processing. Send it by POST,
+     * not by GET: the address of a request stands in the logs of proxies.
      *
      * @generated from field: string auth_token = 1;
      */
