@@ -53,6 +53,8 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       exchange.call = newCall(context, caller, requestId);
       setRateLimit(context.responseHeader, core, exchange.call);
     } catch (error) {
+      const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
+      if (isUnknown) context.responseHeader.set("www-authenticate", "Bearer");
       throw toConnectError(error, context.signal, record.unknown);
     }
   };

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { encodeGrpcMessage } from "./grpc-message.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** Why a request may not come in, by its headers; undefined when it may. */
@@ -22,7 +23,7 @@ export function refusesMisdirected(
       head.answer(200, {
         "content-type": type,
         "grpc-status": permissionDenied,
-        "grpc-message": refused.message.replace(unfit, encodeURIComponent),
+        "grpc-message": encodeGrpcMessage(refused.message),
       });
       return;
     }
@@ -34,5 +35,3 @@ export function refusesMisdirected(
 
 /** Of the status codes of gRPC. */
 const permissionDenied = "7";
-/** What a grpc-message holds percent-encoded: all but printable ASCII, and the sign itself. */
-const unfit = /[^\x20-\x24\x26-\x7e]+/gu;

@@ -1,6 +1,7 @@
 import { type ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { withReadableMessage } from "./grpc-message.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** Answers a call with one error, without reading it. */
@@ -72,5 +73,5 @@ async function answerOf(error: ConnectError, kind: Kind, type: string): Promise<
   for await (const chunk of body ?? []) chunks.push(chunk as Uint8Array);
   // gRPC's trailers may go as headers where there is no body ("Trailers-Only").
   const headers = Object.fromEntries([...new Headers(header), ...new Headers(trailer)]);
-  return { status, headers, body: Buffer.concat(chunks) };
+  return { status, headers: withReadableMessage(headers), body: Buffer.concat(chunks) };
 }

@@ -1,5 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Request, Response } from "./request.ts";
 
 /**
@@ -64,14 +69,29 @@ export function headOfHttp2(
       // gRPC clients take headers for trailers only where they end the stream.
       stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
       if (!isEmpty) stream.end(body);
+      stream.once("finish", () => endRequest(stream));
     },
     open() {
       const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
       // A request without a body has come to its end, of which only those are told who hear it.
       if (stream.readableEnded) request.push(null);
       const response = new Http2ServerResponse(stream);
+      stream.once("finish", () => endRequest(stream));
       if (headers.expect === "100-continue") response.writeContinue();
       return { request, response };
     },
   };
+}
+
+/** How long a client has to end its request by itself, once it was answered. */
+const patienceMs = 1_000;
+
+/**
+ * Ends a request that was answered before its end, which its client may not notice (RFC 9113, section
+ * 8.1). Some take it for a failure when it comes with the answer.
+ */
+function endRequest(stream: ServerHttp2Stream): void {
+  if (stream.closed || stream.readableEnded) return;
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), patienceMs);
+  stream.once("close", () => clearTimeout(timer));
 }

@@ -1,4 +1,4 @@
-import { IncomingMessage, ServerResponse } from "node:http";
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
@@ -12,6 +12,7 @@ import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
 import { withAnswer } from "./answer.ts";
 import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
+import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import type { Request, Response } from "./request.ts";
@@ -47,6 +48,9 @@ export function createRequestListener(
   function serve(handler: UniversalHandler, head: RequestHead, place: Place): void {
     const { ending } = head;
     const { request, response } = head.open();
+    const addTrailers = response.addTrailers.bind(response);
+    response.addTrailers = (trailers: OutgoingHttpHeaders) =>
+      addTrailers(withReadableMessage(trailers));
     const unary = handler.method.methodKind === "unary";
     // A stream takes no place once it has begun.
     if (unary) suspendWhileArriving(request, place);
@@ -76,7 +80,10 @@ export function createRequestListener(
       handler(call)
         // An answer that nobody reads holds nobody's place.
         .finally(place.leave)
-        .then((answer) => universalResponseToNodeResponse(answer, response))
+        .then((answer) => {
+          if (answer.status === 405) response.setHeader("allow", handler.allowedMethods.join(", "));
+          return universalResponseToNodeResponse(answer, response);
+        })
         .catch((error: unknown) => {
           if (!response.writableEnded) cut(response);
           // The client went away: its call has been recorded as cancelled.

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import { type TestContext, test } from "node:test";
+import { GatewayError } from "../../src/errors.ts";
+import { type Started, start } from "./start.ts";
+
+const timeout = 20_000;
+const path = "/payments.v1.PaymentService/GetPayment";
+const message = "amount: 1,50 € is no decimal (100% sure)";
+
+async function rig(t: TestContext, options: Parameters<typeof start>[1] = {}): Promise<Started> {
+  const getPayment = async () => {
+    throw new GatewayError("INVALID_ARGUMENT", message, { reason: "INVALID" });
+  };
+  const rpc = await start({ getPayment }, options);
+  t.after(() => rpc[Symbol.asyncDispose]());
+  return rpc;
+}
+
+function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
+  const session = http2.connect(rpc.url);
+  t.after(() => session.destroy());
+  return session;
+}
+
+/** A call by gRPC with one message of two bytes: an empty object in JSON. */
+function callByGrpc(session: http2.ClientHttp2Session): http2.ClientHttp2Stream {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc+json",
+    te: "trailers",
+  });
+  stream.resume().end(Buffer.from([0, 0, 0, 0, 2, ...Buffer.from("{}")]));
+  return stream;
+}
+
+test("gRPC's message escapes what gRPC has escaped, and nothing else", { timeout }, async (t) => {
+  const stream = callByGrpc(connect(t, await rig(t)));
+  const [trailers] = await once(stream, "trailers");
+  const raw = String(trailers["grpc-message"]);
+  assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
+  assert.equal(decodeURIComponent(raw), message);
+});
+
+test("a caller that is not known is told how to say who it is", { timeout }, async (t) => {
+  const identify = async () => {
+    throw new GatewayError("UNAUTHENTICATED", "no credentials", { reason: "NONE" });
+  };
+  const rpc = await rig(t, { identify });
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+  const refused = await fetch(rpc.url + path, init);
+  assert.equal(refused.status, 401);
+  assert.equal(refused.headers.get("www-authenticate"), "Bearer");
+  // Control: other errors do not ask for credentials.
+  const known = await fetch((await rig(t)).url + path, init);
+  assert.equal(known.status, 400);
+  assert.equal(known.headers.get("www-authenticate"), null);
+});
+
+test("a method that does not fit is refused with those that do", { timeout }, async (t) => {
+  const { url } = await rig(t);
+  const read = await fetch(url + path, { method: "DELETE" });
+  assert.equal(read.status, 405);
+  assert.equal(read.headers.get("allow"), "POST, GET");
+  const write = await fetch(`${url}/payments.v1.PaymentService/CreatePayment`);
+  assert.equal(write.headers.get("allow"), "POST");
+});
+
+/** Requests that nobody ends, and how they are answered. */
+const early = { [path]: 429, "/nowhere": 404 };
+
+for (const [path, status] of Object.entries(early)) {
+  test(`an answer ${status} that comes before the end of its request ends it`, {
+    timeout,
+  }, async (t) => {
+    const rpc = await rig(t, { limits: { readMaxBytes: 10 } });
+    const stream = connect(t, rpc).request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/json",
+    });
+    stream.resume().write("x".repeat(100));
+    const [headers] = await once(stream, "response");
+    assert.equal(headers[":status"], status);
+    await once(stream, "close");
+    assert.equal(stream.rstCode, http2.constants.NGHTTP2_NO_ERROR);
+  });
+}
