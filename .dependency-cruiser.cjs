@@ -59,7 +59,11 @@ module.exports = {
       from: { path: "^src/config/" },
       to: {
         path: "^src/",
-        pathNot: ["^src/(config|auth|tracing|upstream)/", "^src/(tls-files|version)\\.ts$", ...anyRoom],
+        pathNot: [
+          "^src/(config|auth|tracing|upstream)/",
+          "^src/(tls-files|version)\\.ts$",
+          ...anyRoom,
+        ],
       },
     },
     {
