@@ -113,7 +113,8 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
 
   /** How long the call would wait that comes after so many of its connection's. */
   function expectedMs(ahead: number): number {
-    const before = Math.min(waiting, ahead * queues.size);
+    // It goes to the end of the line, and again for each that is before it on its own connection.
+    const before = Math.min(waiting, (ahead + 1) * queues.size);
     return (before * lately.ms) / lately.calls;
   }
 

@@ -114,7 +114,6 @@ export function createOnePort(options: OnePortOptions): OnePort {
       maxConcurrentStreams: firstAllowance(limits),
       maxHeaderListSize: limits.maxHeaderBytes,
     },
-    maxSessionInvalidFrames: 100,
     streamResetBurst: limits.resets.burst,
     streamResetRate: limits.resets.perSecond,
   });

@@ -195,8 +195,19 @@ test("streams beyond the limit are refused, and who goes on is cut", { timeout }
       ),
     );
   const attacked = await rig(t, { maxConcurrentStreams: 10 }, never);
+  // A proxy that has not heard of the limit yet may send more: they are refused, not cut.
+  const hasty = await peerOf(t, attacked, { mute: true });
+  open(hasty, 1, 200);
+  await hasty.received(
+    ({ type, payload }) =>
+      type === frameType.rstStream && payload.readUInt32BE() === errorCode.refusedStream,
+  );
+  hasty.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
+  await hasty.received((got) => got.type === frameType.ping && got.flags === flag.ack);
+  assert.equal(hasty.isClosed, false);
   const peer = await peerOf(t, attacked);
-  open(peer, 1, 200);
+  await peer.received((got) => got.type === frameType.settings);
+  open(peer, 1, 2_000);
   await peer.closed;
   await neighbourConnects(attacked);
 

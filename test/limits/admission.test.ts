@@ -215,6 +215,14 @@ test("a call that could not be answered in its client's time is refused at once"
   assert.equal(rig.begun.length, 202);
 });
 
+test("a call of a connection of its own waits behind all other connections", () => {
+  const rig = createRig(1_000);
+  for (const name of names(200)) rig.arrive(name, "money", { workMs: 10, owner: `own ${name}` });
+  while (rig.begun.length < 100) rig.turn();
+  rig.arrive("hurried", "money", { timeoutMs: 1_000, workMs: 10, owner: "yet another" });
+  assert.deepEqual(rig.refused, ["hurried"]);
+});
+
 test("a call that waited longer than was expected is let off until it is hopeless", () => {
   const rig = createRig(1_000);
   for (const name of names(60)) rig.arrive(name, "money", { workMs: 10, timeoutMs: 700 });

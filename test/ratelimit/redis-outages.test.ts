@@ -54,6 +54,10 @@ describe("when Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 
     },
   };
   for (const [name, { outage, tamper }] of Object.entries(controls)) {
-    it(`${name} (control)`, (t) => suffer(t, outage, times, assertOverrun, { tamper }));
+    // Chance has its part in it: that it happens at all is what a control has to show.
+    it(`${name} (control)`, (t) =>
+      suffer(t, outage, times, assertOverrun, { tamper })
+        .catch(() => suffer(t, outage, times, assertOverrun, { tamper }))
+        .catch(() => suffer(t, outage, times, assertOverrun, { tamper })));
   }
 });
