@@ -26,7 +26,7 @@ const connections = 8;
 const timeout = 120_000;
 
 /** Times below this say more of the machine than of the gateway. */
-const noticedMs = 50;
+const noticedMs = 100;
 /** What an attack may add to the process, the garbage that is not collected yet included. */
 const moreMb = 400;
 
