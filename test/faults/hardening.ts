@@ -21,7 +21,7 @@ import { footprint, startNeighbour } from "../hardening/neighbour.ts";
  * come again when they are cut, and a neighbour goes on calling. FAULTS=long asserts its times.
  */
 const long = process.env.FAULTS === "long";
-const attackMs = long ? 10_000 : 2_000;
+const attackMs = long ? 20_000 : 2_000;
 const connections = 8;
 const timeout = 120_000;
 
