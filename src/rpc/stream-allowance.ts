@@ -23,7 +23,8 @@ export interface StreamAllowance {
 /**
  * Lets a connection have more streams as it shows what they are for. Whoever connects could open a
  * thousand at once, leave them unfinished or unread, be cut, and come again. So each stream that ended
- * well, or is read on after a while, lets its connection have one more. Clients wait until they may:
+ * well lets its connection have one more, and each that is read on after a while two: of a service that
+ * comes back with a thousand watches, all are open within a few seconds. Clients wait until they may:
  * a connection that is used gets to its maximum in no time, and a flood stays where it began.
  */
 export function allowStreams(session: ServerHttp2Session, limits: StreamLimits): StreamAllowance {
@@ -64,13 +65,14 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
       let proven = 0;
       for (const [stream, { sinceMs }] of open)
         if (sinceMs < untilMs && isRead(stream)) proven += 1;
-      raise(first + endedWell + proven);
+      raise(first + endedWell + roomOfProven * proven);
     },
   };
 }
 
-/** How long a stream is open before it shows anything. */
-const provenAfterMs = 1_000;
+/** How long a stream is open before it shows anything, and how many more it is good for then. */
+const provenAfterMs = 500;
+const roomOfProven = 2;
 
 /** A stream that was asked for in full, whose answer has begun and is read. */
 function isRead(stream: ServerHttp2Stream): boolean {

@@ -304,9 +304,9 @@ test("streams that are read on make room for further ones, and no others do", {
   open(unread, flag.endStream);
   open(unfinished, 0);
   open(read, flag.endStream);
-  await read.received(isAllowed(8));
-  assert.ok(!unread.frames.some(isAllowed(8)));
-  assert.ok(!unfinished.frames.some(isAllowed(8)));
+  await read.received(isAllowed(12));
+  assert.ok(!unread.frames.some(isAllowed(12)));
+  assert.ok(!unfinished.frames.some(isAllowed(12)));
 });
 
 test("a new connection may reset few calls, one that is used many", { timeout }, async (t) => {
