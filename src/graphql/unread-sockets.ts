@@ -1,6 +1,7 @@
 import type { WebSocket } from "ws";
 import type { LimitObserver } from "../limits/observer.ts";
 import { defaultUnreadLimits } from "../limits/unread-answers.ts";
+import { boundUnread } from "../limits/unread-memory.ts";
 
 /** Bounds the memory that waits for the clients of all sockets together. */
 export interface UnreadSockets {
@@ -18,27 +19,21 @@ export function createUnreadSockets(
   maxUnreadBytes: number = defaultUnreadLimits.maxUnreadBytes,
 ): UnreadSockets {
   const watched = new Set<WebSocket>();
-  const sweep = setInterval(() => {
-    let total = 0;
-    for (const { bufferedAmount } of watched) total += bufferedAmount;
-    if (total <= maxUnreadBytes) return;
-    for (const socket of [...watched].sort((a, b) => b.bufferedAmount - a.bufferedAmount)) {
-      if (total <= maxUnreadBytes) return;
-      total -= socket.bufferedAmount;
-      observer.onCut("unread_memory");
-      socket.terminate();
-    }
-  }, sweepIntervalMs).unref();
+  const bound = boundUnread(
+    watched,
+    {
+      bytesOf: ({ bufferedAmount }) => bufferedAmount,
+      cut: (socket) => socket.terminate(),
+      maxBytes: maxUnreadBytes,
+    },
+    observer,
+  );
 
   return {
     watch(socket) {
       watched.add(socket);
       socket.once("close", () => watched.delete(socket));
     },
-    close() {
-      clearInterval(sweep);
-    },
+    close: bound.close,
   };
 }
-
-const sweepIntervalMs = 500;

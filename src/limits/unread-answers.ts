@@ -1,6 +1,7 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { LimitObserver } from "./observer.ts";
+import { boundUnread } from "./unread-memory.ts";
 
 export interface UnreadLimits {
   /** How long a client may take none of an answer that waits for it. */
@@ -31,18 +32,11 @@ export function createUnreadAnswers(
   observer: LimitObserver,
 ): UnreadAnswers {
   const watched = new Set<Answer>();
-  const sweep = setInterval(() => {
-    let total = 0;
-    for (const response of watched) total += response.writableLength;
-    if (total <= maxUnreadBytes) return;
-    const largest = [...watched].toSorted((a, b) => b.writableLength - a.writableLength);
-    for (const response of largest) {
-      if (total <= maxUnreadBytes) return;
-      total -= response.writableLength;
-      observer.onCut("unread_memory");
-      cut(response);
-    }
-  }, sweepIntervalMs).unref();
+  const bound = boundUnread(
+    watched,
+    { bytesOf: ({ writableLength }) => writableLength, cut, maxBytes: maxUnreadBytes },
+    observer,
+  );
 
   return {
     watch(response) {
@@ -56,13 +50,9 @@ export function createUnreadAnswers(
         cut(response);
       });
     },
-    close() {
-      clearInterval(sweep);
-    },
+    close: bound.close,
   };
 }
-
-const sweepIntervalMs = 500;
 
 function cut(response: Answer): void {
   if (response instanceof ServerResponse) response.socket?.destroy();

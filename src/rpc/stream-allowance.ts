@@ -30,7 +30,8 @@ export interface StreamAllowance {
 export function allowStreams(session: ServerHttp2Session, limits: StreamLimits): StreamAllowance {
   const { maxConcurrentStreams } = limits;
   const first = firstAllowance(limits);
-  const open = new Map<ServerHttp2Stream, { readonly sinceMs: number }>();
+  /** Since when they are. */
+  const open = new Map<ServerHttp2Stream, number>();
   let allowed = first;
   let endedWell = 0;
 
@@ -45,7 +46,8 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
 
   if (first < maxConcurrentStreams) {
     session.on("stream", (stream) => {
-      open.set(stream, { sinceMs: performance.now() });
+      if (allowed === maxConcurrentStreams) return;
+      open.set(stream, performance.now());
       stream.once("close", () => {
         open.delete(stream);
         if (stream.rstCode !== 0 || allowed === maxConcurrentStreams) return;
@@ -63,8 +65,7 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
       if (open.size < allowed / 2 || allowed === maxConcurrentStreams) return;
       const untilMs = performance.now() - provenAfterMs;
       let proven = 0;
-      for (const [stream, { sinceMs }] of open)
-        if (sinceMs < untilMs && isRead(stream)) proven += 1;
+      for (const [stream, sinceMs] of open) if (sinceMs < untilMs && isRead(stream)) proven += 1;
       raise(first + endedWell + roomOfProven * proven);
     },
   };

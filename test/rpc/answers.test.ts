@@ -68,6 +68,19 @@ test("a method that does not fit is refused with those that do", { timeout }, as
   assert.equal(write.headers.get("allow"), "POST");
 });
 
+test("a client that asks before it sends its body is told to go on", { timeout }, async (t) => {
+  const stream = connect(t, await rig(t)).request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/json",
+    expect: "100-continue",
+  });
+  await once(stream, "continue");
+  stream.resume().end("{}");
+  const [headers] = await once(stream, "response");
+  assert.equal(headers[":status"], 400);
+});
+
 /** Requests that nobody ends, and how they are answered. */
 const early = { [path]: 429, "/nowhere": 404 };
 
