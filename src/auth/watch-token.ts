@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../secrets/secret.ts";
 
 /** What a watch token allows: to watch this one payment or payout, and nothing else. */
 export interface WatchGrant {
