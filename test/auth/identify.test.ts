@@ -31,7 +31,7 @@ const apiKeys = createApiKeys({
 });
 apiKeys.close();
 const readJwt = createReadJwt({
-  keyOf: createLocalJWKSet({ keys: [key.jwk] }),
+  keys: { keyOf: createLocalJWKSet({ keys: [key.jwk] }), version: () => 1 },
   issuer,
   audience,
   customerClaim: "customer_external_id",
