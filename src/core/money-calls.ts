@@ -14,7 +14,7 @@ import type {
   MoneyMethod,
   NewIntent,
 } from "../intents/store.ts";
-import type { Keyring } from "../seal/keyring.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";

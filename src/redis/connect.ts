@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../secrets/secret.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */

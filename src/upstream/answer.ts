@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
+import type { DecodeOptions, WireFault } from "../wire/wire.ts";
 import { isRateLimit, readError } from "./error-codes.ts";
 import {
   cleanError,
@@ -12,7 +13,6 @@ import {
 import type { HttpAnswer } from "./exchange.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
-import type { DecodeOptions, WireFault } from "./wire.ts";
 
 /** The question that an answer belongs to. */
 export interface Question<Result> {

@@ -1,7 +1,7 @@
 import type { Pool } from "undici";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
-import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Understood, understand } from "./answer.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";

@@ -7,11 +7,11 @@ import {
   UpdateSubscriptionRequestSchema,
   UpdateSubscriptionResponseSchema,
 } from "../gen/payments/v1/subscription_service_pb.ts";
+import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { bodyOf, escaped, externalIdOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
-import { type DecodeOptions, decode } from "./wire.ts";
 
 type SubscriptionCalls = Pick<Upstream, "updateSubscription" | "deactivateSubscription">;
 

@@ -14,10 +14,10 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { type IntentStore, keyRetentionMs, type NewIntent } from "../../src/intents/store.ts";
-import { deriveKeyring } from "../../src/seal/keyring.ts";
-import { Secret } from "../../src/secret.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 
 const request = (amount = "1.00") =>

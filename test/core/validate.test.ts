@@ -5,7 +5,7 @@ import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validat
 import { validate } from "../../src/core/validate.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CreateRecurrentPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { services } from "../../src/rpc/routes.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 
 test("each rule over several fields is named after a field of its message", () => {
   const seen = new Set<DescMessage>();

@@ -3,14 +3,14 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../../src/events/entry.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperation,
   PaymentSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { settleByEvents, standingsOf } from "../../src/intents/settle.ts";
 import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
 

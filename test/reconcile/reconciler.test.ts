@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -14,7 +14,7 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";

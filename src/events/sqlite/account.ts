@@ -6,7 +6,7 @@ import {
   EventSchema,
   EventSource,
 } from "../../gen/payments/v1/event_pb.ts";
-import type { Seal } from "../../seal/seal.ts";
+import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
 import { type Follower, Hub } from "../hub.ts";

@@ -1,6 +1,6 @@
 import { errorOfAbort, GatewayError } from "../../errors.ts";
-import type { Keyring } from "../../seal/keyring.ts";
-import type { Seal } from "../../seal/seal.ts";
+import type { Keyring } from "../../secrets/keyring.ts";
+import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { numberOf } from "../letter-place.ts";
 import type { DeadLetter, EventLog, KeptLetter, LettersOptions } from "../log.ts";

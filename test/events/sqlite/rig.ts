@@ -3,8 +3,8 @@ import {
   eventsRoom,
   type SqliteLogOptions,
 } from "../../../src/events/sqlite/log.ts";
-import { deriveKeyring } from "../../../src/seal/keyring.ts";
-import { Secret } from "../../../src/secret.ts";
+import { deriveKeyring } from "../../../src/secrets/keyring.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
 import { openStoreThread, type StoreThreadOptions } from "../../../src/sqlite/store-thread.ts";
 import type { EventLogHarness } from "../../contracts/event-log.ts";
 import { freshDirectory } from "../../sqlite/directories.ts";
