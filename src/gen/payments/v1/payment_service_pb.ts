@@ -193,7 +193,7 @@ export const CreatePaymentRequestSchema: GenMessage<CreatePaymentRequest> = /*@_
  */
 export type CreatePaymentResponse = Message<"payments.v1.CreatePaymentResponse"> & {
   /**
-   * Its state; `action` tells what the customer has to do next.
+   * Its state, which may be a decline; `action` tells what the customer has to do next.
    *
    * @generated from field: payments.v1.Payment payment = 1;
    */
@@ -561,6 +561,10 @@ export const WatchPaymentResponseSchema: GenMessage<WatchPaymentResponse> = /*@_
  * or DEADLINE_EXCEEDED where the caller's deadline passed, with an OutcomeUnknown: do
  * not repeat it, look the payment up.
  *
+ * A decline comes in either of two ways, as the payments service likes: as
+ * FAILED_PRECONDITION with an UpstreamError, or as a normal answer whose payment has
+ * the status failure. So a call that is OK is not a payment that is paid.
+ *
  * @generated from service payments.v1.PaymentService
  */
 export const PaymentService: GenService<{
@@ -570,7 +574,7 @@ export const PaymentService: GenService<{
    * Any number of attempts may use the same external_id until one succeeds; then
    * ALREADY_EXISTS. ABORTED while another CreatePayment for it has no answer yet; an
    * unknown outcome is no answer, until it is settled or given up.
-   * FAILED_PRECONDITION when the payment was declined.
+   * FAILED_PRECONDITION, or OK with the status failure, when the payment was declined.
    *
    * @generated from rpc payments.v1.PaymentService.CreatePayment
    */
