@@ -47,7 +47,7 @@ test("tells why the store is out of reach", { skip: withoutRedis }, async (t) =>
   const begin = (id: string) =>
     stores.intents.begin("default", {
       ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id },
-      ...{ leaseMs: 60_000, exclusive: true },
+      ...{ leaseMs: 60_000 },
     });
   await until(async () => (await begin("probe")) && records.length > 0);
   await redis.command("CONFIG", "SET", "maxmemory", "1");

@@ -48,7 +48,7 @@ function rig(found: Payout | GatewayError) {
     async begin(): Promise<Intent> {
       const begun = await intents.begin(account, {
         ...{ id: randomUUID(), method: "RequestPayout", kind: EventKind.PAYOUT, externalId },
-        ...{ leaseMs: 60_000, exclusive: false },
+        ...{ leaseMs: 60_000 },
       });
       assert.ok(begun.kind === "started");
       return begun.intent;

@@ -32,7 +32,7 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
     async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
       const begun = await intents.begin(account, {
         ...{ id: randomUUID(), method: "CreatePayment", kind: PAYMENT, externalId },
-        ...{ leaseMs: 60_000, exclusive: true, ...about },
+        ...{ leaseMs: 60_000, ...about },
       });
       assert.ok(begun.kind === "started");
       return begun.intent;
@@ -170,7 +170,7 @@ test("a payment at which the service fails holds up no other", async (t) => {
 
 test("a recurrent payment that goes by another name is not taken for one not done", async (t) => {
   const books = rig();
-  await books.lose({ method: "CreateRecurrentPayment", exclusive: false });
+  await books.lose({ method: "CreateRecurrentPayment" });
   let asked = 0;
   reconcile(t, books, async ({ operation }) => {
     if (operation === PaymentOperation.RECURRENT) throw told("transaction_not_found");

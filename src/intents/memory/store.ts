@@ -9,6 +9,7 @@ import {
   intentOf,
   isUnknown,
   keptBeyondMs,
+  type MoneyMethod,
   markOfEnding,
   mostAnswered,
   mostTracked,
@@ -38,7 +39,8 @@ interface Kept {
 
 interface Subject {
   readonly open: Set<string>;
-  lock: { id: string; untilMs: number } | undefined;
+  /** By the call's id: until when each call that has no answer bars another one. */
+  readonly locks: Map<string, { method: MoneyMethod; untilMs: number }>;
   answered: readonly string[];
   touchedMs: number;
 }
@@ -65,7 +67,7 @@ export class MemoryIntents implements IntentStore {
     if (keyed) return keyed;
 
     const subject = this.#subject(account, given.kind, given.externalId, now);
-    if (given.exclusive && subject.lock && subject.lock.untilMs > now) return { kind: "inFlight" };
+    if (isLocked(subject, given.method, now)) return { kind: "inFlight" };
 
     const leaseUntilMs = now + given.leaseMs;
     const intent: Intent = {
@@ -83,10 +85,7 @@ export class MemoryIntents implements IntentStore {
       needsOperator: false,
       keyDigest: given.key?.digest ?? "",
     };
-    if (given.exclusive) {
-      subject.lock = { id: given.id, untilMs: now + this.#options.giveUpMs };
-    }
-    this.#keep(account, intent, leaseUntilMs);
+    this.adopt(account, intent);
     if (given.key) this.#keys.take(account, given.key, intent);
     return { kind: "started", intent };
   }
@@ -97,7 +96,7 @@ export class MemoryIntents implements IntentStore {
     const kept = this.#intents.get(id(account, intentId));
     if (!kept) return;
     const subject = this.#subject(account, about.kind, about.externalId, now);
-    if (ending.state !== "unknown") this.#unlock(subject, intentId);
+    if (ending.state !== "unknown") subject.locks.delete(intentId);
     const was = kept.intent.state;
     const subjectId = ending.state === "pending" ? ending.subjectId : "";
     const again =
@@ -169,7 +168,7 @@ export class MemoryIntents implements IntentStore {
     kept.intent = { ...kept.intent, needsOperator: true };
     kept.dueMs = Infinity;
     const subject = this.#subjects.get(id(account, intent.kind, intent.externalId));
-    if (subject) this.#unlock(subject, intent.id);
+    subject?.locks.delete(intent.id);
   }
 
   async stats(account: string): Promise<IntentStats> {
@@ -215,13 +214,14 @@ export class MemoryIntents implements IntentStore {
     return this.#subjects.size;
   }
 
-  /** Takes an intent over that was begun elsewhere. */
-  adopt(account: string, intent: Intent, exclusive: boolean): void {
-    this.#sweep(this.#now());
+  /** Keeps an intent, which may have been begun elsewhere, with its lock. */
+  adopt(account: string, intent: Intent): void {
+    const now = this.#now();
+    this.#sweep(now);
     this.#keep(account, intent, intent.leaseUntilMs);
+    const { locks } = this.#subject(account, intent.kind, intent.externalId, now);
     const untilMs = intent.startedAtMs + this.#options.giveUpMs;
-    const subject = this.#subject(account, intent.kind, intent.externalId, this.#now());
-    if (exclusive) subject.lock = { id: intent.id, untilMs };
+    locks.set(intent.id, { method: intent.method, untilMs });
   }
 
   /** Forgets an intent, and its lock. */
@@ -231,7 +231,7 @@ export class MemoryIntents implements IntentStore {
     const subject = this.#subjects.get(key);
     if (!subject) return;
     subject.open.delete(intentId);
-    this.#unlock(subject, intentId);
+    subject.locks.delete(intentId);
     if (subject.open.size === 0 && subject.answered.length === 0) this.#subjects.delete(key);
   }
 
@@ -252,7 +252,7 @@ export class MemoryIntents implements IntentStore {
     const key = id(account, kind, externalId);
     const subject = this.#subjects.get(key) ?? {
       open: new Set<string>(),
-      lock: undefined,
+      locks: new Map(),
       answered: [],
       touchedMs: now,
     };
@@ -260,10 +260,6 @@ export class MemoryIntents implements IntentStore {
     this.#subjects.delete(key);
     this.#subjects.set(key, subject);
     return subject;
-  }
-
-  #unlock(subject: Subject, intentId: string): void {
-    if (subject.lock?.id === intentId) subject.lock = undefined;
   }
 
   #of(account: string): Kept[] {
@@ -287,6 +283,10 @@ export class MemoryIntents implements IntentStore {
   #now(): number {
     return (this.#options.now ?? Date.now)();
   }
+}
+
+function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean {
+  return [...locks.values()].some((held) => held.method === method && held.untilMs > now);
 }
 
 /** Of more external ids it is not remembered what was answered for them, unless a call is open. */

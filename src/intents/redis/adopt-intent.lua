@@ -7,7 +7,7 @@
 -- ARGV[4] when it is looked at, in milliseconds from now
 -- ARGV[5] how long a lock holds at most, in milliseconds from its beginning
 -- ARGV[6] how long the intent is kept, in milliseconds
--- ARGV[7] '1' if the call is exclusive
+-- ARGV[7] method, whose lock (locks.lua) it holds; empty for one that has its answer
 -- ARGV[8] how many intents may be due at most, or 0
 -- ARGV[9...] fields of the intent and their values, in turn
 --
@@ -35,7 +35,7 @@ redis.call('HSET', subject, 'open:' .. id, text(started))
 redis.call('PEXPIRE', subject, keep_ms)
 redis.call('ZADD', due, text(now + ARGV[4]), id)
 redis.call('PEXPIRE', due, keep_ms)
-if ARGV[7] == '1' and redis.call('HEXISTS', subject, 'lock') == 0 then
-  redis.call('HSET', subject, 'lock', id, 'lock_until', text(started + ARGV[5]))
+if ARGV[7] ~= '' then
+  lock(subject, ARGV[7], id, started + ARGV[5], now)
 end
 return 1

@@ -13,6 +13,7 @@
 -- ARGV[10] the answer, for 'done'
 -- ARGV[11] fingerprint of the request, to remember a key that was lost; may be empty
 -- ARGV[12] how long a key is kept, in milliseconds
+-- ARGV[13] method, whose lock (locks.lua) is given back unless the outcome is unknown
 --
 -- Returns 1 if the intent was known, else 0
 
@@ -40,8 +41,8 @@ end
 if key and key_ending ~= 'keep' then
   end_key()
 end
-if state ~= 'unknown' and redis.call('HGET', subject, 'lock') == id then
-  redis.call('HDEL', subject, 'lock', 'lock_until')
+if state ~= 'unknown' then
+  unlock(subject, ARGV[13], id)
 end
 
 local held = redis.call('HMGET', intent, 'state', 'subject')

@@ -1,8 +1,8 @@
--- Looks at an intent no more, gives its lock back, and keeps it for an operator.
+-- Looks at an intent no more, gives its lock (locks.lua) back, and keeps it for an operator.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] intents given up
--- ARGV[1] id         ARGV[2] how long intents are kept, in milliseconds
+-- ARGV[1] id         ARGV[2] how long intents are kept, in milliseconds    ARGV[3] method
 
 local intent, due, subject, given_up = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, keep_ms = ARGV[1], tonumber(ARGV[2])
@@ -16,6 +16,4 @@ if redis.call('HEXISTS', intent, 'id') == 1 then
   redis.call('PEXPIRE', given_up, keep_ms)
 end
 redis.call('ZREM', due, id)
-if redis.call('HGET', subject, 'lock') == id then
-  redis.call('HDEL', subject, 'lock', 'lock_until')
-end
+unlock(subject, ARGV[3], id)

@@ -17,7 +17,6 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
-  keptBeyondMs,
   mostTracked,
   type NewIntent,
   type NextLook,
@@ -84,7 +83,7 @@ class RedisIntents implements IntentStore {
     try {
       const begun = await this.#writes.begin(account, given);
       if (begun.kind === "started") {
-        this.#own.adopt(account, begun.intent, given.exclusive);
+        this.#own.adopt(account, begun.intent);
         this.#running.set(given.id, given);
       }
       return begun;
@@ -144,7 +143,7 @@ class RedisIntents implements IntentStore {
   async track(account: string, pending: Pending): Promise<boolean> {
     const intent = intentOf(pending, this.nowMs(account));
     return await this.#writes.adopt(account, intent, {
-      ...{ ageMs: pending.ageMs, leaseMs: 0, exclusive: false, most: mostTracked },
+      ...{ ageMs: pending.ageMs, leaseMs: 0, most: mostTracked },
     });
   }
 
@@ -176,11 +175,7 @@ class RedisIntents implements IntentStore {
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
-    const keys = this.#keys(account);
-    const subject = keys.intentsOf(String(intent.kind), intent.externalId);
-    const on = [keys.intent(intent.id), keys.intentsDue, subject, keys.intentsGivenUp];
-    const args = [intent.id, String(this.#options.giveUpMs + keptBeyondMs)];
-    await this.#ask(() => scripts.giveUp.run(this.#client, on, args));
+    await this.#writes.giveUp(account, intent);
     this.#own.forget(account, intent);
   }
 
@@ -238,10 +233,10 @@ class RedisIntents implements IntentStore {
     // Our clock need not be Redis's: it is told how long ago that was.
     const at = performance.now();
     this.#running.set(given.id, given);
-    const { leaseMs, exclusive } = given;
+    const { leaseMs } = given;
     this.#outbox.add(async () => {
       const ageMs = performance.now() - at;
-      await this.#writes.adopt(account, intent, { ageMs, leaseMs, exclusive });
+      await this.#writes.adopt(account, intent, { ageMs, leaseMs });
     }, cause);
     return begun;
   }
@@ -253,9 +248,9 @@ class RedisIntents implements IntentStore {
     if (!given || ending.state === "closed") return;
     // Within its lease nobody else ends a call: it was lost with a server that failed.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
-    const { leaseMs, exclusive } = given;
+    const { leaseMs } = given;
     if (ageMs > leaseMs) return;
-    await this.#writes.adopt(account, intent, { ageMs, leaseMs, exclusive });
+    await this.#writes.adopt(account, intent, { ageMs, leaseMs });
     await write();
   }
 
@@ -315,6 +310,5 @@ const scripts = {
   due: script("due-intents"),
   postpone: script("postpone-intent"),
   hasten: script("hasten-intents"),
-  giveUp: script("give-up-intent"),
   lease: script("lease-reconciler"),
 };

@@ -1,7 +1,7 @@
 import { ask, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
-import { accountKeys } from "../../redis/keys.ts";
+import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import { createClientWriter, type Writer } from "../../redis/writer.ts";
 import { intentFields, marksOf } from "../record.ts";
@@ -27,7 +27,7 @@ export interface RedisIntentWritesOptions extends IntentStoreOptions {
 }
 
 /** How an intent is taken on that was not begun in Redis. */
-export interface Adoption extends Pick<NewIntent, "leaseMs" | "exclusive"> {
+export interface Adoption extends Pick<NewIntent, "leaseMs"> {
   readonly ageMs: number;
   /** How many may be open. Default: any number. */
   readonly most?: number;
@@ -53,12 +53,11 @@ export class RedisIntentWrites {
    */
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const { giveUpMs, answerMs } = this.#options;
-    const exclusive = given.exclusive ? "1" : "0";
     const { digest = "", fingerprints = [] } = given.key ?? {};
     const limits = [given.leaseMs, giveUpMs, this.#keepMs].map(String);
     const args = [given.id, given.method, String(given.kind), given.externalId, ...limits];
     const on = this.#keysOf(account, given, digest);
-    args.push(exclusive, digest, String(keyRetentionMs), ...fingerprints);
+    args.push(digest, String(keyRetentionMs), ...fingerprints);
     const written = await within(
       answerMs + replicasMs,
       this.#writer.attempt(scripts.begin, on, args),
@@ -93,12 +92,13 @@ export class RedisIntentWrites {
   async adopt(
     account: string,
     intent: Intent,
-    { ageMs, leaseMs, exclusive, most = 0 }: Adoption,
+    { ageMs, leaseMs, most = 0 }: Adoption,
   ): Promise<boolean> {
     const leftMs = Math.max(leaseMs - ageMs, 0);
     const { giveUpMs } = this.#options;
     const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
-    const limits = [exclusive ? "1" : "0", String(most)];
+    // What has its answer bars no other call.
+    const limits = [intent.state === "pending" ? "" : intent.method, String(most)];
     const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
     const on = this.#keysOf(account, intent);
     return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
@@ -122,10 +122,17 @@ export class RedisIntentWrites {
       ...[String(this.#options.firstLookMs), String(endedForMs)],
       ...[mark === undefined ? "0" : "1", mark ?? "", String(mostAnswered)],
       ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
-      ...[key?.fingerprints[0] ?? "", String(keyRetentionMs)],
+      ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
     ];
     const on = this.#keysOf(account, intent, intent.keyDigest);
     return (await this.#ask(() => scripts.end.run(this.#client, on, args))) === 1;
+  }
+
+  /** Gives the lock back, and keeps the intent for the operator. */
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    const on = [...this.#keysOf(account, intent), this.#keys(account).intentsGivenUp];
+    const args = [intent.id, String(this.#keepMs), intent.method];
+    await this.#ask(() => scripts.giveUp.run(this.#client, on, args));
   }
 
   nowMs(account: string): number {
@@ -145,9 +152,13 @@ export class RedisIntentWrites {
     { id, kind, externalId }: Pick<Intent, "id" | "kind" | "externalId">,
     keyDigest = "",
   ): string[] {
-    const keys = accountKeys(this.#options.prefix, account);
+    const keys = this.#keys(account);
     const all = [keys.intent(id), keys.intentsDue, keys.intentsOf(String(kind), externalId)];
     return keyDigest === "" ? all : [...all, keys.idempotency(keyDigest)];
+  }
+
+  #keys(account: string): AccountKeys {
+    return accountKeys(this.#options.prefix, account);
   }
 
   #ask<T>(question: () => Promise<T>): Promise<T> {
@@ -162,11 +173,13 @@ export class RedisIntentWrites {
 /** How long replicas may take on top, in milliseconds, before a call goes on without them. */
 const replicasMs = 1_000;
 
-const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta.url));
+const file = (name: string) => new URL(`./${name}.lua`, import.meta.url);
+const script = (name: string) => loadScript(file("locks"), file(name));
 const scripts = {
   begin: script("begin-intent"),
   end: script("end-intent"),
   adopt: script("adopt-intent"),
+  giveUp: script("give-up-intent"),
 };
 
 /** A call that has just begun. */

@@ -57,7 +57,6 @@ const call = (about: Partial<NewIntent> = {}): NewIntent => ({
   kind: EventKind.PAYMENT,
   externalId: "order",
   leaseMs: 60_000,
-  exclusive: true,
   ...about,
 });
 

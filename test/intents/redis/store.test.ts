@@ -9,6 +9,7 @@ import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts
 import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
+import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
@@ -19,7 +20,6 @@ const intent = (about: Partial<NewIntent> = {}): NewIntent => ({
   kind: EventKind.PAYMENT,
   externalId: "order",
   leaseMs: 60_000,
-  exclusive: true,
   ...about,
 });
 
@@ -76,6 +76,69 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.ok(Math.abs(age) <= 50, `it began when it began: ${age}`);
     assert.equal((await other.begin("default", intent())).kind, "inFlight");
     assert.equal((await other.begin("default", intent({ key }))).kind, "keyUnknown");
+  });
+
+  const locked = async (store: IntentStore) =>
+    (await store.begin("default", intent())).kind === "inFlight";
+
+  /** A call that began while Redis was away, and what takes it to Redis. */
+  async function beganAlone(prefix: string) {
+    const proxy = await startCuttingProxy(server.url);
+    const apart = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
+    await until(async () => apart.client.status === "ready");
+    const store = make({ prefix, client: apart.client });
+    proxy.cut();
+    const begun = await store.begin("default", intent());
+    assert.ok(begun.kind === "started");
+    return {
+      intent: begun.intent,
+      async adopted(other: IntentStore) {
+        proxy.mend();
+        const open = async () => await other.open("default", EventKind.PAYMENT, "order");
+        await until(async () => (await open()).some(({ id }) => id === begun.intent.id));
+      },
+      async close() {
+        await store.close();
+        await apart.close();
+        await proxy.close();
+      },
+    };
+  }
+
+  it("lets nothing in beside an adopted call where an older lock has run out", async (t) => {
+    const prefix = randomUUID();
+    const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
+    assert.equal((await brief.begin("default", intent())).kind, "started");
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    await alone.adopted(other);
+    assert.equal(await locked(other), true);
+  });
+
+  it("keeps the lock of a call beside which another one is adopted and ended", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", alone.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true, "its own call has no answer yet");
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), false);
+  });
+
+  it("keeps the lock of an adopted call when the one beside it ends", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true);
   });
 
   it("keeps the answer of a key that a failed server has lost", async () => {
