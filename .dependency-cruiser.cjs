@@ -2,29 +2,27 @@
  * The arrows between the rooms (see ARCHITECTURE.md). What is not named may not be imported.
  * @type {import("dependency-cruiser").IConfiguration}
  */
-const anyRoom = ["^src/(errors|loopback|request-id|secret|secret-fields)\\.ts$", "^src/gen/"];
+const anyRoom = ["^src/errors\\.ts$", "^src/secrets/", "^src/gen/", "^src/telemetry/tracing/"];
 const rooms = {
-  tracing: [],
-  upstream: ["ratelimit", "tracing"],
-  ratelimit: ["redis"],
-  events: ["redis", "seal", "tracing"],
+  secrets: [],
+  wire: [],
+  net: [],
   redis: [],
-  seal: [],
-  intents: ["events", "redis"],
-  reconcile: ["intents", "events", "upstream", "ratelimit", "tracing"],
+  sqlite: [],
   auth: [],
-  callbacks: ["upstream", "events", "tracing"],
-  core: ["upstream", "events", "intents", "auth", "ratelimit", "seal", "tracing"],
-  limits: [],
-  rpc: ["core", "auth", "ratelimit", "limits", "tracing"],
-  graphql: ["core", "auth", "ratelimit", "limits", "tracing"],
-  admin: ["limits"],
-  demo: [],
-  operator: [
-    ...["admin", "auth", "callbacks", "core", "events", "graphql", "intents", "ratelimit"],
-    ...["reconcile", "sandbox", "upstream"],
+  upstream: ["ratelimit", "wire"],
+  ratelimit: ["redis"],
+  events: ["redis", "sqlite"],
+  intents: ["events", "redis", "sqlite"],
+  reconcile: ["intents", "events", "upstream", "ratelimit"],
+  callbacks: ["wire", "events", "net/request-id"],
+  core: ["upstream", "events", "intents", "auth", "ratelimit"],
+  rpc: ["core", "auth", "ratelimit", "net"],
+  graphql: ["core", "auth", "ratelimit", "net"],
+  admin: [
+    ...["auth", "callbacks", "core", "events", "graphql", "intents", "net", "ratelimit"],
+    ...["reconcile", "sandbox", "telemetry", "upstream", "wire"],
   ],
-  sandbox: [],
 };
 
 module.exports = {
@@ -38,20 +36,31 @@ module.exports = {
       from: { path: "^src/sandbox/" },
       to: {
         path: "^src/",
-        pathNot: ["^src/sandbox/", "^src/upstream/(wire|signature)", ...anyRoom],
+        pathNot: ["^src/sandbox/", "^src/wire/", ...anyRoom],
       },
     },
-    ...Object.entries(rooms)
-      .filter(([room]) => room !== "sandbox")
-      .map(([room, mayImport]) => ({
-        name: `${room}-arrows`,
-        severity: "error",
-        from: { path: `^src/${room}/` },
-        to: {
-          path: "^src/",
-          pathNot: [`^src/${room}/`, ...mayImport.map((other) => `^src/${other}/`), ...anyRoom],
-        },
-      })),
+    ...Object.entries(rooms).map(([room, mayImport]) => ({
+      name: `${room}-arrows`,
+      severity: "error",
+      from: { path: `^src/${room}/` },
+      to: {
+        path: "^src/",
+        pathNot: [`^src/${room}/`, ...mayImport.map((other) => `^src/${other}[/.]`), ...anyRoom],
+      },
+    })),
+    {
+      name: "tracing-stands-alone",
+      severity: "error",
+      from: { path: "^src/telemetry/tracing/" },
+      to: { path: "^src/", pathNot: ["^src/telemetry/tracing/", ...anyRoom] },
+    },
+    {
+      name: "only-app-joins-telemetry",
+      comment: "rooms tell observers of their own; metrics and log records are made of that here",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/(app/|telemetry/|admin/|cli(/|\\.ts$))" },
+      to: { path: "^src/telemetry/", pathNot: "^src/telemetry/tracing/" },
+    },
     {
       name: "config-arrows",
       comment: "it makes what the rooms ask for, and knows no more of them than its types",
@@ -59,25 +68,21 @@ module.exports = {
       from: { path: "^src/config/" },
       to: {
         path: "^src/",
-        pathNot: [
-          "^src/(config|auth|tracing|upstream)/",
-          "^src/(tls-files|version)\\.ts$",
-          ...anyRoom,
-        ],
+        pathNot: ["^src/(config|auth|net|upstream)/", "^src/version\\.ts$", ...anyRoom],
       },
     },
     {
       name: "cli-arrows",
-      comment: "commands use what the rooms have; only main starts a gateway",
+      comment: "commands use what the rooms have; only app/serve.ts starts a gateway",
       severity: "error",
       from: { path: "^src/cli/" },
       to: {
         path: "^src/",
         pathNot: [
-          "^src/(cli|config|auth|redis|sandbox|upstream)/",
-          "^src/(config|log|main)\\.ts$",
-          "^src/graphql/(schema|trusted-documents)\\.ts$",
-          "^src/ratelimit/local-bucket\\.ts$",
+          "^src/(cli|config|auth|net|redis|sandbox|upstream|wire)/",
+          "^src/(app/serve|telemetry/log)\\.ts$",
+          "^src/graphql/(schema/schema|trusted-documents)\\.ts$",
+          "^src/ratelimit/local/bucket\\.ts$",
           ...anyRoom,
         ],
       },
@@ -89,16 +94,22 @@ module.exports = {
       to: { path: "^src/cli(/|\\.ts$)" },
     },
     {
+      name: "nobody-imports-app",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/(app/|cli(/|\\.ts$))" },
+      to: { path: "^src/app/" },
+    },
+    {
       name: "generated-code-stands-alone",
       severity: "error",
       from: { path: "^src/gen/" },
       to: { path: "^src/", pathNot: "^src/gen/" },
     },
     {
-      name: "only-main-reads-the-gateway",
+      name: "only-serve-starts-the-gateway",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(main|cli)\\.ts$" },
-      to: { path: "^src/gateway\\.ts$" },
+      from: { path: "^src/", pathNot: "^src/(app/serve|cli)\\.ts$" },
+      to: { path: "^src/app/gateway\\.ts$" },
     },
   ],
   options: {

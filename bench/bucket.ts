@@ -2,7 +2,7 @@
  * How many permits a second the local bucket can hand out and settle, free and with a long line.
  * Run: `node bench/bucket.ts`.
  */
-import { createLocalBucket } from "../src/ratelimit/local-bucket.ts";
+import { createLocalBucket } from "../src/ratelimit/local/bucket.ts";
 
 const { signal } = new AbortController();
 const answer = { limit: "1000000", remaining: "999999", reset: "1" };

@@ -9,7 +9,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import { createInterface } from "node:readline";
 import WebSocket from "ws";
-import { sign } from "../src/upstream/signature.ts";
+import { sign } from "../src/wire/signature.ts";
 
 const subscribers = 500;
 const events = 200;

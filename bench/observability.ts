@@ -12,14 +12,14 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
 import { pino } from "pino";
-import { createMetrics } from "../src/admin/metrics.ts";
 import { scopes } from "../src/auth/caller.ts";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/config.ts";
 import type { Core } from "../src/core/core.ts";
-import { rpcObserver } from "../src/edge-observers.ts";
 import { GetPaymentResponseSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer, type RpcServerOptions } from "../src/rpc/server.ts";
-import { createTracing } from "../src/tracing/create-tracing.ts";
+import { rpcObserver } from "../src/telemetry/edge-observers.ts";
+import { createMetrics } from "../src/telemetry/metrics.ts";
+import { createTracing } from "../src/telemetry/tracing/create-tracing.ts";
 import { startTestGateway } from "../test/start.ts";
 
 const ROUNDS = 10;

@@ -2,8 +2,8 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { readEvent, writeEvent } from "../src/events/stored-event.ts";
 import { EventSchema } from "../src/gen/payments/v1/event_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../src/gen/payments/v1/payment_pb.ts";
-import { deriveKeyring } from "../src/seal/keyring.ts";
-import { Secret } from "../src/secret.ts";
+import { deriveKeyring } from "../src/secrets/keyring.ts";
+import { Secret } from "../src/secrets/secret.ts";
 
 /**
  * What sealing costs an event on its way into the log and out of it, beside its bytes in protobuf

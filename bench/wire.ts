@@ -7,7 +7,7 @@ import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { OperationSchema } from "../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
-import { decode, encode } from "../src/upstream/wire.ts";
+import { decode, encode } from "../src/wire/wire.ts";
 
 /** Keeps the results in use, so that no call is optimised away. */
 export let sink: unknown;

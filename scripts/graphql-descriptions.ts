@@ -1,5 +1,5 @@
 /**
- * Writes src/graphql/descriptions.json: the comments of the proto sources, in GraphQL's words. The
+ * Writes src/graphql/schema/descriptions.json: the comments of the proto sources, in GraphQL's words. The
  * generated code has none at run time, and no description should be written twice.
  */
 import { writeFileSync } from "node:fs";
@@ -34,7 +34,7 @@ const descriptions = Object.fromEntries(
     .map(([name, comment]) => [name, inGraphql(comment)] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1)),
 );
-writeFileSync("src/graphql/descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
+writeFileSync("src/graphql/schema/descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
 
 /** Fields go by their camelCase names. */
 function inGraphql(text: string): string {

@@ -39,7 +39,7 @@ async function tell(error: unknown): Promise<ExitCode> {
   }
   const [{ ConfigError }, { loggable }] = await Promise.all([
     import("./config/config-error.ts"),
-    import("./loggable.ts"),
+    import("./telemetry/loggable.ts"),
   ]);
   if (error instanceof ConfigError) {
     process.stderr.write(`${error.message}\n`);

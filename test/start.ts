@@ -1,6 +1,6 @@
 import { pino } from "pino";
-import { readConfig } from "../src/config.ts";
-import { type Gateway, startGateway } from "../src/gateway.ts";
+import { type Gateway, startGateway } from "../src/app/gateway.ts";
+import { readConfig } from "../src/config/config.ts";
 import type { SandboxOptions } from "../src/sandbox/options.ts";
 
 /**

@@ -14,7 +14,7 @@ import type {
   Trial,
   TrialAnswer,
 } from "./console-api.ts";
-import type { AdminAnswer } from "./dead-letters.ts";
+import type { AdminAnswer } from "./dead-letter-routes.ts";
 import { accountOf, type Operator, Refused } from "./operator.ts";
 
 /** What the console shows, by account; see `console-api.ts`. */

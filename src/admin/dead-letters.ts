@@ -1,136 +1,100 @@
-import { z } from "zod";
-import { requireJson } from "./json-body.ts";
-import { type Operator, Refused } from "./operator.ts";
+import { type Replayed, replay } from "../callbacks/replay.ts";
+import type { EventLog, KeptLetter } from "../events/log.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { letterCursor, placesOf } from "./dead-letter-cursor.ts";
+import type { DeadLetters, DeadLetterView } from "./dead-letter-routes.ts";
 
-/** A callback that was not understood, as an operator sees it. */
-export interface DeadLetterView {
+/** What operators do, for the log. */
+export interface LettersObserver {
+  /** A letter is gone for good, with nothing of it in the event log. */
+  onDiscarded(done: { readonly operator: string; readonly letter: DeadLetterView }): void;
+}
+
+/** The dead letters of all accounts. */
+export function deadLettersOf(
+  accounts: readonly string[],
+  log: EventLog,
+  observer: LettersObserver,
+): DeadLetters {
+  return {
+    async list({ accounts: asked, limit, order, cursor }) {
+      const newestFirst = order === "newest";
+      const places = placesOf(cursor, order);
+      const lists = asked.map((account): List => {
+        const letters = log.deadLetters(account, { newestFirst, behind: places.get(account) });
+        return { account, letters: letters[Symbol.asyncIterator](), head: undefined };
+      });
+      const counts = await Promise.all(asked.map((account) => log.countDeadLetters(account)));
+      await Promise.all(lists.map(advance));
+      const page: DeadLetterView[] = [];
+      for (let next = first(lists, newestFirst); next; next = first(lists, newestFirst)) {
+        if (page.length === limit) break;
+        const { account, head } = next;
+        const { body, ...letter } = view(account, head);
+        page.push(letter);
+        places.set(account, head.place);
+        await advance(next);
+      }
+      const more = first(lists, newestFirst) !== undefined;
+      await Promise.all(lists.map(({ letters }) => letters.return?.()));
+      return {
+        letters: page,
+        total: counts.reduce((total, count) => total + count, 0),
+        ...(more && { nextCursor: letterCursor(places, order) }),
+      };
+    },
+    async find(account, id) {
+      const letter = await log.deadLetter(account, id);
+      return letter && view(account, letter);
+    },
+    async replay(account, id): Promise<Replayed> {
+      return accounts.includes(account) ? replay(log, account, id) : "not_found";
+    },
+    async discard(account, id, operator) {
+      const letter = await log.deadLetter(account, id);
+      if (!letter || !(await log.exhume(account, id))) return false;
+      const { body, ...about } = view(account, letter);
+      observer.onDiscarded({ operator, letter: about });
+      return true;
+    },
+  };
+}
+
+/** The letters of one account, and the first of those that were not taken yet. */
+interface List {
   readonly account: string;
-  readonly id: string;
-  readonly resource: "payments" | "payouts";
-  readonly reason: string;
-  /** RFC 3339. */
-  readonly receivedAt: string;
-  /** The raw body, in base64. In the view of a single letter only, and not of one that is locked. */
-  readonly body?: string;
-  /** The body was sealed with a password that is no longer accepted. */
-  readonly locked?: true;
+  readonly letters: AsyncIterator<KeptLetter>;
+  head: KeptLetter | undefined;
 }
 
-/** Which letters are listed. */
-export interface ListedLetters {
-  readonly accounts: readonly string[];
-  readonly limit: number;
-  readonly order: "newest" | "oldest";
-  /** `nextCursor` of the page before. */
-  readonly cursor?: string | undefined;
+async function advance(list: List): Promise<void> {
+  const { value, done } = await list.letters.next();
+  list.head = done ? undefined : value;
 }
 
-export interface DeadLetterPage {
-  /** Without their bodies. */
-  readonly letters: readonly DeadLetterView[];
-  /** How many the accounts have. */
-  readonly total: number;
-  /** Absent on the last page. */
-  readonly nextCursor?: string;
-}
-
-/** What an operator can do about callbacks that were not understood (contract, section 7). */
-export interface DeadLetters {
-  /** @throws GatewayError INVALID_ARGUMENT for a cursor that never was one of this order */
-  list(listed: ListedLetters): Promise<DeadLetterPage>;
-  find(account: string, id: string): Promise<DeadLetterView | undefined>;
-  /** Tries a letter again; understood now, it becomes an event and leaves the list. */
-  replay(account: string, id: string): Promise<string>;
-  /** Gives a letter up, for good. Whether it was there. */
-  discard(account: string, id: string, operator: string): Promise<boolean>;
-}
-
-/** Text is sent as it is, anything else as JSON. */
-export interface AdminAnswer {
-  readonly status: number;
-  readonly body?: unknown;
-  /** Methods that there are, of an answer 405. */
-  readonly allow?: string;
-}
-
-export interface DeadLettersRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly contentType: string | undefined;
-}
-
-/**
- * Of the accounts that the operator may see: `GET /dead-letters`,
- * `GET` and `DELETE /dead-letters/{account}/{id}`, `POST /dead-letters/{account}/{id}/replay`;
- * undefined for any other path. @throws Refused
- */
-export async function answerDeadLetters(
-  letters: DeadLetters,
-  operator: Operator,
-  { method, path, query, contentType }: DeadLettersRequest,
-): Promise<AdminAnswer | undefined> {
-  const [, room, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
-  if (room !== "dead-letters" || rest.length > 0) return undefined;
-  if (account === undefined) {
-    if (method !== "GET") return notAllowed("GET, HEAD");
-    return answerList(letters, operator, query);
+/** The list whose first letter comes before those of all others. */
+function first(lists: readonly List[], newestFirst: boolean) {
+  let found: (List & { head: KeptLetter }) | undefined;
+  for (const list of lists) {
+    if (!hasHead(list)) continue;
+    const sinceMs = found ? list.head.receivedAtMs - found.head.receivedAtMs : 0;
+    if (!found || (newestFirst ? sinceMs > 0 : sinceMs < 0)) found = list;
   }
-  if (!id || !operator.accounts.includes(account)) return notFound;
-
-  if (action === undefined) {
-    if (method === "DELETE") {
-      const wasThere = await letters.discard(account, id, operator.name);
-      return wasThere ? { status: 204 } : notFound;
-    }
-    if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
-    const letter = await letters.find(account, id);
-    return letter ? { status: 200, body: letter } : notFound;
-  }
-  if (action !== "replay") return undefined;
-  if (method !== "POST") return notAllowed("POST");
-  // A page elsewhere can make a browser post a form, but not JSON.
-  requireJson(contentType);
-  const outcome = await letters.replay(account, id);
-  if (outcome === "not_found") return notFound;
-  const stays = outcome === "not_understood" || outcome === "locked";
-  return { status: stays ? 422 : 200, body: { outcome } };
+  return found;
 }
 
-async function answerList(
-  letters: DeadLetters,
-  { accounts }: Operator,
-  query: URLSearchParams,
-): Promise<AdminAnswer> {
-  const asked = listQuery.safeParse(Object.fromEntries(query));
-  if (!asked.success) {
-    const [issue] = asked.error.issues;
-    throw new Refused(400, `${issue?.path.join(".") || "the query"}: ${issue?.message}`);
-  }
-  const { account, ...listed } = asked.data;
-  // One that is not the operator's is one without letters.
-  const seen = accounts.filter((name) => account === undefined || name === account);
-  const { letters: page, total, nextCursor } = await letters.list({ ...listed, accounts: seen });
-  const next = nextCursor === undefined ? {} : { next_cursor: nextCursor };
-  return { status: 200, body: { dead_letters: page, total, ...next } };
+function hasHead(list: List): list is List & { head: KeptLetter } {
+  return list.head !== undefined;
 }
 
-const mostLetters = 1_000;
-
-const listQuery = z.strictObject({
-  account: z.string().optional(),
-  limit: z
-    .string()
-    .regex(/^\d{1,9}$/, "is no whole number")
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= mostLetters, `accepted is 1 to ${mostLetters}`)
-    .default(100),
-  order: z.enum(["newest", "oldest"], "accepted is newest or oldest").default("newest"),
-  cursor: z.string().optional(),
-});
-
-function notAllowed(allow: string): AdminAnswer {
-  return { status: 405, body: { error: "method not allowed" }, allow };
+function view(account: string, letter: KeptLetter): DeadLetterView {
+  const { id, kind, reason, body, receivedAtMs } = letter;
+  return {
+    account,
+    id,
+    resource: kind === EventKind.PAYOUT ? "payouts" : "payments",
+    reason,
+    receivedAt: new Date(receivedAtMs).toISOString(),
+    ...(body === undefined ? { locked: true as const } : { body }),
+  };
 }
-
-const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import type { ConnectionCounts } from "../limits/connections.ts";
-import { limitHttp1 } from "../limits/http1.ts";
-import { deafObserver, type LimitObserver } from "../limits/observer.ts";
-import { defaultUnreadLimits } from "../limits/unread-answers.ts";
+import type { ConnectionCounts } from "../net/connections.ts";
+import { limitHttp1 } from "../net/http1.ts";
+import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
-import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
+import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letter-routes.ts";
 import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 import type { Page } from "./page.ts";

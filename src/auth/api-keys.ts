@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
@@ -42,7 +42,7 @@ export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysO
     },
   });
   return {
-    find: (key) => file.content.get(createHash("sha256").update(key).digest("hex"))?.credential,
+    find: (key) => file.content.get(hash("sha256", key))?.credential,
     close: file.close,
   };
 }

@@ -62,7 +62,7 @@ export function createAuthentication(options: AuthenticationOptions): {
           createApiKeys({ ...options, accounts }),
         );
   const keySet = jwt && openKeySet(jwt.keySet, observer);
-  const readJwt = jwt && keySet && createReadJwt({ ...jwt, keyOf: keySet.keyOf, customerClaim });
+  const readJwt = jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim });
   return {
     identify: createIdentify({
       accounts,

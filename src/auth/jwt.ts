@@ -1,10 +1,11 @@
-import { createHash } from "node:crypto";
-import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { createHash, hash } from "node:crypto";
+import { errors, type JWTPayload, jwtVerify } from "jose";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope } from "./caller.ts";
+import type { KeySet } from "./key-set.ts";
 
 export interface JwtOptions {
-  readonly keyOf: JWTVerifyGetKey;
+  readonly keys: Pick<KeySet, "keyOf" | "version">;
   readonly issuer: string;
   readonly audience: string;
   /** Name of the claim that makes a caller customer-bound. */
@@ -29,36 +30,66 @@ const algorithms = [
 /** How far the issuer's clock may be ahead of ours, in seconds. Nothing is used past its expiry. */
 const clockToleranceSeconds = 5;
 
+/**
+ * A token that was found good is remembered by its digest, so that its signature is checked once: until
+ * it expires, until the issuer's keys change, or until `maxRemembered` newer ones came. The same
+ * tokens are refused as without that.
+ */
 export function createReadJwt(options: JwtOptions): ReadJwt {
-  const { keyOf, issuer, audience, customerClaim } = options;
-  const requirements = {
+  const { keys } = options;
+  const remembered = new Map<string, Credential & { readonly expiresAtMs: number }>();
+  let verifiedWith: unknown;
+
+  return async (token) => {
+    const version = keys.version();
+    if (version === undefined || version !== verifiedWith) remembered.clear();
+    verifiedWith = version;
+    const id = hash("sha256", token, "base64url");
+    const known = remembered.get(id);
+    if (known && known.expiresAtMs > Date.now()) return known;
+    remembered.delete(id);
+
+    const credential = await verified(token, options);
+    // Keys that changed meanwhile may be others than those it was verified with.
+    if (version === undefined || keys.version() !== version) return credential;
+    remembered.set(id, credential);
+    if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value ?? id);
+    return credential;
+  };
+}
+
+/** Some 5 MB of callers. */
+const maxRemembered = 10_000;
+
+async function verified(
+  token: string,
+  { keys, issuer, audience, customerClaim }: JwtOptions,
+): Promise<Credential & { readonly expiresAtMs: number }> {
+  const { payload } = await jwtVerify(token, keys.keyOf, {
     algorithms,
     issuer,
     audience,
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds,
-  };
-  return async (token) => {
-    const { payload } = await jwtVerify(token, keyOf, requirements).catch((error: unknown) => {
-      throw refusalOf(error);
-    });
-    const expiresAtMs = (payload.exp ?? 0) * 1_000;
-    if (expiresAtMs <= Date.now()) throw expired();
-    const merchants = merchantsOf(payload);
-    const customer = customerOf(payload, customerClaim);
-    const granted = scopesOf(payload);
-    return {
-      ...(customer === undefined
-        ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
-        : {
-            // Logs tell customers apart, and do not say who they are.
-            name: `customer:${digest(customer)}`,
-            scopes: customerScopesOf(granted),
-            customer,
-          }),
-      ...(merchants ? { merchants } : {}),
-      expiresAtMs,
-    };
+  }).catch((error: unknown) => {
+    throw refusalOf(error);
+  });
+  const expiresAtMs = (payload.exp ?? 0) * 1_000;
+  if (expiresAtMs <= Date.now()) throw expired();
+  const merchants = merchantsOf(payload);
+  const customer = customerOf(payload, customerClaim);
+  const granted = scopesOf(payload);
+  return {
+    ...(customer === undefined
+      ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
+      : {
+          // Logs tell customers apart, and do not say who they are.
+          name: `customer:${digest(customer)}`,
+          scopes: customerScopesOf(granted),
+          customer,
+        }),
+    ...(merchants ? { merchants } : {}),
+    expiresAtMs,
   };
 }
 

@@ -12,6 +12,11 @@ import { reloadedFile } from "./reloaded-file.ts";
 /** The public keys that callers' JWTs are verified with. */
 export interface KeySet {
   readonly keyOf: JWTVerifyGetKey;
+  /**
+   * Changes whenever the keys may have: what was verified with others must be verified again.
+   * Undefined while nothing verified earlier may be relied on.
+   */
+  version(): unknown;
   close(): void;
 }
 
@@ -28,7 +33,11 @@ export interface FileKeySetOptions {
  */
 export function fileKeySet({ path, onReload, ...options }: FileKeySetOptions): KeySet {
   const file = reloadedFile({ ...options, path, parse: parseKeySet, onChange: onReload });
-  return { keyOf: (header, token) => file.content(header, token), close: file.close };
+  return {
+    keyOf: (header, token) => file.content(header, token),
+    version: () => file.content,
+    close: file.close,
+  };
 }
 
 export interface RemoteKeySetOptions {
@@ -92,6 +101,11 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
           cause: error,
         });
       }
+    },
+    version() {
+      refreshInBackground();
+      const { uat } = cache;
+      return uat !== undefined && Date.now() - uat < staleMs ? uat : undefined;
     },
     close() {},
   };

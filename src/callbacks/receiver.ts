@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
-import { requestIdHeader, requestIdOf } from "../request-id.ts";
-import type { Secret } from "../secret.ts";
-import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
-import { verify } from "../upstream/signature.ts";
+import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { verify } from "../wire/signature.ts";
 import { discardBody, readBody } from "./body.ts";
 import { type CallbackKind, understand } from "./understand.ts";
 

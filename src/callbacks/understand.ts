@@ -4,7 +4,7 @@ import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { decode, WireError } from "../upstream/wire.ts";
+import { decode, WireError } from "../wire/wire.ts";
 
 /** What the path of a callback says that it is about. */
 export type CallbackKind = typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;

@@ -1,6 +1,6 @@
 import { AuthFileError, createAuthentication } from "../auth/create-authentication.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { type Config, readConfig } from "../config.ts";
 import type { Environment } from "./secrets.ts";
 
 /**
@@ -27,7 +27,7 @@ export async function readWholeConfig(env: Environment): Promise<Config> {
 /** The schema is large: loaded for those who have documents. */
 async function checkDocuments(documents: NonNullable<Config["trustedDocuments"]>): Promise<void> {
   const [{ schema }, { createDocumentOf, WrongDocumentError }] = await Promise.all([
-    import("../graphql/schema.ts"),
+    import("../graphql/schema/schema.ts"),
     import("../graphql/trusted-documents.ts"),
   ]);
   try {

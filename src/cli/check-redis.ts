@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Cluster, type Redis } from "ioredis";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { connectRedis, type RedisClient } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";

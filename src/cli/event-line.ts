@@ -14,7 +14,7 @@ import {
   PaymentStatus,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
-import { takeSecrets } from "../secret-fields.ts";
+import { takeSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
 /**

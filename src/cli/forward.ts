@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { Secret } from "../secret.ts";
-import { sign } from "../upstream/signature.ts";
-import { encode } from "../upstream/wire.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { sign } from "../wire/signature.ts";
+import { encode } from "../wire/wire.ts";
 import { fetchFault } from "./reach.ts";
 
 export interface ForwardOptions {

@@ -6,8 +6,8 @@ import { file_payments_v1_payment } from "../gen/payments/v1/payment_pb.ts";
 import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
 import { file_payments_v1_payout } from "../gen/payments/v1/payout_pb.ts";
 import { file_payments_v1_wallet } from "../gen/payments/v1/wallet_pb.ts";
-import { isSecret } from "../secret-fields.ts";
-import { maskCardNumbers } from "../upstream/mask-card-numbers.ts";
+import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { isSecret } from "../secrets/secret-fields.ts";
 import { printable } from "./terminal.ts";
 
 /**

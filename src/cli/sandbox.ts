@@ -1,8 +1,8 @@
 import type { Command } from "commander";
+import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/sandbox.ts";
-import { createLogger } from "../log.ts";
-import { announce, exitWith, stopOnSignal } from "../main.ts";
 import { startSandbox } from "../sandbox/server.ts";
+import { createLogger } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
 
 const help = `

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readSandboxConfig } from "../config/sandbox.ts";
 import { textOf } from "../config/variable.ts";
-import { Secret } from "../secret.ts";
+import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

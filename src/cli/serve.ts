@@ -17,7 +17,7 @@ export function configure(command: Command, env: Environment): void {
     .description("Runs the gateway, as `npm start` does. Environment variables configure it.")
     .addHelpText("after", help)
     .action(async () => {
-      const { serve } = await import("../main.ts");
+      const { serve } = await import("../app/serve.ts");
       await serve(env);
     });
 }

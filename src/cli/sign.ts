@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { sign } from "../upstream/signature.ts";
+import { sign } from "../wire/signature.ts";
 import { bytesOf } from "./body.ts";
 import { type Environment, passwordHelp, passwordOf } from "./secrets.ts";
 import { print, printJson } from "./terminal.ts";

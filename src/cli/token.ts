@@ -7,7 +7,7 @@ import { duration, watchSecret } from "../config/values.ts";
 import { textOf } from "../config/variable.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { Secret } from "../secret.ts";
+import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";
 import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";

@@ -5,7 +5,7 @@ import { type Payment, PaymentStatusSchema } from "../gen/payments/v1/payment_pb
 import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
-import { demoCustomer, demoOptions } from "../sandbox/demo-data.ts";
+import { demoCustomer, demoOptions } from "../sandbox/ledger/demo-data.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { codeName } from "./gateway-client.ts";
 import { fetchFault, unreachable } from "./reach.ts";

@@ -2,9 +2,9 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { readSandboxConfig } from "../config/sandbox.ts";
-import { isLoopback } from "../loopback.ts";
-import type { Secret } from "../secret.ts";
-import { sign } from "../upstream/signature.ts";
+import { isLoopback } from "../net/loopback.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { sign } from "../wire/signature.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";
 import {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { textOf } from "../config/variable.ts";
-import type { Secret } from "../secret.ts";
-import { verify } from "../upstream/signature.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { verify } from "../wire/signature.ts";
 import { bytesOf } from "./body.ts";
 import { QuietEnd } from "./command-error.ts";
 import { type Environment, passwordHelp, passwordOf } from "./secrets.ts";

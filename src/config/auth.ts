@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AuthOptions, KeySetPlace } from "../auth/create-authentication.ts";
-import { isLoopback } from "../loopback.ts";
+import { isLoopback } from "../net/loopback.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Reader } from "./reader.ts";
 import { type Address, audience, authModes, boolean, issuer, keySetUrl, path } from "./values.ts";

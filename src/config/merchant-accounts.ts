@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Secret } from "../secret.ts";
+import { Secret } from "../secrets/secret.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Reader } from "./reader.ts";

@@ -1,4 +1,4 @@
-import { Secret } from "../secret.ts";
+import { Secret } from "../secrets/secret.ts";
 import { reader } from "./reader.ts";
 import { type Address, address, login, logLevel, password } from "./values.ts";
 import type { Environment } from "./variable.ts";

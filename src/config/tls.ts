@@ -1,4 +1,4 @@
-import type { TlsPaths } from "../tls-files.ts";
+import type { TlsPaths } from "../net/tls-files.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Reader } from "./reader.ts";
 import { path } from "./values.ts";

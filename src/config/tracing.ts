@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import type { TracingSettings } from "../tracing/settings.ts";
+import type { TracingSettings } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
 import { boolean, wholeNumber } from "./values.ts";
 

@@ -1,6 +1,6 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
-import { noTracing } from "../tracing/tracing.ts";
+import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";

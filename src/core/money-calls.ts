@@ -14,7 +14,7 @@ import type {
   MoneyMethod,
   NewIntent,
 } from "../intents/store.ts";
-import type { Keyring } from "../seal/keyring.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
@@ -27,8 +27,6 @@ export interface MoneyCall<Request extends DescMessage, Answer extends DescMessa
   readonly method: MoneyMethod;
   readonly kind: EventKind;
   readonly externalId: string;
-  /** One at a time for an external_id. Default: no. */
-  readonly exclusive?: boolean;
   readonly schema: Request;
   /** As the caller gave it, checked. */
   readonly request: MessageShape<Request>;
@@ -46,7 +44,8 @@ export interface MoneyCall<Request extends DescMessage, Answer extends DescMessa
 export interface MoneyCalls {
   /**
    * @throws GatewayError DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes
-   * or the caller goes away after the call was sent; ABORTED while an exclusive one is open;
+   * or the caller goes away after the call was sent; ABORTED while another one of the method
+   * has no understood answer yet;
    * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
    * while the intent store is out of reach.
    */
@@ -64,7 +63,7 @@ export interface MoneyCallsOptions {
   readonly learn: (account: string, externalId: string, entry: Entry | undefined) => Promise<void>;
   /** Tells those who watch what became of a call; never throws. */
   readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<void>;
-  /** Whether the open exclusive calls for an external_id turned out to be over. */
+  /** Whether any of the open calls for an external_id turned out to have its answer. */
   readonly released: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
   /** The service says that the call's external_id is paid already; never throws. */
   readonly paid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
@@ -193,7 +192,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
           throw lostOutcome(externalId);
         case "inFlight":
           if (askedForLock || !(await released(account, intent.kind, externalId))) {
-            throw alreadyCreating(externalId);
+            throw callInFlight(intent);
           }
           askedForLock = true;
           break;
@@ -205,8 +204,8 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 
   return {
     async run(moneyCall) {
-      const { call, method, kind, externalId, exclusive = false } = moneyCall;
-      const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs, exclusive };
+      const { call, method, kind, externalId } = moneyCall;
+      const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs };
       const key = call.idempotencyKey;
       if (key === undefined) {
         const run = start(moneyCall, sendOptions(call), intent);
@@ -289,10 +288,11 @@ function lostOutcome(externalId: string): GatewayError {
   );
 }
 
-function alreadyCreating(externalId: string): GatewayError {
+/** A second one while the first has no answer could move the money twice. */
+function callInFlight({ method, externalId }: NewIntent): GatewayError {
   return new GatewayError(
     "ABORTED",
-    `another CreatePayment for external_id ${JSON.stringify(externalId)} has no answer yet`,
-    { reason: "PAYMENT_IN_FLIGHT" },
+    `another ${method} for external_id ${JSON.stringify(externalId)} has no answer yet`,
+    { reason: "CALL_IN_FLIGHT" },
   );
 }

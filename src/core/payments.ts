@@ -52,7 +52,7 @@ export function paymentCases(context: Context): PaymentCases {
   async function pay<Request extends PaymentRequest>(
     request: MessageShape<Request>,
     call: Call,
-    { schema, method, operation, exclusive = false, send }: PaymentCall<Request>,
+    { schema, method, operation, send }: PaymentCall<Request>,
   ): Promise<Payment> {
     validate(schema, request);
     const { account } = call.caller;
@@ -60,7 +60,7 @@ export function paymentCases(context: Context): PaymentCases {
     const sent = clone(schema, request);
     sent.callbackUrl ??= context.callbackUrl(account, "payments");
     return moneyCalls.run({
-      ...{ call, method, kind: EventKind.PAYMENT, externalId, exclusive },
+      ...{ call, method, kind: EventKind.PAYMENT, externalId },
       ...{ schema, request, answerSchema: PaymentSchema },
       send: (options) => send(context.account(account).upstream, sent, options),
       entry: (payment) =>
@@ -74,8 +74,6 @@ export function paymentCases(context: Context): PaymentCases {
         schema: CreatePaymentRequestSchema,
         method: "CreatePayment",
         operation: PaymentOperation.PAYMENT,
-        // A second attempt while the first has no answer could charge twice.
-        exclusive: true,
         send: (upstream, sent, options) => upstream.createPayment(withTypes(sent), options),
       }),
 
@@ -148,7 +146,6 @@ interface PaymentCall<Request extends PaymentRequest> {
   readonly method: MoneyMethod;
   /** What the answer is about, should it not say so. */
   readonly operation: PaymentOperation;
-  readonly exclusive?: boolean;
   /** Sends a copy of the request, which has a callback URL. */
   readonly send: (
     upstream: Upstream,

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
-import type { Seal } from "../seal/seal.ts";
+import type { Seal } from "../secrets/seal.ts";
 
 /** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
 export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: GatewayError };

@@ -1,5 +1,5 @@
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 
 /** What appending to the log came to, for metrics. */

@@ -1,8 +1,8 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
-import type { Seal } from "../seal/seal.ts";
-import { putSecrets, takeSecrets } from "../secret-fields.ts";
+import type { Seal } from "../secrets/seal.ts";
+import { putSecrets, takeSecrets } from "../secrets/secret-fields.ts";
 import { rememberTrace } from "./trace-of.ts";
 
 /**

@@ -2,7 +2,7 @@ import { GraphQLError } from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, type FieldViolation, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { overloadedReason } from "../limits/overloaded.ts";
+import { overloadedReason } from "../net/overloaded.ts";
 import { RequestError } from "./request-error.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
 

@@ -1,4 +1,4 @@
-import type { Place } from "../limits/admission.ts";
+import type { Place } from "../net/admission.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** One operation and how long it lives: until its client goes away or its time is over. */

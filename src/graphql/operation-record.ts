@@ -1,4 +1,4 @@
-import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** Every operation, for metrics. */
 export interface GraphqlObserver {

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { WebSocket } from "ws";
-import type { Admission, Place } from "../limits/admission.ts";
-import { suspendWhileArriving } from "../limits/arrival.ts";
-import type { LimitObserver } from "../limits/observer.ts";
-import { overloaded } from "../limits/overloaded.ts";
+import type { Admission, Place } from "../net/admission.ts";
+import { suspendWhileArriving } from "../net/arrival.ts";
+import type { LimitObserver } from "../net/observer.ts";
+import { overloaded } from "../net/overloaded.ts";
 import type { Context, Surroundings } from "./context.ts";
-import { eventStreamType } from "./event-stream.ts";
+import { eventStreamType } from "./transport/event-stream.ts";
 
 export interface OverloadOptions {
   /** Origins whose pages may read a refusal. */

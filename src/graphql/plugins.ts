@@ -8,13 +8,13 @@ import {
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
-import { isForeign } from "./browser-origin.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
+import { isForeign } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 import { faultsOfVariables } from "./variables.ts";
 

@@ -6,10 +6,10 @@ import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
-import { type Admission, createAdmission, type Place } from "../limits/admission.ts";
-import { deafObserver, type LimitObserver } from "../limits/observer.ts";
-import { requestIdHeader, requestIdOf } from "../request-id.ts";
-import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
+import { type Admission, createAdmission, type Place } from "../net/admission.ts";
+import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
   type Context,
   callOf,
@@ -20,7 +20,6 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
-import { answersEventStreams, type EventStream } from "./event-stream.ts";
 import { createExchange, type Exchange, type UnderWay } from "./exchange.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
@@ -40,11 +39,12 @@ import {
   refusesForeignPages,
   takesJsonOnly,
 } from "./plugins.ts";
-import { schema } from "./schema.ts";
-import { sendEventStream, sendResponse } from "./send.ts";
-import type { DrainTimes } from "./socket-drain.ts";
+import { schema } from "./schema/schema.ts";
+import { answersEventStreams, type EventStream } from "./transport/event-stream.ts";
+import { sendEventStream, sendResponse } from "./transport/send.ts";
+import type { DrainTimes } from "./transport/socket-drain.ts";
+import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
-import { type Misdirection, serveWebSockets } from "./websocket.ts";
 
 export interface GraphqlServerOptions {
   readonly core: Core;

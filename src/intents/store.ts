@@ -17,8 +17,6 @@ export interface NewIntent {
   readonly externalId: string;
   /** Longest that the call takes until it has ended here; after that its replica is gone. */
   readonly leaseMs: number;
-  /** While it is open, no other exclusive call for this kind and external_id begins. */
-  readonly exclusive: boolean;
   readonly key?: KeyUse;
 }
 
@@ -65,7 +63,7 @@ export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "exte
 export type Begun =
   /** Go. What must not be sent any more once the lease is over. */
   | { readonly kind: "started"; readonly intent: Intent }
-  /** Another exclusive call is open. */
+  /** Another call of the method has no understood answer yet for the external_id. */
   | { readonly kind: "inFlight" }
   /** The key was used for another request. */
   | { readonly kind: "keyReused" }
@@ -140,6 +138,8 @@ export interface UnsettledIntent extends Intent {
  *
  * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
  * - begin is one step: key, lock and intent are taken together or not at all;
+ * - the lock is of method, kind and external_id: each open call holds its own until it has an answer,
+ *   so that what was adopted beside another call is ended, or given up, by itself;
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
  * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
  * - an ending is never lost while this process lives: it is written once the store is back.

@@ -7,7 +7,7 @@ import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
-import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
+import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { type Probed, probe, type Rail } from "./probe.ts";
 import { trackPending } from "./track.ts";

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../secrets/secret.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
@@ -67,18 +67,34 @@ function clientOf(url: string): RedisClient {
     return new Redis(nodes[0] ?? "", { ...common, retryStrategy: reconnectMs });
   }
   const { username, password, protocol } = new URL(nodes[0] ?? "");
-  return new Cluster(nodes, {
+  const cluster = new Cluster(nodes, {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectMs,
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
     slotsRefreshTimeout: 1_000,
-    slotsRefreshInterval: 5_000,
     redisOptions: {
       ...common,
       ...credentials(username, password),
       ...(protocol === "rediss:" ? { tls: {} } : {}),
     },
+  });
+  refreshSlots(cluster);
+  return cluster;
+}
+
+/**
+ * Asks every 5 s which node serves what. The driver's own `slotsRefreshInterval` goes on for ever,
+ * and keeps the process, when the client is closed while an answer is awaited.
+ */
+function refreshSlots(cluster: Cluster): void {
+  let timer: NodeJS.Timeout | undefined;
+  cluster.on("ready", () => {
+    clearInterval(timer);
+    timer = setInterval(() => {
+      if (cluster.status === "ready") cluster.refreshSlotsCache();
+      else clearInterval(timer);
+    }, 5_000).unref();
   });
 }
 

@@ -2,7 +2,7 @@ import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
-import type { Response } from "./request.ts";
+import type { Response } from "../net/request.ts";
 
 /** Adds what a call is answered with, for those who have to cut it. */
 export function withAnswer(values: ContextValues, response: Response): ContextValues {

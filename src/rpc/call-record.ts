@@ -1,7 +1,7 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
-import { activeSpan } from "../tracing/active-span.ts";
-import type { Span } from "../tracing/tracing.ts";
+import { activeSpan } from "../telemetry/tracing/active-span.ts";
+import type { Span } from "../telemetry/tracing/tracing.ts";
 import { errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
 

@@ -2,14 +2,14 @@ import { getOption } from "@bufbuild/protobuf";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moves_money } from "../gen/payments/v1/options_pb.ts";
-import type { Admission, CallKind, Place } from "../limits/admission.ts";
-import type { LimitObserver } from "../limits/observer.ts";
-import { overloaded } from "../limits/overloaded.ts";
+import type { Admission, CallKind, Place } from "../net/admission.ts";
+import type { LimitObserver } from "../net/observer.ts";
+import { overloaded } from "../net/overloaded.ts";
+import type { RequestHead } from "../net/request-head.ts";
+import { askedTimeoutMs } from "../net/timeout-header.ts";
 import { toConnectError } from "./errors.ts";
-import { reflectionServices } from "./reflection.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
-import type { RequestHead } from "./request-head.ts";
-import { askedTimeoutMs } from "./timeout-header.ts";
+import { reflectionServices } from "./services/reflection.ts";
 
 /** Where calls get in, before anything is spent on them. */
 export interface Door {

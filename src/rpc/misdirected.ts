@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHead } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
-import type { RequestHead } from "./request-head.ts";
 
 /** Why a request may not come in, by its headers; undefined when it may. */
 export type Misdirection = (

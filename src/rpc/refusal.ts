@@ -1,8 +1,8 @@
 import { type ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import type { RequestHead } from "../net/request-head.ts";
 import { withReadableMessage } from "./grpc-message.ts";
-import type { RequestHead } from "./request-head.ts";
 
 /** Answers a call with one error, without reading it. */
 export type Refuse = (handler: UniversalHandler, head: RequestHead) => void;

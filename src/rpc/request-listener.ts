@@ -6,18 +6,18 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { freePlace, type Place } from "../limits/admission.ts";
-import { suspendWhileArriving } from "../limits/arrival.ts";
-import { noTracing, type Span, type Tracing } from "../tracing/tracing.ts";
+import { freePlace, type Place } from "../net/admission.ts";
+import { suspendWhileArriving } from "../net/arrival.ts";
+import type { Request, Response } from "../net/request.ts";
+import type { RequestHead } from "../net/request-head.ts";
+import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
+import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { withAnswer } from "./answer.ts";
 import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
-import type { Request, Response } from "./request.ts";
-import type { RequestHead } from "./request-head.ts";
-import { capTimeout, maxTimerMs } from "./timeout-header.ts";
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */

@@ -2,22 +2,27 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { type Admission, createAdmission } from "../limits/admission.ts";
-import { deafObserver, type LimitObserver } from "../limits/observer.ts";
-import { defaultUnreadLimits } from "../limits/unread-answers.ts";
-import { noTracing, type Tracing } from "../tracing/tracing.ts";
+import { type Admission, createAdmission } from "../net/admission.ts";
+import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import {
+  type ConnectionLimits,
+  createOnePort,
+  type OnePortOptions,
+  type Tls,
+} from "../net/one-port.ts";
+import { defaultSessionLimits } from "../net/session-guard.ts";
+import { defaultUnreadLimits } from "../net/unread-answers.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { RpcObserver } from "./call-record.ts";
 import { createDoor } from "./door.ts";
 import { createGate, type Identify } from "./gate.ts";
-import { createHealth } from "./health.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
 import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
-import { type ConnectionLimits, createOnePort, type OnePortOptions, type Tls } from "./one-port.ts";
-import { addReflection, reflectionServices } from "./reflection.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
-import { addRoutes, services } from "./routes.ts";
-import { defaultSessionLimits } from "./session-guard.ts";
+import { createHealth } from "./services/health.ts";
+import { addReflection, reflectionServices } from "./services/reflection.ts";
+import { addRoutes, services } from "./services/routes.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;

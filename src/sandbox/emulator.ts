@@ -1,24 +1,24 @@
-import { createCallbacks } from "./callbacks.ts";
-import { createCardVault } from "./cards.ts";
-import { createCharge } from "./charge.ts";
-import { createConfirmPaymentRoute } from "./confirm-payment.ts";
-import { createControlRoutes } from "./control-routes.ts";
-import { seedSubscriptions, seedWallet } from "./demo-data.ts";
-import type { Route } from "./http.ts";
-import { createLedger } from "./ledger.ts";
-import { type LedgerView, ledgerView } from "./ledger-view.ts";
-import { createNewPaymentRoute } from "./new-payment.ts";
-import { createOperationRoute } from "./operations.ts";
+import { createCharge } from "./api/charge.ts";
+import { createConfirmPaymentRoute } from "./api/confirm-payment.ts";
+import { createControlRoutes } from "./api/control-routes.ts";
+import type { Route } from "./api/http.ts";
+import { createNewPaymentRoute } from "./api/new-payment.ts";
+import { createOperationRoute } from "./api/operations.ts";
+import { createPayoutRoutes } from "./api/payouts.ts";
+import { createRecurrentPaymentRoute } from "./api/recurrent-payment.ts";
+import { createResendCallbackRoute } from "./api/resend-callback.ts";
+import { createSubscriptionRoutes } from "./api/subscriptions.ts";
+import { createWalletRoutes } from "./api/wallet-routes.ts";
+import { createCallbacks } from "./ledger/callbacks.ts";
+import { createCardVault } from "./ledger/cards.ts";
+import { seedSubscriptions, seedWallet } from "./ledger/demo-data.ts";
+import { createLedger } from "./ledger/ledger.ts";
+import { type LedgerView, ledgerView } from "./ledger/ledger-view.ts";
+import { createPaymentFlow } from "./ledger/payment-flow.ts";
+import { createSchedule, type Schedule } from "./ledger/schedule.ts";
+import { createWallets } from "./ledger/wallets.ts";
 import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
-import { createPageRoutes } from "./page-routes.ts";
-import { createPaymentFlow } from "./payment-flow.ts";
-import { createPayoutRoutes } from "./payouts.ts";
-import { createRecurrentPaymentRoute } from "./recurrent-payment.ts";
-import { createResendCallbackRoute } from "./resend-callback.ts";
-import { createSchedule, type Schedule } from "./schedule.ts";
-import { createSubscriptionRoutes } from "./subscriptions.ts";
-import { createWalletRoutes } from "./wallet-routes.ts";
-import { createWallets } from "./wallets.ts";
+import { createPageRoutes } from "./pages/page-routes.ts";
 
 /** Everything behind the listener: state, what happens by itself, and the routes into both. */
 export interface Emulator {

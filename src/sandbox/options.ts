@@ -1,4 +1,4 @@
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../secrets/secret.ts";
 
 /** One thing that happened in the sandbox. It never holds card data, bodies or credentials. */
 export type SandboxRecord =

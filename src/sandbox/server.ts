@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ApiError } from "./api-error.ts";
-import { createBasicAuth } from "./basic-auth.ts";
+import { ApiError } from "./api/api-error.ts";
+import { createBasicAuth } from "./api/basic-auth.ts";
+import { type Answer, errorAnswer, readBody, send } from "./api/http.ts";
+import { createRateLimit } from "./api/rate-limit.ts";
+import { createRouter } from "./api/router.ts";
 import { createEmulator } from "./emulator.ts";
-import { type Answer, errorAnswer, readBody, send } from "./http.ts";
-import type { LedgerView } from "./ledger-view.ts";
+import type { LedgerView } from "./ledger/ledger-view.ts";
 import type { SandboxOptions } from "./options.ts";
-import { createRateLimit } from "./rate-limit.ts";
-import { createRouter } from "./router.ts";
 
 /** A running sandbox. */
 export interface Sandbox {

@@ -1,7 +1,7 @@
 import type { Pool } from "undici";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
-import type { Span, Tracing } from "../tracing/tracing.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Understood, understand } from "./answer.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
@@ -147,6 +147,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       read: call.read,
       moneyExternalId,
       isResult: call.isResult,
+      successCodes: call.successCodes,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),

@@ -1,7 +1,7 @@
 import { type buildConnector, Pool } from "undici";
 import type { GatewayError } from "../errors.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
-import { noTracing, type Tracing } from "../tracing/tracing.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAttempts } from "./attempt.ts";
 import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
-import { maskCardNumbers } from "./mask-card-numbers.ts";
-import { decode } from "./wire.ts";
+import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { decode } from "../wire/wire.ts";
 
 /** Reads a body as the spec's Error object; undefined when it holds none of what makes one. */
 export function readErrorObject(text: string): UpstreamError | undefined {

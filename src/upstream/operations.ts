@@ -3,11 +3,11 @@ import {
   GetOperationRequestSchema,
   OperationService,
 } from "../gen/payments/v1/operation_service_pb.ts";
+import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
 import { withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
-import { type DecodeOptions, decode } from "./wire.ts";
 
 /** Spec, Endpoints, Alternative payments. */
 export function operationCalls({ read }: Client): Pick<Upstream, "getOperation"> {

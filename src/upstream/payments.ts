@@ -6,11 +6,11 @@ import {
   PaymentService,
   ResendCallbackRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
+import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { bodyOf } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
-import { type DecodeOptions, decode } from "./wire.ts";
 
 type PaymentCalls = Pick<
   Upstream,

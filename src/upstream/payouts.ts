@@ -4,11 +4,11 @@ import {
   PayoutService,
   RequestPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
+import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
 import { bodyOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
-import { type DecodeOptions, decode } from "./wire.ts";
 
 /** Spec, Endpoints, Payouts. */
 export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayout" | "getPayout"> {

@@ -1,13 +1,13 @@
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import { encode } from "../wire/wire.ts";
 import type { Question } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { encode } from "./wire.ts";
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>
-  extends Pick<Question<Result>, "read" | "moneyExternalId" | "isResult"> {
+  extends Pick<Question<Result>, "read" | "moneyExternalId" | "isResult" | "successCodes"> {
   readonly endpoint: Endpoint;
   /** Path with its values, and query; from `/api` on. */
   readonly target: string;

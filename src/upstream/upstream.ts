@@ -24,7 +24,7 @@ import type {
   FindWalletItemsRequest,
   GetConfirmationStatusRequest,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import type { Secret } from "../secret.ts";
+import type { Secret } from "../secrets/secret.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {

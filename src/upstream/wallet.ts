@@ -5,11 +5,11 @@ import {
   GetConfirmationStatusRequestSchema,
   WalletService,
 } from "../gen/payments/v1/wallet_service_pb.ts";
+import { type DecodeOptions, decode, decodeList } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
 import { bodyOf, externalIdOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
-import { type DecodeOptions, decode, decodeList } from "./wire.ts";
 
 type WalletCalls = Pick<Upstream, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
 

@@ -7,7 +7,7 @@ import { createReadJwt } from "../../src/auth/jwt.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { audience, issuer, keysText, scratch, signingKey, signToken } from "./issuer.ts";
 
 const files = scratch();
@@ -31,7 +31,7 @@ const apiKeys = createApiKeys({
 });
 apiKeys.close();
 const readJwt = createReadJwt({
-  keyOf: createLocalJWKSet({ keys: [key.jwk] }),
+  keys: { keyOf: createLocalJWKSet({ keys: [key.jwk] }), version: () => 1 },
   issuer,
   audience,
   customerClaim: "customer_external_id",

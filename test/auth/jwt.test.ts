@@ -12,7 +12,7 @@ const [es, rsa, ed, stranger] = await Promise.all([
   signingKey("es"),
 ]);
 const read = createReadJwt({
-  keyOf: createLocalJWKSet({ keys: [es.jwk, rsa.jwk, ed.jwk] }),
+  keys: { keyOf: createLocalJWKSet({ keys: [es.jwk, rsa.jwk, ed.jwk] }), version: () => 1 },
   issuer,
   audience,
   customerClaim: "customer_external_id",
@@ -104,7 +104,7 @@ for (const [attack, make] of Object.entries(attacks)) {
 test("a symmetric algorithm is refused even where a key set would give its secret", async () => {
   const secret = text.encode("s".repeat(32));
   const careless = createReadJwt({
-    keyOf: async () => secret as never,
+    keys: { keyOf: async () => secret as never, version: () => 1 },
     issuer,
     audience,
     customerClaim: "customer_external_id",
@@ -143,4 +143,43 @@ test("a customer's name in logs tells customers apart and not who they are", asy
 test("a token may say which merchant accounts it is for", async () => {
   const { merchants } = await read(await signToken(es, { merchants: ["shop", "market"] }));
   assert.deepEqual([...(merchants ?? [])], ["shop", "market"]);
+});
+
+test("a good token's signature is checked once, until the keys change", async () => {
+  let [version, checks]: [unknown, number] = [1, 0];
+  let known = [es.jwk];
+  const remembering = createReadJwt({
+    keys: {
+      version: () => version,
+      keyOf: (header, token) => {
+        checks++;
+        return createLocalJWKSet({ keys: known })(header, token);
+      },
+    },
+    issuer,
+    audience,
+    customerClaim: "customer_external_id",
+  });
+  const token = await signToken(es);
+  for (let nth = 0; nth < 3; nth++) assert.equal((await remembering(token)).name, "jwt:backend");
+  assert.equal(checks, 1);
+
+  // As when a key is withdrawn: the new set lacks it.
+  [version, known] = [2, [ed.jwk]];
+  await assert.rejects(remembering(token), { code: "UNAUTHENTICATED" });
+  [version, known] = [undefined, [es.jwk]];
+  for (let nth = 0; nth < 2; nth++) await remembering(token);
+  assert.equal(checks, 4, "while the keys are in doubt, nothing is remembered");
+});
+
+test("a remembered token is refused from its expiry on, and a tampered one always", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const token = await signToken(es, { exp: now() + 60 });
+  await read(token);
+  await assert.rejects(read(`${token.slice(0, -6)}AAAAAA`), { code: "UNAUTHENTICATED" });
+  t.mock.timers.tick(61_000);
+  await assert.rejects(read(token), {
+    code: "UNAUTHENTICATED",
+    details: { reason: "TOKEN_EXPIRED" },
+  });
 });

@@ -4,7 +4,7 @@ import { SignJWT } from "jose";
 import { createWatchTokens, type WatchTokens } from "../../src/auth/watch-token.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 
 const [old, next, strange] = ["old", "new", "strange"].map(
   (name) => new Secret(name.padEnd(32, "-secret")),

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { replay } from "../../src/callbacks/replay.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";

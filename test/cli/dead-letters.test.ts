@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/gateway.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { placesOf, run } from "./run.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { placesOf, run } from "./run.ts";
 

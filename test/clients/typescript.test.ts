@@ -20,7 +20,7 @@ import {
   watchPayout,
 } from "../../clients/typescript/src/index.ts";
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 

@@ -7,8 +7,8 @@ import type {
   Status,
   TrialAnswer,
 } from "../../src/admin/console-api.ts";
-import type { Gateway } from "../../src/gateway.ts";
-import { magicValues } from "../../src/sandbox/scenarios.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { startTestGateway } from "../start.ts";
 import { sendCallback } from "./callback.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { startTestGateway } from "../start.ts";
 import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
 

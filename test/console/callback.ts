@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 
 export interface CallbackAbout {
   readonly externalId: string;

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { after, before } from "node:test";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { buildConsole } from "../../scripts/build-console.ts";
-import { magicValues } from "../../src/sandbox/scenarios.ts";
+import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { patienceMs } from "../start.ts";
 
 const executablePath = "/usr/bin/chromium";

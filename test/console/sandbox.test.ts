@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../src/gateway.ts";
-import { magicValues } from "../../src/sandbox/scenarios.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { until } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";

@@ -8,6 +8,7 @@ import type {
   Intent,
   IntentStore,
   IntentStoreOptions,
+  MoneyMethod,
   NewIntent,
   Pending,
 } from "../../src/intents/store.ts";
@@ -33,11 +34,10 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     kind: EventKind.PAYMENT,
     externalId: "order",
     leaseMs: 60_000,
-    exclusive: true,
     ...about,
   });
   const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
-    given({ exclusive: false, key: { digest: "key", fingerprints: [fingerprint] }, ...about });
+    given({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
 
   function started(begun: Begun): Intent {
     assert.ok(begun.kind === "started", `began as ${begun.kind}`);
@@ -54,7 +54,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.open(account, EventKind.PAYOUT, "order"), []);
     });
 
-    it("lets one exclusive call go, of a hundred that come at once on two replicas", async (t) => {
+    it("lets one call go, of a hundred that come at once on two replicas", async (t) => {
       const pair = await stores(t);
       const begun = await Promise.all(
         Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, given())),
@@ -91,6 +91,32 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
           ["running", ""],
         ],
       );
+    });
+
+    it("locks each method by itself, for its kind and external_id", async (t) => {
+      const [a, b] = await stores(t);
+      const methods: MoneyMethod[] = [
+        "CreatePayment",
+        "CreateRecurrentPayment",
+        "ConfirmPayment",
+        "RequestPayout",
+      ];
+      for (const method of methods) {
+        const intent = started(await a.begin(account, given({ method })));
+        await a.end(account, intent, { state: "unknown" });
+        assert.equal((await b.begin(account, given({ method }))).kind, "inFlight");
+        started(await b.begin(account, given({ method, externalId: "another" })));
+      }
+    });
+
+    it("frees no other call's lock when one is given up", async (t) => {
+      const [a, b] = await stores(t);
+      const first = started(await a.begin(account, given()));
+      await a.end(account, first, { state: "unknown" });
+      await b.giveUp(account, first);
+      started(await b.begin(account, given()));
+      await a.giveUp(account, first);
+      assert.equal((await a.begin(account, given())).kind, "inFlight");
     });
 
     it("gives a lock back when it is given up, and keeps the intent for the operator", async (t) => {
@@ -157,9 +183,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("takes a call whose replica is gone for one of unknown outcome: nothing is free", async (t) => {
       const [a, b] = await stores(t);
-      const intent = started(
-        await a.begin(account, keyed("f", { leaseMs: 1_000, exclusive: true })),
-      );
+      const intent = started(await a.begin(account, keyed("f", { leaseMs: 1_000 })));
       assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
       while ((await b.due(account, 10)).length === 0) await delay(5);
       assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
@@ -175,22 +199,22 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     it("takes neither key nor lock when the other is held", async (t) => {
       const [a, b] = await stores(t);
       const holder = started(await a.begin(account, given()));
-      const both = () => keyed("f", { exclusive: true });
-      assert.equal((await b.begin(account, both())).kind, "inFlight");
+      assert.equal((await b.begin(account, keyed())).kind, "inFlight");
       await a.end(account, holder, { state: "closed", key: "free" });
-      const intent = started(await b.begin(account, both()));
-      assert.equal((await a.begin(account, both())).kind, "keyRunning", "the key tells first");
+      const intent = started(await b.begin(account, keyed()));
+      assert.equal((await a.begin(account, keyed())).kind, "keyRunning", "the key tells first");
       await b.end(account, intent, { state: "closed", key: "free" });
     });
 
     it("tells the open ones what was answered since they began", async (t) => {
       const [a, b] = await stores(t);
-      const begin = async () => started(await a.begin(account, given({ exclusive: false })));
+      const begin = async (method: MoneyMethod) =>
+        started(await a.begin(account, given({ method })));
       const [open, answered, refused, unsent] = [
-        await begin(),
-        await begin(),
-        await begin(),
-        await begin(),
+        await begin("CreatePayment"),
+        await begin("CreateRecurrentPayment"),
+        await begin("ConfirmPayment"),
+        await begin("RequestPayout"),
       ];
       await a.end(account, answered, { state: "closed", mark: "p1", key: "keep" });
       await a.end(account, refused, { state: "closed", mark: "", key: "keep" });

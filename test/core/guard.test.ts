@@ -11,7 +11,7 @@ import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../../src/gen/payments/v1/options_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { services } from "../../src/rpc/routes.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 
 const everything: Caller = { name: "key:all", account: "default", scopes: new Set(scopes) };
 const callOf = (caller: Caller): Call => ({

@@ -14,10 +14,15 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
-import { type IntentStore, keyRetentionMs, type NewIntent } from "../../src/intents/store.ts";
-import { deriveKeyring } from "../../src/seal/keyring.ts";
-import { Secret } from "../../src/secret.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import {
+  type IntentStore,
+  keyRetentionMs,
+  type MoneyMethod,
+  type NewIntent,
+} from "../../src/intents/store.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 
 const request = (amount = "1.00") =>
@@ -186,6 +191,24 @@ test("an unknown outcome is remembered as unknown under its key", async () => {
   });
   assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
   assert.equal(sends, 1);
+});
+
+test("no call is sent while another one of its method has no answer, whatever the method", async () => {
+  const calls = moneyCalls();
+  const methods = ["CreatePayment", "CreateRecurrentPayment", "ConfirmPayment", "RequestPayout"];
+  for (const method of methods as MoneyMethod[]) {
+    let sends = 0;
+    const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+      sends++;
+      onSent?.();
+      throw new GatewayError("UNKNOWN", "no answer", { outcomeUnknown: { externalId: "order" } });
+    };
+    const run = () => calls.run({ ...base, method, call: callOf(), request: request(), send });
+    await assert.rejects(run(), { code: "UNKNOWN" });
+    await assert.rejects(run(), { code: "ABORTED", details: { reason: "CALL_IN_FLIGHT" } });
+    assert.equal(sends, 1, method);
+  }
+  told.length = 0;
 });
 
 test("a failure before the call was sent leaves its key free", async () => {
@@ -444,5 +467,5 @@ test("what is known of a call's doings is remembered as its mark", async () => {
 
 const nextIntent: NewIntent = {
   ...{ id: "next", method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
-  ...{ leaseMs: 60_000, exclusive: true },
+  ...{ leaseMs: 60_000 },
 };

@@ -5,7 +5,7 @@ import type { Call, Core } from "../../src/core/core.ts";
 import { observedStreams } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { noTracing } from "../../src/tracing/tracing.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 

@@ -6,11 +6,11 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { payoutEntry } from "../../src/events/entry.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent } from "../../src/intents/store.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 
@@ -48,7 +48,7 @@ function rig(found: Payout | GatewayError) {
     async begin(): Promise<Intent> {
       const begun = await intents.begin(account, {
         ...{ id: randomUUID(), method: "RequestPayout", kind: EventKind.PAYOUT, externalId },
-        ...{ leaseMs: 60_000, exclusive: false },
+        ...{ leaseMs: 60_000 },
       });
       assert.ok(begun.kind === "started");
       return begun.intent;

@@ -4,7 +4,7 @@ import type { Call } from "../../src/core/core.ts";
 import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { payment } from "../events/entries.ts";
 

@@ -9,7 +9,7 @@ import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { services } from "../../src/rpc/routes.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 
 test("each rule over several fields is named after a field of its message", () => {
   const seen = new Set<DescMessage>();

@@ -6,10 +6,10 @@ import { watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { decode } from "../../src/upstream/wire.ts";
+import { decode } from "../../src/wire/wire.ts";
 
 const account = "default";
 const externalId = "order";

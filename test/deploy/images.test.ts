@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { promisify } from "node:util";
 import { type ValidatorSettings, validate } from "dockerfile-utils";
 import { parseDocument } from "yaml";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 
 const root = join(import.meta.dirname, "../..");
 const text = (name: string) => readFile(join(root, name), "utf8");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseEnv, promisify } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, it } from "node:test";
 import type { Tokens } from "marked";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { codeBlocks, root } from "./markdown.ts";
 

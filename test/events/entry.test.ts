@@ -5,7 +5,7 @@ import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { decode } from "../../src/upstream/wire.ts";
+import { decode } from "../../src/wire/wire.ts";
 
 const source = EventSource.CALLBACK;
 

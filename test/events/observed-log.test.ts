@@ -3,13 +3,13 @@ import { test } from "node:test";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { createCauses } from "../../src/events/cause-of.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { type AppendObserver, observedLog } from "../../src/events/observed-log.ts";
 import { readEvent, traceField, writeEvent } from "../../src/events/stored-event.ts";
 import { rememberTrace, traceOf } from "../../src/events/trace-of.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Seal } from "../../src/seal/seal.ts";
-import { noTracing } from "../../src/tracing/tracing.ts";
+import type { Seal } from "../../src/secrets/seal.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { payment, payout } from "./entries.ts";
 
 const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { readEvent, writeEvent } from "../../src/events/stored-event.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { deriveKeyring } from "../../src/seal/keyring.ts";
-import { Secret } from "../../src/secret.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 
 const [{ events: seal }, { events: another }] = await Promise.all([
   deriveKeyring("shop", [new Secret("password")]),

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { signCallback } from "../../clients/typescript/src/webhook.ts";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 
 let gateway: Gateway;

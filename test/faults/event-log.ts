@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { assertKept, longestPause, sendCallbacks, watch } from "../events/event-load.ts";
-import { replica } from "../events/redis-rig.ts";
+import { replica } from "../events/redis/rig.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, until, withoutRedis } from "../redis/server.ts";
 
@@ -14,7 +14,7 @@ const durable: [string, string][] = [
   ["appendfsync", "always"],
 ];
 
-/** The long forms of test/events/redis-away.test.ts and redis-failover.test.ts, one at a time. */
+/** The long forms of test/events/redis/away.test.ts and redis-failover.test.ts, one at a time. */
 describe("event log under 100 callbacks a second", { skip: withoutRedis }, () => {
   /** Three replicas, each with a watcher, and the callbacks to all of them. */
   async function load(t: TestContext, url: string, minReplicas = 0) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import {
   createCallers,

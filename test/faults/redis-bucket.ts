@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { assertBack, assertBudgetHolds, outages, suffer } from "../ratelimit/redis-outages.ts";
+import { assertBack, assertBudgetHolds, outages, suffer } from "../ratelimit/redis/outages.ts";
 import {
   assertGoals,
   calmly,
@@ -13,7 +13,7 @@ import {
 } from "../ratelimit/shared-load.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 
-/** The long forms of test/ratelimit/redis-load.test.ts and redis-outages.test.ts, one at a time. */
+/** The long forms of test/ratelimit/redis/load.test.ts and redis-outages.test.ts, one at a time. */
 describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => {
   for (const replicas of [1, 2, 3, 4, 8]) {
     it(`keep to it and use it, ${replicas} of them`, (t) =>

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { GraphQLObjectType } from "graphql";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { scopes } from "../../src/auth/caller.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
-import type { Gateway } from "../../src/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { schema } from "../../src/graphql/schema.ts";
-import { services } from "../../src/rpc/routes.ts";
-import { Secret } from "../../src/secret.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
+import { services } from "../../src/rpc/services/routes.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import {
   audience,
   issuer,

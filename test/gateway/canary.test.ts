@@ -7,10 +7,10 @@ import { Code, ConnectError, createClient, type Transport } from "@connectrpc/co
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { understand } from "../../src/callbacks/understand.ts";
-import { readConfig } from "../../src/config.ts";
-import { createRedisLog } from "../../src/events/redis-log.ts";
-import type { Gateway } from "../../src/gateway.ts";
+import { readConfig } from "../../src/config/config.ts";
+import { createRedisLog } from "../../src/events/redis/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
@@ -20,12 +20,12 @@ import {
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { createLogger } from "../../src/log.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
-import type { Seal } from "../../src/seal/seal.ts";
-import { Secret } from "../../src/secret.ts";
-import { createTracing } from "../../src/tracing/create-tracing.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import type { Seal } from "../../src/secrets/seal.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { createTracing } from "../../src/telemetry/tracing/create-tracing.ts";
+import { sign } from "../../src/wire/signature.ts";
 import {
   audience,
   issuer,
@@ -38,7 +38,7 @@ import {
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
-import { type Collector, startCollector, tracedBy } from "../tracing/collector.ts";
+import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Logger } from "pino";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
-import type { Gateway } from "../../src/gateway.ts";
-import { createLogger } from "../../src/log.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pino } from "pino";
-import type { Gateway } from "../../src/gateway.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 

@@ -6,9 +6,9 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import fc from "fast-check";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { startTestGateway } from "../start.ts";
 
 /** An upstream that counts what reaches it and answers a payment with the amount it was sent. */

@@ -7,7 +7,7 @@ import grpc from "@grpc/grpc-js";
 import { createClient as createSseClient } from "graphql-sse";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { type Event, EventSourceSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
@@ -21,7 +21,7 @@ import {
   WatchPaymentRequestSchema,
   WatchPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 
 let gateway: Gateway;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
-import type { Gateway } from "../../src/gateway.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { patienceMs } from "../start.ts";
 
 /** A TCP proxy in front of one listener, whose connections break when the test says so. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 
 /** What goes wrong with a payment, told by how its external_id begins. */
 export const moneyFaults = [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 
 const [oldPassword, newPassword] = ["old-password", "new-password"];

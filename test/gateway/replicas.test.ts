@@ -8,7 +8,7 @@ import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
 import { patienceMs } from "../start.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";

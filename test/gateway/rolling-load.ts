@@ -16,7 +16,7 @@ import {
   GetPaymentRequestSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import type { Haproxy } from "./haproxy.ts";
 import { paymentRequest } from "./operations.ts";

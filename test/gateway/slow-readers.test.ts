@@ -3,8 +3,8 @@ import diagnostics from "node:diagnostics_channel";
 import type net from "node:net";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { scrapeOf } from "../observability/scrape.ts";
 import { startTestGateway } from "../start.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { sendEvents, until } from "./live-rig.ts";
 import { type SlowClient, transports } from "./slow-clients.ts";
 

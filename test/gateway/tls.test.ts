@@ -13,7 +13,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import {
   Health,
   HealthCheckRequestSchema,
@@ -21,8 +21,8 @@ import {
   HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
-import { scrapeOf } from "../observability/scrape.ts";
 import { startTestGateway } from "../start.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
 after(killSpawned);

@@ -12,7 +12,7 @@ import grpc from "@grpc/grpc-js";
 import { createClient as createSseClient } from "graphql-sse";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
@@ -20,12 +20,12 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { createLogger } from "../../src/log.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
-import { type Collector, startCollector, tracedBy } from "../tracing/collector.ts";
+import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 
 const password = "password";
 

@@ -6,7 +6,7 @@ import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { toInputPath } from "../../src/graphql/input.ts";
+import { toInputPath } from "../../src/graphql/schema/input.ts";
 import { serve } from "./serve.ts";
 
 const decimals = fc.stringMatching(/^-?\d{1,9}(\.\d{1,6})?$/);

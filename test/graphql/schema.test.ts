@@ -41,7 +41,7 @@ import {
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { schema } from "../../src/graphql/schema.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
 
 test("schema.graphql is the schema", () => {
   const committed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");

@@ -6,8 +6,8 @@ import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
-import type { DrainTimes } from "../../src/graphql/socket-drain.ts";
-import { createLogger } from "../../src/log.ts";
+import type { DrainTimes } from "../../src/graphql/transport/socket-drain.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };

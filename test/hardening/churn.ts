@@ -4,7 +4,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 
 const json = { "content-type": "application/json" };
 const service = "/payments.v1.PaymentService";

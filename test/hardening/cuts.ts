@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
-import type { CallKind } from "../../src/limits/admission.ts";
-import type { Cut, LimitObserver } from "../../src/limits/observer.ts";
+import type { CallKind } from "../../src/net/admission.ts";
+import type { Cut, LimitObserver } from "../../src/net/observer.ts";
 
 /** What a listener told of its limits. */
 export interface Cuts {

@@ -4,7 +4,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import grpc from "@grpc/grpc-js";
 import { createClient as createSocketClient } from "graphql-ws";
 import WebSocket from "ws";
-import type { Gateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
@@ -13,8 +13,8 @@ import {
   type GetPaymentResponse,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createAdmission } from "../../src/limits/admission.ts";
-import { sign } from "../../src/upstream/signature.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { grpcJsClient, type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";

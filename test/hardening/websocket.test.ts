@@ -3,7 +3,7 @@ import { on, once } from "node:events";
 import { type TestContext, test } from "node:test";
 import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
-import { socketLimits } from "../../src/graphql/websocket-limits.ts";
+import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
 import { type Answer, type Served, serve } from "../graphql/serve.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { Priority } from "../../src/ratelimit/bucket.ts";
-import { Budget } from "../../src/ratelimit/budget.ts";
+import { Budget } from "../../src/ratelimit/local/budget.ts";
 
 describe("the budget", () => {
   it("gives no second more than the limit, whoever asks whenever", () => {

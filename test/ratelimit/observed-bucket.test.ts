@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLocalBucket } from "../../src/ratelimit/local-bucket.ts";
+import { createLocalBucket } from "../../src/ratelimit/local/bucket.ts";
 import { observedBucket } from "../../src/ratelimit/observed-bucket.ts";
 
 test("waits, refusals and rejections are told, and permits do what they did", async () => {

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { type BudgetSource, createRedisBucket } from "../../src/ratelimit/redis-bucket.ts";
+import { type BudgetSource, createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { until } from "../redis/server.ts";
 import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
 

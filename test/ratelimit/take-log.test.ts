@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { TakeLog } from "../../src/ratelimit/take-log.ts";
+import { TakeLog } from "../../src/ratelimit/local/take-log.ts";
 
 it("the take log agrees with a plain list through any use", () => {
   const step = fc.oneof(

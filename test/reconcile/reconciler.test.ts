@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
-import { createMemoryLog } from "../../src/events/memory-log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -14,7 +14,7 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory-store.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
@@ -32,7 +32,7 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
     async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
       const begun = await intents.begin(account, {
         ...{ id: randomUUID(), method: "CreatePayment", kind: PAYMENT, externalId },
-        ...{ leaseMs: 60_000, exclusive: true, ...about },
+        ...{ leaseMs: 60_000, ...about },
       });
       assert.ok(begun.kind === "started");
       return begun.intent;
@@ -170,7 +170,7 @@ test("a payment at which the service fails holds up no other", async (t) => {
 
 test("a recurrent payment that goes by another name is not taken for one not done", async (t) => {
   const books = rig();
-  await books.lose({ method: "CreateRecurrentPayment", exclusive: false });
+  await books.lose({ method: "CreateRecurrentPayment" });
   let asked = 0;
   reconcile(t, books, async ({ operation }) => {
     if (operation === PaymentOperation.RECURRENT) throw told("transaction_not_found");

@@ -3,7 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
 import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { describeDurability } from "../../src/redis/durability.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { startCluster } from "./cluster.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
 

@@ -37,7 +37,7 @@ import {
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { services } from "../../src/rpc/routes.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { grpcJsClient, type Started, start, wires } from "./start.ts";
 
 const payment = create(PaymentSchema, { externalId: "order-1" });

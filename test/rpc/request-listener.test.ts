@@ -5,7 +5,7 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { headOfHttp1, headOfHttp2 } from "../../src/rpc/request-head.ts";
+import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 
 /** A listener whose only method, /x, breaks as no method should, and what it logged. */

@@ -12,11 +12,11 @@ import grpc from "@grpc/grpc-js";
 import type { Caller } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { Admission } from "../../src/limits/admission.ts";
-import type { LimitObserver } from "../../src/limits/observer.ts";
-import { loggable } from "../../src/loggable.ts";
+import type { Admission } from "../../src/net/admission.ts";
+import type { LimitObserver } from "../../src/net/observer.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
+import { loggable } from "../../src/telemetry/loggable.ts";
 
 /** A certificate that only tests trust, and its key. */
 export const testTls = {

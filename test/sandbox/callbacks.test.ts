@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { pauseAfter } from "../../src/sandbox/callbacks.ts";
+import { pauseAfter } from "../../src/sandbox/ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../../src/sandbox/options.ts";
 import {
   cardPayment,

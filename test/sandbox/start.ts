@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import type { SandboxOptions, SandboxRecord } from "../../src/sandbox/options.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 
 export const password = "sandbox-password";
 

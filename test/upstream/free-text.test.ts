@@ -19,7 +19,7 @@ import {
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { file_payments_v1_wallet, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { cleanError } from "../../src/upstream/error-object.ts";
-import { decode, encode } from "../../src/upstream/wire.ts";
+import { decode, encode } from "../../src/wire/wire.ts";
 
 const text = "paid with 4111 1111 1111 1111, or 5555555555554444";
 const masked = "paid with 4111 11** **** 1111, or 555555******4444";

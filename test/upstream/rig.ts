@@ -5,7 +5,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
-import { Secret } from "../../src/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";

@@ -559,7 +559,9 @@ export const WatchPaymentResponseSchema: GenMessage<WatchPaymentResponse> = /*@_
  * with a google.rpc.BadRequest that names it. An error of the payments service carries
  * an UpstreamError. A call that moves money and whose outcome is not known is UNKNOWN,
  * or DEADLINE_EXCEEDED where the caller's deadline passed, with an OutcomeUnknown: do
- * not repeat it, look the payment up.
+ * not repeat it, look the payment up. Such a call is ABORTED while another call of the
+ * same method for the same external_id has no answer yet; an unknown outcome is no
+ * answer, until it is settled or given up.
  *
  * @generated from service payments.v1.PaymentService
  */
@@ -567,9 +569,8 @@ export const PaymentService: GenService<{
   /**
    * Creates a payment (POST /api/payments/v1/new).
    *
-   * Any number of attempts may use the same external_id until one succeeds; then
-   * ALREADY_EXISTS. ABORTED while another CreatePayment for it has no answer yet; an
-   * unknown outcome is no answer, until it is settled or given up.
+   * Any number of attempts may use the same external_id, one at a time, until one
+   * succeeds; then ALREADY_EXISTS.
    * FAILED_PRECONDITION when the payment was declined.
    *
    * @generated from rpc payments.v1.PaymentService.CreatePayment

@@ -216,7 +216,9 @@ export const PayoutService: GenService<{
    * Requests a payout to a card or in cash (POST /api/payouts/v1/request-payout).
    *
    * UNKNOWN or DEADLINE_EXCEEDED with an OutcomeUnknown when it was sent and its outcome
-   * is not known: do not repeat it, look the payout up.
+   * is not known: do not repeat it, look the payout up. ABORTED while another
+   * RequestPayout for the same external_id has no answer yet; an unknown outcome is no
+   * answer, until it is settled or given up.
    *
    * @generated from rpc payments.v1.PayoutService.RequestPayout
    */

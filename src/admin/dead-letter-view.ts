@@ -1,0 +1,50 @@
+import { isUtf8 } from "node:buffer";
+import type { EventLog, KeptLetter } from "../events/log.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Letter, LetterBody, Letters } from "./console-api.ts";
+import { isSecretName, maskedText } from "./masked-text.ts";
+
+/** Dead letters as the console lists them: the newest ones, or those before a place, without bodies. */
+export async function lettersOf(log: EventLog, account: string, behind?: string): Promise<Letters> {
+  const total = await log.countDeadLetters(account);
+  const letters: Letter[] = [];
+  let next: string | undefined;
+  let last: string | undefined;
+  for await (const letter of log.deadLetters(account, { newestFirst: true, behind })) {
+    if (letters.length === mostLetters) {
+      next = last;
+      break;
+    }
+    letters.push(view(letter));
+    last = letter.place;
+  }
+  return { total, letters, ...(next !== undefined && { next }) };
+}
+
+/** One of them with its body, masked: nobody understood it, so nobody knows where its secrets are. */
+export async function letterOf(
+  log: EventLog,
+  account: string,
+  id: string,
+): Promise<LetterBody | undefined> {
+  const letter = await log.deadLetter(account, id);
+  if (!letter) return undefined;
+  if (letter.body === undefined) return view(letter);
+  const body = Buffer.from(letter.body, "base64");
+  if (!isUtf8(body)) return view(letter);
+  const text = maskedText(body.toString(), { isSecretName });
+  return { ...view(letter), text: text.length > mostText ? `${text.slice(0, mostText)}\n…` : text };
+}
+
+const mostLetters = 50;
+const mostText = 64 * 1024;
+
+function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
+  return {
+    id,
+    resource: kind === EventKind.PAYOUT ? "payouts" : "payments",
+    reason,
+    receivedAtMs,
+    ...(body !== undefined && { bytes: Buffer.byteLength(body, "base64") }),
+  };
+}

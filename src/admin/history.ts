@@ -1,0 +1,83 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { EventLog } from "../events/log.ts";
+import {
+  CallOutcomeSchema,
+  type Event,
+  EventKind,
+  EventSourceSchema,
+} from "../gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperationSchema,
+  PaymentSchema,
+  PaymentStatusSchema,
+} from "../gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import type { HistoryEvent, Kind } from "./console-api.ts";
+import { maskedMessage } from "./masked-message.ts";
+
+export const kindOf: Readonly<Record<Kind, EventKind>> = {
+  payment: EventKind.PAYMENT,
+  payout: EventKind.PAYOUT,
+};
+
+/** What became known of a payment or payout, newest first, as an operator sees it. */
+export async function historyOf(
+  log: EventLog,
+  account: string,
+  kind: Kind,
+  externalId: string,
+): Promise<HistoryEvent[]> {
+  const events = await log.history(account, kindOf[kind], externalId, mostEvents);
+  return events.map(view).reverse();
+}
+
+const mostEvents = 100;
+
+function view(event: Event): HistoryEvent {
+  const { cursor, source, receivedAt, final, callOutcome, paymentId, transactionId } = event;
+  return {
+    cursor,
+    receivedAtMs: receivedAt ? timestampMs(receivedAt) : 0,
+    source: nameOf(EventSourceSchema, source)?.toUpperCase() ?? "",
+    final,
+    ...given("callOutcome", nameOf(CallOutcomeSchema, callOutcome)?.toUpperCase()),
+    ...given("subjectId", paymentId ?? transactionId),
+    ...resourceView(event),
+  };
+}
+
+function resourceView({ resource }: Event): Partial<HistoryEvent> {
+  if (resource.case === "payment") {
+    const { operation, details } = resource.value;
+    return {
+      ...given("operation", nameOf(PaymentOperationSchema, operation)),
+      ...given("status", details && nameOf(PaymentStatusSchema, details.status)),
+      ...given("statusCode", details?.statusCode),
+      ...given("amount", details?.amount),
+      ...given("currency", details?.currency),
+      message: maskedMessage(PaymentSchema, resource.value),
+    };
+  }
+  if (resource.case === "payout") {
+    const { status, statusCode, originalAmount, currency } = resource.value;
+    return {
+      ...given("status", status?.toLowerCase()),
+      ...given("statusCode", statusCode),
+      ...given("amount", originalAmount),
+      ...given("currency", currency),
+      message: maskedMessage(PayoutSchema, resource.value),
+    };
+  }
+  return {};
+}
+
+/** In lower case and without its prefix; undefined for none and for one that is not known. */
+function nameOf(desc: DescEnum, value: number): string | undefined {
+  if (value === 0) return undefined;
+  return desc.value[value]?.name.slice(desc.sharedPrefix?.length).toLowerCase();
+}
+
+function given<Name extends string>(name: Name, value: string | undefined) {
+  return (value === undefined ? {} : { [name]: value }) as { [N in Name]?: string };
+}

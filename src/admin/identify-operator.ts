@@ -1,0 +1,65 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller, Scope } from "../auth/caller.ts";
+import type { Identify } from "../auth/identify.ts";
+import { GatewayError } from "../errors.ts";
+import type { Operator } from "./operator.ts";
+
+/** What the console reads by GraphQL. It moves no money and reads no wallet, whatever its user may. */
+const readScopes: ReadonlySet<Scope> = new Set<Scope>([
+  "events:read",
+  "payments:read",
+  "payouts:read",
+  "operations:read",
+]);
+
+export interface OperatorIdentity {
+  /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without the scope `admin` */
+  operatorOf(request: IncomingMessage): Promise<Operator>;
+  /** The same for GraphQL: the caller that an operator is there. */
+  readonly identify: Identify;
+}
+
+/** Operators are callers with the scope `admin`; with AUTH_MODE=none everybody is one. */
+export function createOperatorIdentity(
+  identify: Identify,
+  accounts: readonly string[],
+): OperatorIdentity {
+  async function adminOf(header: Header, account = header("x-merchant-account")): Promise<Caller> {
+    const caller = await identify({
+      header: (name) => (name === "x-merchant-account" ? account : header(name)),
+    });
+    if (caller.scopes.has("admin") && caller.watch === undefined) return caller;
+    throw new GatewayError("PERMISSION_DENIED", "needs the scope admin", {
+      reason: "SCOPE_MISSING",
+    });
+  }
+
+  return {
+    async operatorOf({ headers }) {
+      const seen: Caller[] = [];
+      let refusal: unknown;
+      for (const account of accounts) {
+        try {
+          seen.push(await adminOf((name) => headers[name]?.toString(), account));
+        } catch (error) {
+          if (!isOfAccount(error)) throw error;
+          refusal = error;
+        }
+      }
+      const [caller] = seen;
+      if (!caller) throw refusal;
+      return { name: caller.name, accounts: seen.map(({ account }) => account) };
+    },
+    async identify({ header }) {
+      const { customerToken: _, ...caller } = await adminOf(header);
+      return { ...caller, scopes: readScopes };
+    },
+  };
+}
+
+type Header = (name: string) => string | null | undefined;
+
+/** Whether it is the account that was refused, not the caller. */
+function isOfAccount(error: unknown): boolean {
+  return error instanceof GatewayError && error.details.reason === "MERCHANT_ACCOUNT_REFUSED";
+}

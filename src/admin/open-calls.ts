@@ -1,0 +1,23 @@
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { IntentStore, UnsettledIntent } from "../intents/store.ts";
+import type { Calls, OpenCall } from "./console-api.ts";
+
+/** Calls that move money whose outcome is unknown, or whose payment is pending. */
+export async function openCallsOf(intents: IntentStore, account: string): Promise<Calls> {
+  const { intents: open, total } = await intents.unsettled(account, mostCalls);
+  return { nowMs: Date.now(), total, calls: open.map(view) };
+}
+
+const mostCalls = 100;
+
+function view(intent: UnsettledIntent): OpenCall {
+  const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
+    intent;
+  return {
+    ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
+    kind: kind === EventKind.PAYOUT ? "payout" : "payment",
+    // One that still runs though its lease is over has lost its replica.
+    state: state === "pending" ? "pending" : "unknown",
+    ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),
+  };
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Caller } from "../auth/caller.ts";
+import type { Call, Core } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
+import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
+import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import { magicValues } from "../sandbox/ledger/scenarios.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { sign } from "../wire/signature.ts";
+import type { Trials } from "./api.ts";
+import type { CallbackTrial, ScenarioInfo, Trial, TrialAnswer } from "./console-api.ts";
+import { Refused } from "./operator.ts";
+
+export interface TrialsOptions {
+  readonly core: Core;
+  /** The emulator's merchant. */
+  readonly account: { readonly name: string; readonly password: Secret };
+  /** Address of the public listener. */
+  readonly publicUrl: () => string;
+}
+
+/** In sandbox mode: payments, payouts and callbacks as a merchant's and the service's would be. */
+export function createTrials({ core, account, publicUrl }: TrialsOptions): Trials {
+  return {
+    account: account.name,
+    scenarios: { scenarios: magicValues.map(infoOf) },
+
+    async pay(trial) {
+      const request = create(CreatePaymentRequestSchema, paymentOf(trial));
+      return answerOf(async () => {
+        const { details, action } = await core.createPayment(request, callOf(account.name));
+        const { name } = PaymentStatusSchema.value[details?.status ?? 0] ?? {};
+        return {
+          ...(name && {
+            status: name.slice(PaymentStatusSchema.sharedPrefix?.length).toLowerCase(),
+          }),
+          ...(details?.statusCode && { statusCode: details.statusCode }),
+          ...(action?.value && { actionUrl: action.value }),
+        };
+      });
+    },
+
+    async payOut(trial) {
+      const request = create(RequestPayoutRequestSchema, payoutOf(trial));
+      return answerOf(async () => {
+        const { status, statusCode } = await core.requestPayout(request, callOf(account.name));
+        return {
+          ...(status && { status: status.toLowerCase() }),
+          ...(statusCode && { statusCode }),
+        };
+      });
+    },
+
+    async callback({ kind }) {
+      const body = callbackBody(kind);
+      const password = kind === "forged" ? randomUUID() : account.password;
+      const { status } = await fetch(
+        `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`,
+        {
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            "x-service-signature": sign(Buffer.from(body), password),
+          },
+          body,
+          signal: AbortSignal.timeout(5_000),
+        },
+      );
+      return { status };
+    },
+  };
+}
+
+function infoOf({ cards, cents, scenario }: (typeof magicValues)[number]): ScenarioInfo {
+  return {
+    ...scenario,
+    // The page never has a card's whole number: the gateway fills it in.
+    card: cards[0]?.slice(-4) ?? "",
+    ...(cents !== undefined && { cents }),
+  };
+}
+
+/** A good card that is none of the magic ones, so that the amount decides. */
+const plainCard = "4242424242424242";
+
+function cardOf({ scenario, by }: Trial): string {
+  const magic = magicValues.find((value) => value.scenario.name === scenario);
+  const [card] = magic?.cards ?? [];
+  if (!magic || card === undefined) throw new Refused(400, "scenario: there is no such scenario");
+  if (by === "card") return card;
+  if (magic.cents === undefined) throw new Refused(400, "by: no amount triggers this scenario");
+  return plainCard;
+}
+
+function paymentOf(trial: Trial): MessageInitShape<typeof CreatePaymentRequestSchema> {
+  const { amount, currency, externalId } = trial;
+  return {
+    ...{ amount, currency, externalId, mode: PaymentMode.DIRECT },
+    description: "A trial from the console",
+    customer: { email: "customer@shop.example" },
+    paymentMethod: {
+      method: {
+        case: "cc",
+        value: { number: cardOf(trial), cvv: "123", expMonth: 12, expYear: 2035 },
+      },
+    },
+  };
+}
+
+function payoutOf(trial: Trial): MessageInitShape<typeof RequestPayoutRequestSchema> {
+  const { amount, currency, externalId, by } = trial;
+  const number = cardOf(trial);
+  const person = { firstName: "Ivan", lastName: "Franko", externalId: "recipient" };
+  return {
+    order: {
+      currency,
+      externalId,
+      originalAmount: amount,
+      description: "A trial from the console",
+    },
+    payer: { entityId: "console" },
+    payoutType: by === "card" ? "card" : "cash",
+    recipient: by === "card" ? { card: { ...person, cardData: { number } } } : { cash: person },
+  };
+}
+
+const trialPatienceMs = 60_000;
+
+function callOf(account: string): Call {
+  const caller: Caller = {
+    name: "console",
+    account,
+    scopes: new Set(["payments:write", "payouts:write"]),
+  };
+  return { caller, signal: AbortSignal.timeout(trialPatienceMs), requestId: randomUUID() };
+}
+
+async function answerOf(
+  make: () => Promise<Omit<TrialAnswer & { kind: "answered" }, "kind">>,
+): Promise<TrialAnswer> {
+  try {
+    return { kind: "answered", ...(await make()) };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { code, message, details } = error;
+    if (details.outcomeUnknown) return { kind: "unknown", message };
+    const upstreamCode = details.upstream?.code;
+    return { kind: "refused", code, message, ...(upstreamCode && { upstreamCode }) };
+  }
+}
+
+/** Each is another one, so that it is kept beside those before. */
+function callbackBody(kind: CallbackTrial["kind"]): string {
+  return JSON.stringify({
+    note: kind === "forged" ? "signed with a wrong password" : "a body that nobody understands",
+    sent_at: new Date().toISOString(),
+    card: { mask: "411111******1111", token: `tok_${randomUUID()}` },
+  });
+}

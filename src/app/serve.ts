@@ -1,0 +1,78 @@
+import type { Logger } from "pino";
+import { readConfig } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { createLogger } from "../telemetry/log.ts";
+import { loggable } from "../telemetry/loggable.ts";
+import { startGateway } from "./gateway.ts";
+
+/**
+ * The process: reads the configuration, starts the gateway, says `ready`, and drains on SIGTERM or
+ * SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and one message.
+ */
+export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
+  try {
+    const config = readConfig(env);
+    const log = createLogger(config.logLevel);
+    endOnUncaught(log);
+    const gateway = await startGateway(config, log);
+    const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
+    // A signal may come as soon as `ready` is read.
+    stopOnSignal(log, gateway);
+    announce(
+      log,
+      `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandboxUrl ? ` sandbox=${sandboxUrl}` : ""}`,
+    );
+  } catch (error) {
+    exitWith(error);
+  }
+}
+
+/** The ready line is part of the contract: it is printed at every log level. */
+export function announce(log: Logger, message: string): void {
+  if (log.isLevelEnabled("info")) log.info(message);
+  else createLogger("info").info(message);
+}
+
+/** Exits 0 after `stop`, at the first signal; later ones change nothing. */
+export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): void {
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) return;
+    stopping = true;
+    const beganMs = performance.now();
+    log.info({ signal }, "stopping");
+    running.stop().then(
+      () => {
+        log.info({ durationMs: Math.round(performance.now() - beganMs) }, "stopped");
+        process.exit(0);
+      },
+      (error: unknown) => {
+        log.error({ err: error }, "stopping failed");
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+}
+
+/** Node itself would print the error with its text and its members, whatever they hold. */
+function endOnUncaught(log: Logger): void {
+  process.on("uncaughtException", (error) => {
+    log.fatal({ err: error }, "an error that nobody caught");
+    process.exit(1);
+  });
+}
+
+/** EX_CONFIG of sysexits.h. */
+const exitConfig = 78;
+
+/** Prints what went wrong at start, once, and exits. */
+export function exitWith(error: unknown): never {
+  if (error instanceof ConfigError) {
+    console.error(error.message);
+    process.exit(exitConfig);
+  }
+  console.error(JSON.stringify(loggable(error), undefined, 2));
+  process.exit(1);
+}

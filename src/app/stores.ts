@@ -1,0 +1,151 @@
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { EventLog } from "../events/log.ts";
+import { createMemoryLog } from "../events/memory/log.ts";
+import { createRedisLog } from "../events/redis/log.ts";
+import { createMemoryIntents } from "../intents/memory/store.ts";
+import { createRedisIntents } from "../intents/redis/store.ts";
+import type { IntentStore } from "../intents/store.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { createLocalBucket } from "../ratelimit/local/bucket.ts";
+import { createRedisBucket } from "../ratelimit/redis/bucket.ts";
+import { connectRedis } from "../redis/connect.ts";
+import { describeDurability } from "../redis/durability.ts";
+import { accountKeys } from "../redis/keys.ts";
+import { createWriter } from "../redis/writer.ts";
+import type { Keyring } from "../secrets/keyring.ts";
+import type { Secret } from "../secrets/secret.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { lockedObserver } from "../telemetry/observers.ts";
+import { redisObserver } from "../telemetry/store-observers.ts";
+
+/** Where state is kept: in Redis for all replicas, or in this process alone. */
+export interface Stores {
+  readonly eventLog: EventLog;
+  readonly intents: IntentStore;
+  bucketOf(account: string): TokenBucket;
+  /** Brings the gauges up to date. */
+  refresh(): void;
+  /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the stores that the configuration asks for, and says once what they do not promise.
+ * @param keyrings by account: what leaves this process is sealed with them
+ */
+export function openStores(
+  config: Config,
+  keyrings: ReadonlyMap<string, Keyring>,
+  metrics: Metrics,
+  log: Logger,
+): Stores {
+  const { redis } = config;
+  return redis ? redisStores(config, redis, keyrings, metrics, log) : memoryStores(config, log);
+}
+
+function memoryStores(config: Config, log: Logger): Stores {
+  log.warn("REDIS_URL is not set: events and budget are kept in this process alone, not durable");
+  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
+  return {
+    eventLog,
+    intents: createMemoryIntents(intentOptions(config)),
+    bucketOf: () => createLocalBucket(config.rateLimit),
+    refresh() {},
+    close: () => eventLog.close(),
+  };
+}
+
+function redisStores(
+  config: Config,
+  { url, prefix, minReplicas }: NonNullable<Config["redis"]>,
+  keyrings: ReadonlyMap<string, Keyring>,
+  metrics: Metrics,
+  log: Logger,
+): Stores {
+  const { onError, onCommand, refresh } = redisObserver(metrics, log);
+  const redis = connectRedis(url, onError, onCommand);
+  const replicaId = randomUUID();
+  const eventLog = createRedisLog({
+    redis,
+    prefix,
+    minReplicas,
+    retentionMs: config.eventRetentionMs,
+    keyringOf(account) {
+      const keyring = keyrings.get(account);
+      if (!keyring) throw new Error(`no such merchant account: ${account}`);
+      return keyring;
+    },
+    observer: {
+      onLocked: lockedObserver(metrics, log),
+      onFeed({ account, state, error }) {
+        const level = state === "back" ? "info" : "warn";
+        log[level]({ account, state, reason: reasonOf(error) }, "live delivery from Redis");
+      },
+    },
+  });
+  const intents = createRedisIntents({
+    ...intentOptions(config),
+    client: redis.client,
+    writer: createWriter({ redis, minReplicas }),
+    prefix,
+    onStateChange(state, cause) {
+      const level = state === "shared" ? "info" : "warn";
+      const reason = reasonOf(cause);
+      log[level]({ state, reason }, "calls that move money and the other replicas");
+    },
+  });
+  redis.client.once("ready", () => warnIfNotDurable());
+  if (minReplicas === 0 && hasFailover(url)) log.warn(failoverWarning);
+  return {
+    eventLog,
+    intents,
+    bucketOf(account) {
+      metrics.bucketShared.set({ account }, 1);
+      return createRedisBucket({
+        client: redis.client,
+        keys: accountKeys(prefix, account),
+        replicaId,
+        ...config.rateLimit,
+        onStateChange(source, reason) {
+          metrics.bucketShared.set({ account }, source === "redis" ? 1 : 0);
+          const level = source === "redis" ? "info" : "warn";
+          log[level]({ account, source, reason }, "the rate budget has changed its source");
+        },
+      });
+    },
+    refresh: () => refresh(redis.client),
+    async close() {
+      await Promise.all([intents.close(), eventLog.close()]);
+      await redis.close();
+    },
+  };
+
+  function warnIfNotDurable(): void {
+    describeDurability(redis.client).then(
+      (warning) => warning && log.warn(warning),
+      (error: unknown) => log.warn({ reason: reasonOf(error) }, "Redis does not tell its settings"),
+    );
+  }
+}
+
+/** Sentinels and clusters make a replica the master when the master fails. */
+function hasFailover(url: Secret): boolean {
+  return url.reveal().startsWith("redis+sentinel:") || url.reveal().includes(",");
+}
+
+const failoverWarning =
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; 1 keeps them";
+
+/** With reconciliation off, nothing is looked up: events alone settle. */
+function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
+  return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
+}
+
+/** With what is behind it: "the store is out of reach" alone does not tell an operator why. */
+function reasonOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = reasonOf(error.cause);
+  return cause === undefined ? error.message : `${error.message}: ${cause}`;
+}

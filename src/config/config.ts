@@ -1,0 +1,184 @@
+import { z } from "zod";
+import type { AuthOptions } from "../auth/create-authentication.ts";
+import { isLoopback } from "../net/loopback.ts";
+import type { TlsPaths } from "../net/tls-files.ts";
+import { Secret } from "../secrets/secret.ts";
+import type { TracingSettings } from "../telemetry/tracing/settings.ts";
+import type { MerchantAccount } from "../upstream/upstream.ts";
+import { readAuth, readAuthModes } from "./auth.ts";
+import { ConfigError } from "./config-error.ts";
+import { readLimits } from "./limits.ts";
+import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
+import { reader } from "./reader.ts";
+import { sandboxDefaults } from "./sandbox.ts";
+import { readShutdown, type ShutdownTimes } from "./shutdown.ts";
+import { readTls } from "./tls.ts";
+import { readTracing } from "./tracing.ts";
+import { readTrustedDocuments, type TrustedDocuments } from "./trusted-documents.ts";
+import {
+  type Address,
+  address,
+  boolean,
+  duration,
+  durationOrZero,
+  heartbeat,
+  httpUrl,
+  logLevel,
+  origins,
+  redisPrefix,
+  redisUrls,
+  share,
+  watchSecret,
+  watchSecrets,
+  wholeNumber,
+} from "./values.ts";
+import type { Environment } from "./variable.ts";
+
+/** Everything that the environment says, checked. Nobody else reads `process.env`. */
+export interface Config {
+  readonly publicAddress: Address;
+  readonly rpcAddress: Address;
+  readonly adminAddress: Address;
+  /** Files of the rpc listener; without them it is cleartext. */
+  readonly tls?: TlsPaths;
+  readonly rpcConnections: RpcConnections;
+  /** Set when there is no UPSTREAM_URL: the emulator runs inside the process. */
+  readonly sandboxAddress?: Address;
+  /** By name. In sandbox mode the url of `default` is empty until the emulator listens. */
+  readonly accounts: ReadonlyMap<string, MerchantAccount>;
+  readonly upstreamTimeoutMs: number;
+  /** How the upstream reaches the public listener; without it, that listener's own address. */
+  readonly publicUrl?: string;
+  readonly redis?: { readonly url: Secret; readonly prefix: string; readonly minReplicas: number };
+  readonly rateLimit: {
+    readonly initialLimit: number;
+    readonly reserve: number;
+    readonly maxWaitMs: number;
+  };
+  readonly eventRetentionMs: number;
+  readonly auth: AuthOptions;
+  /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
+  readonly maxStreamsPerCaller?: number;
+  /** Calls in flight at once; undefined: none is refused. */
+  readonly maxConcurrentCalls?: number;
+  /** Of each listener; undefined: no limit. */
+  readonly maxConnections?: number;
+  readonly maxConnectionsPerAddress?: number;
+  readonly watchTokenSecret?: Secret;
+  /** Tokens signed with these are still good. */
+  readonly watchTokenPreviousSecrets: readonly Secret[];
+  readonly corsOrigins: readonly string[];
+  /** Whether the GraphQL schema may be asked for. */
+  readonly graphqlIntrospection: boolean;
+  /** GraphQL documents by their ids, and whether all others are refused. */
+  readonly trustedDocuments?: TrustedDocuments;
+  /** Undefined when reconciliation is off. */
+  readonly reconcileAfterMs?: number;
+  /** What is not settled by then is an operator's. */
+  readonly reconcileGiveUpMs: number;
+  readonly shutdown: ShutdownTimes;
+  /** Undefined when nothing is traced. */
+  readonly tracing?: TracingSettings;
+  /** Silence on a live connection after which it is broken, and a peer is asked for. */
+  readonly heartbeatMs: number;
+  readonly logLevel: string;
+  readonly production: boolean;
+}
+
+/** How the rpc listener keeps its connections, in milliseconds; 0: never. */
+export interface RpcConnections {
+  readonly maxConnectionAgeMs: number;
+  readonly connectionAgeGraceMs: number;
+  readonly keepAliveIntervalMs: number;
+  readonly keepAliveTimeoutMs: number;
+}
+
+/**
+ * Reads the configuration (contract, section 2).
+ * @throws ConfigError for the first variable that is wrong or missing.
+ */
+export function readConfig(env: Environment): Config {
+  const read = reader(env);
+  const upstreamUrl = read.optional("UPSTREAM_URL", httpUrl);
+  const merchantsFile = read.optional("MERCHANTS_FILE", z.string());
+  const sandbox = upstreamUrl === undefined && merchantsFile === undefined;
+  const production = env.NODE_ENV === "production";
+
+  const publicAddress = read("PUBLIC_ADDR", address, "127.0.0.1:4000");
+  const rpcAddress = read("RPC_ADDR", address, "127.0.0.1:4001");
+  const adminAddress = read("ADMIN_ADDR", address, "127.0.0.1:4002");
+  const sandboxAddress = read("SANDBOX_ADDR", address, sandboxDefaults.address);
+
+  const listeners = { PUBLIC_ADDR: publicAddress, RPC_ADDR: rpcAddress };
+  const modes = readAuthModes(read, sandbox, listeners);
+
+  const accounts = merchantsFile
+    ? readMerchants(merchantsFile, upstreamUrl)
+    : new Map([["default", defaultAccount(read, upstreamUrl)]]);
+
+  const publicUrl = read.optional("PUBLIC_URL", httpUrl);
+  if (publicUrl === undefined) {
+    for (const account of accounts.values()) {
+      if (account.url === "" || isLoopback(new URL(account.url).hostname)) continue;
+      throw new ConfigError(
+        "PUBLIC_URL",
+        "is missing: the upstream sends its callbacks there; accepted is an http or https URL that reaches the public listener",
+      );
+    }
+  }
+
+  const redisUrl = read.optional("REDIS_URL", redisUrls);
+  const reconcileAfterMs = read("RECONCILE_AFTER", durationOrZero, "60s");
+  const watchTokenSecret = read.optional("WATCH_TOKEN_SECRET", watchSecret);
+  const previousWatchSecrets = read.optional("WATCH_TOKEN_PREVIOUS_SECRETS", watchSecrets) ?? [];
+  if (previousWatchSecrets.length > 0 && watchTokenSecret === undefined) {
+    throw new ConfigError("WATCH_TOKEN_SECRET", "is missing beside WATCH_TOKEN_PREVIOUS_SECRETS");
+  }
+  const tracing = readTracing(read.optional);
+  return {
+    publicAddress,
+    rpcAddress,
+    adminAddress,
+    ...readTls(read),
+    rpcConnections: {
+      maxConnectionAgeMs: read("RPC_MAX_CONNECTION_AGE", durationOrZero, "0"),
+      connectionAgeGraceMs: read("RPC_MAX_CONNECTION_AGE_GRACE", duration, "1m"),
+      keepAliveIntervalMs: read("RPC_KEEPALIVE_INTERVAL", durationOrZero, "30s"),
+      keepAliveTimeoutMs: read("RPC_KEEPALIVE_TIMEOUT", duration, "20s"),
+    },
+    ...(sandbox ? { sandboxAddress } : {}),
+    accounts,
+    upstreamTimeoutMs: read("UPSTREAM_TIMEOUT", duration, "30s"),
+    ...(publicUrl ? { publicUrl } : {}),
+    ...(redisUrl
+      ? {
+          redis: {
+            url: new Secret(redisUrl),
+            prefix: read("REDIS_PREFIX", redisPrefix, "pgw"),
+            minReplicas: read("REDIS_MIN_REPLICAS", wholeNumber(0, 100), "0"),
+          },
+        }
+      : {}),
+    rateLimit: {
+      initialLimit: read("RATE_LIMIT_INITIAL", wholeNumber(1, 1_000_000), "10"),
+      reserve: read("RATE_LIMIT_RESERVE", share, "0.2"),
+      maxWaitMs: read("RATE_LIMIT_MAX_WAIT", duration, "2s"),
+    },
+    eventRetentionMs: read("EVENT_RETENTION", duration, "7d"),
+    auth: readAuth(read, modes),
+    ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
+    ...readLimits(read),
+    ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
+    watchTokenPreviousSecrets: previousWatchSecrets.map((secret) => new Secret(secret)),
+    corsOrigins: read("CORS_ORIGINS", origins, ""),
+    graphqlIntrospection: read("GRAPHQL_INTROSPECTION", boolean, `${!production}`),
+    ...readTrustedDocuments(read),
+    ...(reconcileAfterMs > 0 ? { reconcileAfterMs } : {}),
+    reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
+    shutdown: readShutdown(read),
+    ...(tracing ? { tracing } : {}),
+    heartbeatMs: read("HEARTBEAT_INTERVAL", heartbeat, "15s"),
+    logLevel: read("LOG_LEVEL", logLevel, "info"),
+    production,
+  };
+}

@@ -1,0 +1,62 @@
+import { GatewayError } from "../../errors.ts";
+import { numberOf } from "../letter-place.ts";
+import type { DeadLetter, KeptLetter, LettersOptions } from "../log.ts";
+
+/** Dead letters that one account may have, and the characters of their bodies together. */
+const maxLetters = 10_000;
+const maxCharacters = 64 * 1024 * 1024;
+
+/**
+ * Dead letters in memory. When an account's share is full the next one is refused: to drop an old
+ * one would lose what was acknowledged.
+ */
+export class MemoryDeadLetters {
+  readonly #accounts = new Map<string, Map<string, PlacedLetter>>();
+  #buried = 0;
+
+  /** @throws GatewayError UNAVAILABLE when the account's share is full. */
+  bury(account: string, letter: DeadLetter): void {
+    const letters = this.#accounts.get(account) ?? new Map<string, PlacedLetter>();
+    if (letters.has(letter.id)) return;
+    let characters = letter.body.length;
+    for (const { body } of letters.values()) characters += body.length;
+    if (letters.size >= maxLetters || characters > maxCharacters) {
+      throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
+        reason: "DEAD_LETTERS_FULL",
+      });
+    }
+    this.#buried += 1;
+    this.#accounts.set(account, letters.set(letter.id, { ...letter, place: `${this.#buried}` }));
+  }
+
+  async *of(
+    account: string,
+    { newestFirst = false, behind }: LettersOptions = {},
+  ): AsyncGenerator<KeptLetter> {
+    const from = numberOf(behind);
+    const letters = this.#accounts.get(account);
+    const all = [...(letters?.values() ?? [])];
+    if (newestFirst) all.reverse();
+    for (const letter of all) {
+      const place = Number(letter.place);
+      const isBehind = from === undefined || (newestFirst ? place < from : place > from);
+      if (isBehind && letters?.has(letter.id)) yield letter;
+    }
+  }
+
+  find(account: string, id: string): KeptLetter | undefined {
+    return this.#accounts.get(account)?.get(id);
+  }
+
+  count(account: string): number {
+    return this.#accounts.get(account)?.size ?? 0;
+  }
+
+  exhume(account: string, id: string): boolean {
+    return this.#accounts.get(account)?.delete(id) ?? false;
+  }
+}
+
+interface PlacedLetter extends DeadLetter {
+  readonly place: string;
+}

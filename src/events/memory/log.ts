@@ -1,0 +1,99 @@
+import { errorOfAbort, GatewayError } from "../../errors.ts";
+import type { EventLog } from "../log.ts";
+import { readOn } from "../tail.ts";
+import { MemoryAccount } from "./account.ts";
+import { MemoryDeadLetters } from "./dead-letters.ts";
+
+export interface MemoryLogOptions {
+  /** How long events can be replayed and repeats are known, in milliseconds. */
+  readonly retentionMs: number;
+  /** Most events kept of an account; the oldest go first. Default: 100,000. */
+  readonly maxEvents?: number;
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/**
+ * The event log in this process's memory: what it acknowledges ends with the process.
+ *
+ * State is kept for twice the retention after its last event, of at most as many external ids as
+ * events are kept. Repeats are known for the retention, up to ten times as many as events are kept:
+ * beyond that the oldest come through as events again, which never takes a state back.
+ */
+export function createMemoryLog(options: MemoryLogOptions): EventLog {
+  const { retentionMs, maxEvents = 100_000, now = Date.now } = options;
+  const accounts = new Map<string, MemoryAccount>();
+  const letters = new MemoryDeadLetters();
+  let closed = false;
+
+  function accountOf(name: string): MemoryAccount {
+    if (closed) throw closedError();
+    let account = accounts.get(name);
+    if (!account) {
+      account = new MemoryAccount({ retentionMs, maxEvents, now });
+      accounts.set(name, account);
+    }
+    return account;
+  }
+
+  return {
+    durable: false,
+
+    async append(account, entry) {
+      return accountOf(account).append(entry);
+    },
+
+    async snapshot(account, kind, externalId) {
+      return accountOf(account).snapshot(kind, externalId);
+    },
+
+    async read(account, topic, after, options) {
+      if (options.signal.aborted) throw errorOfAbort(options.signal);
+      return readOn(accountOf(account), topic, after, options);
+    },
+
+    async history(account, kind, externalId, limit) {
+      return accountOf(account).history(kind, externalId, limit);
+    },
+
+    async cursorBefore(account, count) {
+      return accountOf(account).cursorBefore(count);
+    },
+
+    async bury(account, letter) {
+      if (closed) throw closedError();
+      letters.bury(account, letter);
+    },
+
+    deadLetters: (account, options) => letters.of(account, options),
+
+    async deadLetter(account, id) {
+      return letters.find(account, id);
+    },
+
+    async countDeadLetters(account) {
+      return letters.count(account);
+    },
+
+    async exhume(account, id) {
+      return letters.exhume(account, id);
+    },
+
+    async unfinished(account, forMs, limit) {
+      return accountOf(account).unfinished(forMs, limit);
+    },
+
+    async dismiss(account, unfinished) {
+      accountOf(account).dismiss(unfinished);
+    },
+
+    async close() {
+      closed = true;
+      for (const account of accounts.values()) account.close(closedError());
+    },
+  };
+}
+
+function closedError(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
+}

@@ -1,0 +1,73 @@
+import { activeSpan } from "../../telemetry/tracing/active-span.ts";
+import type { Bounds } from "../cursor.ts";
+import type { Follower } from "../hub.ts";
+import type { Cursor, Topic } from "../log.ts";
+import type { Page, StoredLog } from "../tail.ts";
+import { isAbout } from "../topics.ts";
+import type { FeedState } from "./feed.ts";
+import { RedisFeed } from "./feed.ts";
+import type { RedisStore } from "./store.ts";
+import type { WakeUps } from "./wake-ups.ts";
+
+export interface RedisAccountOptions {
+  readonly store: RedisStore;
+  readonly wakeUps: WakeUps;
+  /** Channel of the account's hints. */
+  readonly channel: string;
+  readonly onState: (state: FeedState, error?: unknown) => void;
+}
+
+/** One account's log as its readers in this process need it: the store, and a feed while any read. */
+export class RedisAccount implements StoredLog {
+  readonly #options: RedisAccountOptions;
+  #feed: RedisFeed | undefined;
+
+  constructor(options: RedisAccountOptions) {
+    this.#options = options;
+  }
+
+  get store(): RedisStore {
+    return this.#options.store;
+  }
+
+  async follow(topic: Topic, follower: Follower): Promise<() => void> {
+    // It is for all who follow, and no part of what the first one does.
+    this.#feed ??= activeSpan.exit(() => this.#openFeed());
+    const feed = this.#feed;
+    const detach = feed.follow(topic, follower);
+    try {
+      await feed.started;
+      return detach;
+    } catch (error) {
+      detach();
+      throw error;
+    }
+  }
+
+  async bounds(): Promise<Bounds> {
+    return (await this.store.read(undefined, 0)).bounds;
+  }
+
+  async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
+    if ("externalId" in topic) return this.store.read(after, limit, topic);
+    const page = await this.store.read(after, limit);
+    return { ...page, events: page.events.filter((event) => isAbout(topic, event)) };
+  }
+
+  close(error: Error): void {
+    this.#feed?.end(error);
+  }
+
+  #openFeed(): RedisFeed {
+    const { store, wakeUps, channel, onState } = this.#options;
+    return new RedisFeed({
+      read: (after, limit) => store.read(after, limit),
+      wakeUps,
+      channel,
+      onState,
+      onEnd: () => {
+        this.#feed = undefined;
+      },
+    });
+  }
+}

@@ -1,0 +1,232 @@
+import { clone } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import { ask } from "../../redis/ask.ts";
+import type { RedisClient } from "../../redis/connect.ts";
+import type { AccountKeys } from "../../redis/keys.ts";
+import { loadScript } from "../../redis/script.ts";
+import type { Writer } from "../../redis/writer.ts";
+import type { Seal } from "../../secrets/seal.ts";
+import { assertReadable, cursorExpired, newEpoch } from "../cursor.ts";
+import type {
+  Appended,
+  Cursor,
+  Entry,
+  OperationState,
+  Rank,
+  Snapshot,
+  Unfinished,
+} from "../log.ts";
+import { stateKey } from "../merge.ts";
+import { readEvent, writeEvent } from "../stored-event.ts";
+import type { Page } from "../tail.ts";
+import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
+import { cursorOf, idOf } from "./place.ts";
+
+export interface RedisStoreOptions {
+  readonly client: RedisClient;
+  readonly writer: Writer;
+  readonly keys: AccountKeys;
+  readonly retentionMs: number;
+  /** Duplicates are written again, so that the WAIT behind them vouches for the first ones. */
+  readonly touchDuplicates: boolean;
+  /** Of the account's events. */
+  readonly seal: Seal;
+  /** The secret fields of an event could not be opened: it is told without them. */
+  readonly onLocked: () => void;
+}
+
+/** One payment or payout. */
+export interface Subject {
+  readonly kind: EventKind;
+  readonly externalId: string;
+}
+
+/** The first event of a millisecond takes one of so many places by chance. */
+const firstSeqs = 0x1_0000;
+
+/** One account's log in Redis: what it holds is read and written in one step each. */
+export class RedisStore {
+  readonly #options: RedisStoreOptions;
+
+  constructor(options: RedisStoreOptions) {
+    this.#options = options;
+  }
+
+  async append(entry: Entry): Promise<Appended> {
+    const { keys, writer, retentionMs, touchDuplicates, seal } = this.#options;
+    const event = clone(EventSchema, entry.event);
+    event.receivedAt = timestampFromMs(Date.now());
+    const answer = (await writer.run(
+      appendEvent,
+      [
+        keys.log,
+        keys.events,
+        keys.topic(...named(entry)),
+        keys.state(...named(entry)),
+        keys.seenIdentity(entry.identity),
+        keys.unfinished,
+        ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
+      ],
+      [
+        writeEvent(seal, event, entry.trace),
+        entry.source === EventSource.CALLBACK ? "c" : "o",
+        stateKey(entry),
+        entry.operationId,
+        `${entry.rank}`,
+        entry.status,
+        `${retentionMs}`,
+        newEpoch(),
+        `${Math.floor(Math.random() * firstSeqs)}`,
+        keys.wakeUp,
+        touchDuplicates ? "1" : "0",
+        memberOf(entry) ?? "",
+        `${mostUnfinished}`,
+      ],
+    )) as ["duplicate"] | ["stored", epoch: string, id: string, conflict: 0 | 1];
+    if (answer[0] === "duplicate") return { outcome: "duplicate", conflict: false };
+    const [outcome, epoch, id, conflict] = answer;
+    event.cursor = cursorOf(id, epoch);
+    return { outcome, event, conflict: conflict === 1 };
+  }
+
+  /**
+   * Events behind a cursor, or from the oldest kept: all of the account, or those of a subject.
+   * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from.
+   */
+  async read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<Page> {
+    const { client, keys } = this.#options;
+    const [epoch, floor, tail, known, upTo, ...events] = (await ask(client, () =>
+      readEvents.runBuffer(
+        client,
+        [keys.log, keys.events, ...(subject ? [keys.topic(...named(subject))] : [])],
+        [after === undefined ? "" : idOf(after), `${limit}`, newEpoch()],
+      ),
+    )) as [Buffer, Buffer, Buffer, number, Buffer, ...Buffer[]];
+    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
+    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(tail) };
+    if (after !== undefined) {
+      assertReadable(after, bounds);
+      // A server that failed took it along; the log has gone on without it.
+      if (known !== 1) throw cursorExpired("the event it names was lost");
+    }
+    return { events: this.#eventsOf(events, `${epoch}`), upTo: cursor(upTo), bounds };
+  }
+
+  async snapshot(subject: Subject): Promise<Snapshot | undefined> {
+    const { client, keys } = this.#options;
+    const answer = (await ask(client, () =>
+      readState.runBuffer(client, [keys.log, keys.events, keys.state(...named(subject))], []),
+    )) as [Buffer, Buffer, Buffer, ...Buffer[]] | null;
+    if (answer === null) return undefined;
+    const [epoch, floor, tail] = answer.slice(0, 3).map(String) as [string, string, string];
+    const fields = new Map(
+      pairs(answer.slice(3)).map(([name, value]): [string, Buffer] => [`${name}`, value]),
+    );
+    const last = cursorOf(`${fields.get("last") ?? floor}`, epoch);
+    // An event that is no longer kept is no place to read on from.
+    const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(tail, epoch);
+    return { states: this.#statesOf(fields, epoch), cursor };
+  }
+
+  /** The newest events of a subject, oldest first. */
+  async history(subject: Subject, limit: number): Promise<Event[]> {
+    if (limit <= 0) return [];
+    const { client, keys } = this.#options;
+    const answer = (await ask(client, () =>
+      readHistory.runBuffer(
+        client,
+        [keys.log, keys.events, keys.topic(...named(subject))],
+        [`${limit}`],
+      ),
+    )) as [Buffer, ...Buffer[]] | null;
+    if (answer === null) return [];
+    const [epoch, ...events] = answer;
+    return this.#eventsOf(events, `${epoch}`).reverse();
+  }
+
+  #eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
+    return pairs(idsAndBytes).map(([id, bytes]) => this.#eventOf(`${id}`, bytes, epoch));
+  }
+
+  #eventOf(id: string, bytes: Buffer, epoch: string): Event {
+    const { event, locked } = readEvent(this.#options.seal, bytes);
+    if (locked) this.#options.onLocked();
+    event.cursor = cursorOf(id, epoch);
+    return event;
+  }
+
+  #statesOf(fields: ReadonlyMap<string, Buffer>, epoch: string): OperationState[] {
+    const states: OperationState[] = [];
+    for (const [name, value] of fields) {
+      const bytes = fields.get(`e${name}`);
+      if (!bytes) continue;
+      const [subjectId, operation] = JSON.parse(name) as [string, string];
+      const { rank, status, operation_id, since, id } = JSON.parse(`${value}`) as ToldState;
+      states.push({
+        operation,
+        subjectId,
+        operationId: operation_id,
+        rank,
+        status,
+        since: cursorOf(since, epoch),
+        event: this.#eventOf(id, bytes, epoch),
+      });
+    }
+    return states.sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
+  }
+
+  /** The place behind which the newest `count` events of the account are. */
+  async cursorBefore(count: number): Promise<Cursor> {
+    const { client, keys } = this.#options;
+    const [epoch, id] = (await ask(client, () =>
+      placeBefore.run(client, [keys.log, keys.events], [`${Math.max(count, 0)}`, newEpoch()]),
+    )) as [string, string];
+    return cursorOf(id, epoch);
+  }
+
+  async unfinished(forMs: number, limit: number): Promise<Unfinished[]> {
+    const { client, keys, retentionMs } = this.#options;
+    const args = [`${forMs}`, `${limit}`, `${2 * retentionMs}`];
+    const found = (await ask(client, () =>
+      readUnfinished.runBuffer(client, [keys.unfinished], args),
+    )) as Buffer[];
+    return pairs(found).map(([member, ageMs]) => ofMember(`${member}`, Number(`${ageMs}`)));
+  }
+
+  async dismiss(unfinished: readonly Unfinished[]): Promise<void> {
+    const { client, keys } = this.#options;
+    const members = unfinished.flatMap((one) => memberOf(one) ?? []);
+    if (members.length > 0) await ask(client, () => client.zrem(keys.unfinished, ...members));
+  }
+}
+
+const readUnfinished = loadScript(new URL("./read-unfinished.lua", import.meta.url));
+const script = (name: string) =>
+  loadScript(new URL("./open-log.lua", import.meta.url), new URL(name, import.meta.url));
+const appendEvent = script("./append-event.lua");
+const readEvents = script("./read-events.lua");
+const readHistory = script("./read-history.lua");
+const placeBefore = script("./place-before.lua");
+const readState = script("./read-state.lua");
+
+function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
+  return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
+}
+
+/** As append-event.lua writes them. */
+interface ToldState {
+  readonly rank: Rank;
+  readonly status: string;
+  readonly operation_id: string;
+  readonly since: string;
+  readonly id: string;
+}
+
+function pairs(list: readonly Buffer[]): [Buffer, Buffer][] {
+  const found: [Buffer, Buffer][] = [];
+  for (let at = 0; at + 1 < list.length; at += 2) {
+    found.push([list[at] as Buffer, list[at + 1] as Buffer]);
+  }
+  return found;
+}

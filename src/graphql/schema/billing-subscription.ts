@@ -1,0 +1,29 @@
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../../gen/payments/v1/subscription_service_pb.ts";
+import { builder } from "./builder.ts";
+import { mutation } from "./mutation.ts";
+
+const SubscriptionMessage = builder
+  .objectRef<{ message?: string | undefined }>("SubscriptionMessage")
+  .implement({
+    description: "What the payments service says of a change to a billing subscription.",
+    fields: (t) => ({
+      message: t.exposeString("message", { description: "The service's own text." }),
+    }),
+  });
+
+mutation("updateSubscription", {
+  description: "Turns the automatic renewal of a customer's billing subscription on or off.",
+  request: UpdateSubscriptionRequestSchema,
+  success: SubscriptionMessage,
+  run: (core, request, call) => core.updateSubscription(request, call),
+});
+
+mutation("deactivateSubscription", {
+  description: "Deactivates a customer's billing subscription.",
+  request: DeactivateSubscriptionRequestSchema,
+  success: SubscriptionMessage,
+  run: (core, request, call) => core.deactivateSubscription(request, call),
+});

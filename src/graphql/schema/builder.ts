@@ -1,0 +1,23 @@
+import SchemaBuilder from "@pothos/core";
+import type { Context } from "../context.ts";
+
+/** Text scalars take and give strings; their formats are checked with the rest of a request. */
+interface TextScalar {
+  Input: string;
+  Output: string;
+}
+
+/** The one schema builder: each type's file adds to it, and `schema.ts` builds what they added. */
+export const builder = new SchemaBuilder<{
+  Context: Context;
+  Scalars: {
+    ID: { Input: string; Output: string };
+    Decimal: TextScalar;
+    DateTime: { Input: never; Output: { seconds: bigint; nanos: number } };
+    BigInt: { Input: never; Output: bigint };
+    UUID: TextScalar;
+    URL: TextScalar;
+    EmailAddress: TextScalar;
+    IPv4: TextScalar;
+  };
+}>({});

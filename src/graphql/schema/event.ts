@@ -1,0 +1,97 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  EventKind,
+  EventKindSchema,
+  type Event as EventMessage,
+  EventSchema,
+} from "../../gen/payments/v1/event_pb.ts";
+import {
+  CreateWatchTokenRequestSchema,
+  CreateWatchTokenResponseSchema,
+  StreamEventsRequestSchema,
+} from "../../gen/payments/v1/event_service_pb.ts";
+import { builder } from "./builder.ts";
+import { describe } from "./descriptions.ts";
+import { enumRef } from "./enums.ts";
+import { messageFields, messageRef, messageType } from "./message-type.ts";
+import { mutation } from "./mutation.ts";
+import { deliveries, received } from "./stream.ts";
+import { afterInit } from "./watch-args.ts";
+
+const always = ["kind", "source", "receivedAt"] as const;
+const { paymentId, transactionId, payment, payout } = EventSchema.field;
+
+const Event = builder.interfaceRef<EventMessage>("Event").implement({
+  description: describe(EventSchema),
+  resolveType: ({ kind }) => (kind === EventKind.PAYOUT ? "PayoutEvent" : "PaymentEvent"),
+  fields: (t) => messageFields(t, EventSchema, { always, omit: ["paymentId", "transactionId"] }),
+});
+
+export const PaymentEvent = builder.objectRef<EventMessage>("PaymentEvent").implement({
+  description: "Something became known of a payment.",
+  interfaces: [Event],
+  fields: (t) => ({
+    paymentId: t.exposeString("paymentId", { description: describe(paymentId) }),
+    payment: t.field({
+      description: "The payment as this event told it.",
+      type: messageRef(payment.message) as never,
+      resolve: ({ resource }) => (resource.case === "payment" ? resource.value : null) as never,
+    }),
+  }),
+});
+
+export const PayoutEvent = builder.objectRef<EventMessage>("PayoutEvent").implement({
+  description: "Something became known of a payout.",
+  interfaces: [Event],
+  fields: (t) => ({
+    transactionId: t.exposeString("transactionId", { description: describe(transactionId) }),
+    payout: t.field({
+      description: "The payout as this event told it.",
+      type: messageRef(payout.message) as never,
+      resolve: ({ resource }) => (resource.case === "payout" ? resource.value : null) as never,
+    }),
+  }),
+});
+
+builder.subscriptionField("events", (t) =>
+  t.field({
+    description:
+      "Every payment and payout event of the merchant account, live: from now on without `after`, " +
+      'from the oldest that is kept with `after: "earliest"`, else behind that event. It ends as ' +
+      "`paymentUpdated` does.",
+    type: Event,
+    nullable: false,
+    args: {
+      after: t.arg.string({
+        description: "Go on behind the event with this cursor; `earliest` for all that are kept.",
+      }),
+      kinds: t.arg({
+        description: "Only events about these. Default: all.",
+        type: [enumRef(EventKindSchema)],
+      }),
+    },
+    subscribe: (_, { kinds, ...args }, context) => {
+      const request = create(StreamEventsRequestSchema, {
+        ...afterInit(args, context),
+        ...(kinds ? { kinds: kinds as EventKind[] } : {}),
+      });
+      return deliveries(context, (core, call) => core.streamEvents(request, call));
+    },
+    resolve: (delivery, _, context) => received(delivery, context),
+  }),
+);
+
+const WatchToken = messageType(CreateWatchTokenResponseSchema, {
+  name: "WatchToken",
+  description: "A token that allows to watch one payment or payout.",
+  always: ["expiresAt"],
+});
+
+mutation("createWatchToken", {
+  description:
+    "Makes a short-lived token that lets its holder watch one payment or payout, and nothing else: " +
+    "hand it to a browser, whose `EventSource` gives it as `?watch_token=`.",
+  request: CreateWatchTokenRequestSchema,
+  success: WatchToken,
+  run: (core, request, call) => core.createWatchToken(request, call),
+});

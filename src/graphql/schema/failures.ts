@@ -1,0 +1,164 @@
+import { type FieldViolation, GatewayError } from "../../errors.ts";
+import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
+import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
+import { builder } from "./builder.ts";
+import { enumRef, knownValue } from "./enums.ts";
+
+/** The error types of a mutation's result. */
+export type FailureName =
+  | "PaymentServiceError"
+  | "RateLimitError"
+  | "OutcomeUnknownError"
+  | "InvalidInputError";
+
+/** A mutation that was refused or failed in a way that its result tells. */
+export class Failure {
+  readonly type: FailureName;
+  readonly error: GatewayError;
+  /** The refused fields, by their paths in the GraphQL input. */
+  readonly fields: readonly FieldViolation[];
+
+  constructor(type: FailureName, error: GatewayError, fields: readonly FieldViolation[]) {
+    this.type = type;
+    this.error = error;
+    this.fields = fields;
+  }
+}
+
+/**
+ * What a failed mutation answers with: a member of its result, or undefined for what concerns the
+ * whole request (authentication, rights, an unreachable service, a bug) and goes into `errors`.
+ * `toPath` makes the path of a request's field one of the GraphQL input's.
+ */
+export function failureOf(
+  thrown: unknown,
+  toPath: (path: string) => string = (path) => path,
+): Failure | undefined {
+  if (!(thrown instanceof GatewayError)) return undefined;
+  const type = failureName(thrown);
+  const fields = (thrown.details.fields ?? []).map(({ path, message }) => ({
+    path: toPath(path),
+    message,
+  }));
+  return type && new Failure(type, thrown, fields);
+}
+
+/** What metrics and logs call it, in the words of `extensions.code`. */
+export function failureCode({ type, error }: Failure): string {
+  return type === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
+}
+
+function failureName({ code, details }: GatewayError): FailureName | undefined {
+  if (details.outcomeUnknown) return "OutcomeUnknownError";
+  if (code === "RESOURCE_EXHAUSTED") return "RateLimitError";
+  if (details.upstream) return "PaymentServiceError";
+  if (code === "INVALID_ARGUMENT") return "InvalidInputError";
+  return undefined;
+}
+
+const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
+  description: "Why a mutation did not do what it was asked to.",
+  resolveType: (failure) => failure.type,
+  fields: (t) => ({
+    message: t.string({
+      description: "Human-readable text, for developers rather than customers.",
+      nullable: false,
+      resolve: ({ error }) => error.message,
+    }),
+  }),
+});
+
+const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").implement({
+  description: "The payments service answered with an error.",
+  interfaces: [ErrorInterface],
+  fields: (t) => ({
+    code: t.string({
+      description:
+        "One of the service's error codes, such as `insufficient_funds`. An open set: new ones may appear.",
+      resolve: ({ error }) => error.details.upstream?.code,
+    }),
+    type: t.field({
+      description: "The kind of problem.",
+      type: enumRef(ErrorTypeSchema),
+      resolve: ({ error }) => knownValue(ErrorTypeSchema, error.details.upstream?.type),
+    }),
+    param: t.string({
+      description: "Name of the offending parameter, as the service has it.",
+      resolve: ({ error }) => error.details.upstream?.param,
+    }),
+    paymentId: t.string({
+      description: "The payment that the error is about.",
+      resolve: ({ error }) => error.details.upstream?.paymentId,
+    }),
+    errorId: t.string({
+      description: "Identifier of this occurrence: give it to the service's support.",
+      resolve: ({ error }) => error.details.upstream?.errorId,
+    }),
+    retryable: t.boolean({
+      description: "Whether the very same call may succeed later.",
+      nullable: false,
+      resolve: ({ error }) => mappings[error.code].retryable,
+    }),
+  }),
+});
+
+const RateLimitError = builder.objectRef<Failure>("RateLimitError").implement({
+  description:
+    "Too many requests: the payments service's budget is used up, or it refused one more. Nothing " +
+    "was done.",
+  interfaces: [ErrorInterface],
+  fields: (t) => ({
+    retryAfterSeconds: t.int({
+      description: "When a retry may succeed, in seconds from now; null when it is not known.",
+      resolve: ({ error }) => retryAfterSeconds(error),
+    }),
+  }),
+});
+
+const OutcomeUnknownError = builder.objectRef<Failure>("OutcomeUnknownError").implement({
+  description:
+    "The call was sent, and whether it took effect is not known: the money may have moved. Do not " +
+    "repeat it. Look the payment or payout up or watch it; the gateway finds out and tells.",
+  interfaces: [ErrorInterface],
+  fields: (t) => ({
+    externalId: t.string({
+      description: "The externalId of the call.",
+      nullable: false,
+      resolve: ({ error }) => error.details.outcomeUnknown?.externalId ?? "",
+    }),
+  }),
+});
+
+const InvalidField = builder.objectRef<FieldViolation>("InvalidField").implement({
+  description: "A field of the input that was refused.",
+  fields: (t) => ({
+    path: t.exposeString("path", {
+      description: "Where it is within `input`, such as `paymentMethod.method.cc.number`.",
+      nullable: false,
+    }),
+    message: t.exposeString("message", { description: "What is wrong with it.", nullable: false }),
+  }),
+});
+
+const InvalidInputError = builder.objectRef<Failure>("InvalidInputError").implement({
+  description:
+    "The input was refused before anything was sent. Formats, lengths, ranges and what has to go " +
+    "together are checked here; shape and types are checked by GraphQL itself, in `errors`.",
+  interfaces: [ErrorInterface],
+  fields: (t) => ({
+    fields: t.field({
+      description: "Every refused field.",
+      type: [InvalidField],
+      nullable: false,
+      resolve: ({ fields }) => [...fields],
+    }),
+  }),
+});
+
+/** The members that every mutation's result has beside its success type. */
+export const failureTypes = [
+  PaymentServiceError,
+  RateLimitError,
+  OutcomeUnknownError,
+  InvalidInputError,
+];

@@ -1,0 +1,152 @@
+import {
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  getExtension,
+  getOption,
+  hasExtension,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import {
+  field as fieldRules,
+  oneof as oneofRules,
+  type StringRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { decimal, http_url } from "../../gen/payments/v1/rules_pb.ts";
+import { builder } from "./builder.ts";
+import { describe } from "./descriptions.ts";
+import { enumRef } from "./enums.ts";
+import { isHidden, nestsOneof } from "./input.ts";
+
+/**
+ * The GraphQL input type of a message and, with it, of all messages below. Fields, their comments,
+ * their formats and whether they are required come from the proto, where the rules stand.
+ */
+export function inputType(desc: DescMessage) {
+  let ref = refs.get(desc.typeName);
+  if (!ref) {
+    ref = define(desc);
+    refs.set(desc.typeName, ref);
+  }
+  return ref;
+}
+
+type InputRef = ReturnType<typeof defineInput>;
+
+const refs = new Map<string, InputRef>();
+
+/** Where the comment of the proto tells of a shape that GraphQL has not. */
+const descriptions: Readonly<Record<string, string>> = {
+  CustomerInput:
+    "Which customer a wallet or subscription call is for. Left out by a caller whose token says it.",
+  PaymentMethodInput:
+    "What to pay with: a type, and the details that go with it.\n\nThe type may be left out where " +
+    "the details tell it: `cc` is CC_NUMBER, `decryptedApplePay` is APPLE_PAY, " +
+    "`decryptedGooglePay` is GOOGLE_PAY, the others have their own name. CARD goes with `cc` and " +
+    "is always given. A type that disagrees with the details is refused. In the modes HOSTED and " +
+    "EXPRESS_CHECKOUT, where the customer enters the details on the page, the type alone is enough.",
+  PaymentMethodDetailsInput: "The details of a payment method: exactly one of these.",
+  RecipientPaymentMethodInput:
+    "Where the money goes: the details tell the type, and a type that disagrees with them is " +
+    "refused.",
+  RecipientPaymentMethodDetailsInput: "The recipient's account or card: exactly one of these.",
+};
+
+function define(desc: DescMessage): InputRef {
+  const name = inputName(desc);
+  const fields = desc.fields.filter((field) => !isHidden(field));
+  if (!nestsOneof(desc)) {
+    return defineInput(name, desc, fields.map(inputField), desc.oneofs.length > 0);
+  }
+  const oneofs = desc.oneofs.map((oneof) => {
+    const members = fields.filter((field) => field.oneof === oneof).map(inputField);
+    const details = `${name.replace(/Input$/, "")}DetailsInput`;
+    return oneofField(oneof, defineInput(details, oneof, members, true));
+  });
+  const plain = fields.filter((field) => !field.oneof).map(inputField);
+  return defineInput(name, desc, [...plain, ...oneofs], false);
+}
+
+/** `CreatePaymentRequest` is `CreatePaymentInput`, `Card` is `CardInput`. */
+function inputName(desc: DescMessage): string {
+  if (desc.name === "CustomerIdentity") return "CustomerInput";
+  return `${desc.name.replace(/(Request|Input)$/, "")}Input`;
+}
+
+interface InputField {
+  readonly name: string;
+  readonly type: unknown;
+  readonly required: boolean;
+  readonly description: string;
+}
+
+function defineInput(
+  name: string,
+  desc: DescMessage | DescOneof,
+  fields: readonly InputField[],
+  isOneOf: boolean,
+) {
+  return builder.inputType(name, {
+    description: descriptions[name] ?? describe(desc),
+    isOneOf,
+    fields: (t) =>
+      Object.fromEntries(
+        // Pothos infers inputs from literals; these come from a descriptor, so their types end here.
+        fields.map(({ name: field, ...options }) => [field, t.field(options as never)]),
+      ),
+  });
+}
+
+function inputField(field: DescField): InputField {
+  const type = field.message
+    ? inputType(field.message)
+    : field.enum
+      ? enumRef(field.enum)
+      : scalarName(field);
+  return {
+    name: field.localName,
+    type: field.fieldKind === "list" ? [type] : type,
+    required: isRequired(field),
+    description: describe(field),
+  };
+}
+
+function oneofField(oneof: DescOneof, type: InputRef): InputField {
+  const required = getOption(oneof, oneofRules).required;
+  return { name: oneof.localName, type, required, description: describe(oneof) };
+}
+
+/** The customer may be told by the caller's token instead: only the core knows. */
+function isRequired(field: DescField): boolean {
+  return getOption(field, fieldRules).required && field.message?.name !== "CustomerIdentity";
+}
+
+function scalarName(field: DescField): string {
+  switch (field.scalar) {
+    case ScalarType.STRING: {
+      const { type } = getOption(field, fieldRules);
+      return type.case === "string" ? formatName(type.value) : "String";
+    }
+    case ScalarType.BOOL:
+      return "Boolean";
+    case ScalarType.INT32:
+      return "Int";
+    default:
+      throw new Error(`no GraphQL input type of ${field}`);
+  }
+}
+
+function formatName(rules: StringRules): string {
+  if (hasExtension(rules, decimal) && getExtension(rules, decimal)) return "Decimal";
+  if (hasExtension(rules, http_url) && getExtension(rules, http_url)) return "URL";
+  switch (rules.wellKnown.case) {
+    case "uuid":
+      return "UUID";
+    case "email":
+      return "EmailAddress";
+    case "ipv4":
+      return "IPv4";
+    default:
+      return "String";
+  }
+}

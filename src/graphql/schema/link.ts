@@ -1,0 +1,11 @@
+import { GatewayError } from "../../errors.ts";
+
+/** What a read finds; null when there is no such thing. Other failures stand. */
+export async function orNull<Value>(read: Promise<Value>): Promise<Value | null> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "NOT_FOUND") return null;
+    throw error;
+  }
+}

@@ -1,0 +1,57 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { ObjectRef } from "@pothos/core";
+import type { Call, Core } from "../../core/core.ts";
+import { renewLoaders } from "../context.ts";
+import { builder } from "./builder.ts";
+import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
+import { toInputPath, toMessage } from "./input.ts";
+import { inputType } from "./input-type.ts";
+
+export interface MutationOptions<Desc extends DescMessage, Success extends object> {
+  readonly description: string;
+  /** The request message, which the input type is made of. */
+  readonly request: Desc;
+  /** The type of the answer. */
+  readonly success: SuccessRef<Success>;
+  run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
+}
+
+type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
+
+/**
+ * Adds a mutation with one `input`, whose result is the union `<Name>Result` of its success type and
+ * the error types (contract, section 4).
+ */
+export function mutation<Desc extends DescMessage, Success extends object>(
+  name: string,
+  { description, request, success, run }: MutationOptions<Desc, Success>,
+): void {
+  const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
+  const result = builder.unionType(resultName, {
+    description: `What \`${name}\` answers: ${success.name}, or why not.`,
+    types: [success, ...failureTypes] as (typeof failureTypes)[number][],
+    resolveType: (value) => (value instanceof Failure ? value.type : success.name),
+  });
+  builder.mutationField(name, (t) =>
+    t.field({
+      description,
+      // Nullable, so that the failure of one mutation does not take the results of others along.
+      type: result,
+      args: { input: t.arg({ type: inputType(request), required: true }) },
+      resolve: async (_, { input }, context): Promise<never> => {
+        renewLoaders(context);
+        try {
+          const message = toMessage(request, input as Record<string, unknown>);
+          return (await run(context.core, message, context.call)) as never;
+        } catch (error) {
+          const failure = failureOf(error, (path) => toInputPath(request, path));
+          if (failure) {
+            context.record.failed(failureCode(failure));
+            return failure as never;
+          }
+          throw error;
+        }
+      },
+    }),
+  );
+}

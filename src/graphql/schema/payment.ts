@@ -1,0 +1,173 @@
+import { create } from "@bufbuild/protobuf";
+import { invalidFields } from "../../core/validate.ts";
+import {
+  ActionSchema,
+  CardTokenSchema,
+  FeeSchema,
+  FiscalizationSchema,
+  PaymentCustomerSchema,
+  PaymentDetailsSchema,
+  PaymentMethodSchema,
+  PaymentSchema,
+  WalletPayCardSchema,
+} from "../../gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  type ResendCallbackRequest,
+  ResendCallbackRequestSchema,
+  WatchPaymentRequestSchema,
+} from "../../gen/payments/v1/payment_service_pb.ts";
+import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import { builder } from "./builder.ts";
+import { PaymentEvent } from "./event.ts";
+import { orNull } from "./link.ts";
+import { messageType } from "./message-type.ts";
+import { mutation } from "./mutation.ts";
+import { Operation } from "./operation.ts";
+import { deliveries, received } from "./stream.ts";
+import { watchArgs, watchInit } from "./watch-args.ts";
+
+messageType(ActionSchema);
+messageType(FeeSchema, { scalars: { amount: "Decimal" } });
+messageType(FiscalizationSchema);
+messageType(CardTokenSchema);
+messageType(WalletPayCardSchema);
+messageType(PaymentMethodSchema);
+messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
+messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
+const Payment = messageType(PaymentSchema);
+
+/** Events that one `Payment.events` may ask for. */
+const mostEvents = 100;
+
+builder.objectFields(Payment, (t) => ({
+  outcomeUnknown: t.boolean({
+    description:
+      "A call that moves money for this externalId is out and has no understood answer: the money " +
+      "may have moved, whatever the state says. Told of payments that were looked up by `payment`, " +
+      "else false.",
+    nullable: false,
+    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.outcomeUnknown ?? false,
+  }),
+  needsOperator: t.boolean({
+    description:
+      "The gateway could not find out in time what became of the payment or of such a call: look at " +
+      "the payments service, by hand. Told as `outcomeUnknown` is.",
+    nullable: false,
+    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.needsOperator ?? false,
+  }),
+  operationInfo: t.field({
+    description:
+      "The operation of an alternative payment behind this state, read from the payments service " +
+      "by `externalId` and `details.operationId`; null when there is none. Needs the scope " +
+      "`operations:read`.",
+    extensions: { cost: upstreamCallCost } satisfies CostExtensions,
+    type: Operation,
+    resolve: ({ externalId, details }, _, { loaders }) =>
+      externalId && details?.operationId
+        ? orNull(loaders.operation(externalId, details.operationId))
+        : null,
+  }),
+  events: t.field({
+    description: "What became known of the payment: its newest events that are kept, oldest first.",
+    extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
+    type: [PaymentEvent],
+    nullable: false,
+    args: {
+      first: t.arg.int({
+        description: `How many at most, 1 to ${mostEvents}.`,
+        defaultValue: 20,
+      }),
+    },
+    resolve: ({ externalId }, { first }, { loaders }) => {
+      const limit = first ?? 20;
+      if (limit < 1 || limit > mostEvents) {
+        throw invalidFields([{ path: "first", message: `must be 1 to ${mostEvents}` }]);
+      }
+      return externalId ? loaders.paymentEvents(externalId, limit) : [];
+    },
+  }),
+}));
+
+builder.queryField("payment", (t) =>
+  t.field({
+    description:
+      "The last state of a payment that the gateway knows, without asking the payments service: of " +
+      "the successful attempt if there is one, else of the latest. Null when none is known; with " +
+      "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
+    extensions: { cost: 1 } satisfies CostExtensions,
+    type: Payment,
+    args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
+    resolve: (_, { externalId }, { loaders }) => orNull(loaders.payment(externalId)),
+  }),
+);
+
+mutation("createPayment", {
+  description:
+    "Creates a payment. Any number of attempts may use the same externalId until one succeeds. Of a " +
+    "declined payment the result tells why; the answer's `action` tells what the customer has to do " +
+    "next. The header `Idempotency-Key` makes a repeat safe.",
+  request: CreatePaymentRequestSchema,
+  success: Payment,
+  run: (core, request, call) => core.createPayment(request, call),
+});
+
+mutation("createRecurrentPayment", {
+  description:
+    "Charges the payer of an earlier payment again. The header `Idempotency-Key` makes a repeat safe.",
+  request: CreateRecurrentPaymentRequestSchema,
+  success: Payment,
+  run: (core, request, call) => core.createRecurrentPayment(request, call),
+});
+
+mutation("confirmPayment", {
+  description:
+    "Transfers the funds of a payment that was made with `confirm: false`. The header " +
+    "`Idempotency-Key` makes a repeat safe.",
+  request: ConfirmPaymentRequestSchema,
+  success: Payment,
+  run: (core, request, call) => core.confirmPayment(request, call),
+});
+
+const CallbackResent = builder
+  .objectRef<Pick<ResendCallbackRequest, "externalId">>("CallbackResent")
+  .implement({
+    description: "The payments service took the request; the callback follows.",
+    fields: (t) => ({
+      externalId: t.exposeString("externalId", {
+        description: "The payment's externalId.",
+        nullable: false,
+      }),
+    }),
+  });
+
+mutation("resendCallback", {
+  description:
+    "Asks the payments service to send a payment's callback again. It comes to where it went before.",
+  request: ResendCallbackRequestSchema,
+  success: CallbackResent,
+  run: async (core, request, call) => {
+    await core.resendCallback(request, call);
+    return { externalId: request.externalId };
+  },
+});
+
+builder.subscriptionField("paymentUpdated", (t) =>
+  t.field({
+    description:
+      "The events of a payment, live. Without `after` the first one is the current state, if one is " +
+      "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
+      "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
+      "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
+    type: PaymentEvent,
+    nullable: false,
+    args: watchArgs(t, "payment"),
+    subscribe: (_, args, context) => {
+      const request = create(WatchPaymentRequestSchema, watchInit(args, context));
+      return deliveries(context, (core, call) => core.watchPayment(request, call));
+    },
+    resolve: (delivery, _, context) => received(delivery, context),
+  }),
+);

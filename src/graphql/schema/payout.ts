@@ -1,0 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  PayerAccountSchema,
+  PayoutSchema,
+  RecipientUserSchema,
+} from "../../gen/payments/v1/payout_pb.ts";
+import {
+  RequestPayoutRequestSchema,
+  WatchPayoutRequestSchema,
+} from "../../gen/payments/v1/payout_service_pb.ts";
+import { builder } from "./builder.ts";
+import { PayoutEvent } from "./event.ts";
+import { orNull } from "./link.ts";
+import { messageType } from "./message-type.ts";
+import { mutation } from "./mutation.ts";
+import { deliveries, received } from "./stream.ts";
+import { watchArgs, watchInit } from "./watch-args.ts";
+
+messageType(PayerAccountSchema);
+messageType(RecipientUserSchema, { scalars: { email: "EmailAddress", rid: "UUID" } });
+const Payout = messageType(PayoutSchema, {
+  scalars: {
+    originalAmount: "Decimal",
+    payerAmount: "Decimal",
+    payerOuterFee: "Decimal",
+    recipientAmount: "Decimal",
+    transactionId: "UUID",
+  },
+});
+
+builder.objectFields(Payout, (t) => ({
+  outcomeUnknown: t.boolean({
+    description:
+      "A `requestPayout` for this externalId is out and has no understood answer: the money may have " +
+      "moved, whatever the state says. Told of payouts that were looked up by `payout`, else false.",
+    nullable: false,
+    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.outcomeUnknown ?? false,
+  }),
+  needsOperator: t.boolean({
+    description:
+      "The gateway could not find out in time what became of the payout or of such a call: look at " +
+      "the payments service, by hand. Told as `outcomeUnknown` is.",
+    nullable: false,
+    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.needsOperator ?? false,
+  }),
+}));
+
+builder.queryField("payout", (t) =>
+  t.field({
+    description:
+      "A payout's state, read from the payments service. Null when it knows none; with " +
+      "`outcomeUnknown` and no state when a call for it may be on its way there.",
+    type: Payout,
+    args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
+    resolve: (_, { externalId }, { loaders }) => orNull(loaders.payout(externalId)),
+  }),
+);
+
+mutation("requestPayout", {
+  description:
+    "Requests a payout to a card or in cash. The header `Idempotency-Key` makes a repeat safe.",
+  request: RequestPayoutRequestSchema,
+  success: Payout,
+  run: (core, request, call) => core.requestPayout(request, call),
+});
+
+builder.subscriptionField("payoutUpdated", (t) =>
+  t.field({
+    description: "The events of a payout, live. It starts and ends as `paymentUpdated` does.",
+    type: PayoutEvent,
+    nullable: false,
+    args: watchArgs(t, "payout"),
+    subscribe: (_, args, context) => {
+      const request = create(WatchPayoutRequestSchema, watchInit(args, context));
+      return deliveries(context, (core, call) => core.watchPayout(request, call));
+    },
+    resolve: (delivery, _, context) => received(delivery, context),
+  }),
+);

@@ -1,0 +1,83 @@
+import { CustomerIdentitySchema } from "../../gen/payments/v1/customer_pb.ts";
+import {
+  DeletedWalletItemSchema,
+  WalletCardSchema,
+  WalletItemSchema,
+} from "../../gen/payments/v1/wallet_pb.ts";
+import { DeleteWalletItemRequestSchema } from "../../gen/payments/v1/wallet_service_pb.ts";
+import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import { builder } from "./builder.ts";
+import { toMessage } from "./input.ts";
+import { inputType } from "./input-type.ts";
+import { orNull } from "./link.ts";
+import { messageType } from "./message-type.ts";
+import { mutation } from "./mutation.ts";
+
+// The card's full number is for trusted services, by RPC (contract, section 4).
+messageType(WalletCardSchema, { omit: ["fullNumber"] });
+const WalletItem = messageType(WalletItemSchema, { scalars: { optionId: "UUID" } });
+
+builder.objectField(WalletItem, "confirmation", (t) =>
+  t.field({
+    description:
+      "The same item with the state of its confirmation, which the list does not have: " +
+      "`isConfirmed` and `status` are set. Null when there is none.",
+    extensions: { cost: upstreamCallCost } satisfies CostExtensions,
+    type: WalletItem,
+    resolve: (item, _, { loaders }) =>
+      item.optionId
+        ? orNull(loaders.walletConfirmation(loaders.customerOf(item), item.optionId))
+        : null,
+  }),
+);
+
+const CustomerInput = inputType(CustomerIdentitySchema);
+
+function customerArg(given: object | null | undefined) {
+  return given ? toMessage(CustomerIdentitySchema, { ...given }) : undefined;
+}
+
+builder.queryField("walletItems", (t) =>
+  t.field({
+    description: "The payment methods that a customer keeps in the wallet.",
+    // The upstream sets no limit; customers keep a few.
+    extensions: { listSize: 10 } satisfies CostExtensions,
+    type: [WalletItem],
+    nullable: false,
+    args: {
+      customer: t.arg({
+        description: "Whose. Left out by a caller whose token says it.",
+        type: CustomerInput,
+      }),
+      optionId: t.arg.string({ description: "Passed on to the payments service as given." }),
+    },
+    resolve: (_, { customer, optionId }, { loaders }) =>
+      loaders.walletItems(customerArg(customer), optionId ?? undefined),
+  }),
+);
+
+builder.queryField("walletConfirmation", (t) =>
+  t.field({
+    description: "A payment method of a customer's wallet with the state of its confirmation.",
+    type: WalletItem,
+    args: {
+      customer: t.arg({
+        description: "Whose. Left out by a caller whose token says it.",
+        type: CustomerInput,
+      }),
+      optionId: t.arg.id({
+        description: "Id of the payment method in the wallet.",
+        required: true,
+      }),
+    },
+    resolve: (_, { customer, optionId }, { loaders }) =>
+      loaders.walletConfirmation(customerArg(customer), optionId),
+  }),
+);
+
+mutation("deleteWalletItem", {
+  description: "Removes a payment method from a customer's wallet.",
+  request: DeleteWalletItemRequestSchema,
+  success: messageType(DeletedWalletItemSchema, { scalars: { optionId: "UUID" } }),
+  run: (core, request, call) => core.deleteWalletItem(request, call),
+});

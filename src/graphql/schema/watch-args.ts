@@ -1,0 +1,45 @@
+import type { Context } from "../context.ts";
+import type { builder } from "./builder.ts";
+
+type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
+
+/** The arguments of `paymentUpdated` and `payoutUpdated`. */
+export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout") {
+  return {
+    externalId: t.arg.id({
+      description: `The ${what}'s externalId. It need not exist yet.`,
+      required: true,
+    }),
+    after: t.arg.string({
+      description:
+        "Go on behind the event with this cursor. The header `Last-Event-ID`, which an `EventSource` " +
+        "sends by itself when it connects again, goes before it.",
+    }),
+    untilFinal: t.arg.boolean({
+      description: "End the stream after the first event with `final: true`.",
+      defaultValue: false,
+    }),
+  };
+}
+
+/** The same as the members of a watch request. */
+export function watchInit(
+  args: {
+    externalId: string;
+    after?: string | null | undefined;
+    untilFinal?: boolean | null | undefined;
+  },
+  context: Context,
+) {
+  return {
+    externalId: args.externalId,
+    untilFinal: args.untilFinal ?? false,
+    ...afterInit(args, context),
+  };
+}
+
+/** Where a stream goes on: behind the event that its client had last, else where `after` says. */
+export function afterInit(args: { after?: string | null | undefined }, { live }: Context) {
+  const after = live.lastEventId ?? args.after;
+  return after === null || after === undefined ? {} : { afterCursor: after };
+}

@@ -1,0 +1,47 @@
+import type { Duplex } from "node:stream";
+import type { WebSocket } from "ws";
+import type { LimitObserver } from "../../net/observer.ts";
+
+/** How long a client that does not read may take to read on once a stream of it has failed. */
+const patienceMs = 5_000;
+
+/**
+ * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. Its own
+ * pongs are not heard either, asked for or not, so that a client that keeps that up is cut by
+ * `keepAlive`.
+ */
+export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
+  const check = () => {
+    if (!connection.writableNeedDrain || socket.isPaused) return;
+    socket.pause();
+    connection.once("drain", () => socket.resume());
+  };
+  socket.on("message", check).on("ping", check).on("pong", check);
+}
+
+/** Cuts the socket of an operation that has failed, unless its client reads on soon and is told. */
+export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
+  setTimeout(() => {
+    if (!isOver() && socket.bufferedAmount > 0) socket.terminate();
+  }, patienceMs).unref();
+}
+
+/**
+ * Ends a connection whose other side is gone without a word, or does not read: it is asked once per
+ * interval.
+ */
+export function keepAlive(socket: WebSocket, observer: LimitObserver, intervalMs: number): void {
+  let answered = true;
+  socket.on("pong", () => {
+    answered = true;
+  });
+  const timer = setInterval(() => {
+    if (!answered) {
+      if (socket.bufferedAmount > 0) observer.onCut("unread_answer");
+      return socket.terminate();
+    }
+    answered = false;
+    socket.ping();
+  }, intervalMs);
+  socket.once("close", () => clearInterval(timer));
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { ExecutionArgs, GraphQLError } from "graphql";
+import { CloseCode, makeServer } from "graphql-ws";
+import type { YogaServerInstance } from "graphql-yoga";
+import type { WebSocket } from "ws";
+import type { Caller } from "../../auth/caller.ts";
+import type { Identify } from "../../auth/identify.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Place } from "../../net/admission.ts";
+import type { Tracing } from "../../telemetry/tracing/tracing.ts";
+import type { Context, Surroundings } from "../context.ts";
+import { initCredentialsOf } from "../credentials.ts";
+import { codeOf } from "../errors.ts";
+import { createExchange, type Exchange, type UnderWay } from "../exchange.ts";
+import { limits } from "../limits.ts";
+import { createLive } from "../live.ts";
+import {
+  createOperationRecord,
+  type RecordOptions,
+  startOperationSpan,
+} from "../operation-record.ts";
+import type { Overload } from "../overload.ts";
+import type { DocumentParams } from "../trusted-documents.ts";
+import { withoutHttp } from "./formatted-result.ts";
+import { cutIfUnread } from "./socket-flow.ts";
+
+export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
+  readonly tracing: Tracing;
+  readonly yoga: YogaServerInstance<Surroundings, Context>;
+  readonly identify: Identify;
+  readonly formatError: (error: unknown) => GraphQLError;
+  /** The text of the document that a request names. */
+  readonly documentOf: (params: DocumentParams) => string | undefined;
+  /** The longest that a query or a mutation may take, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly overload: Overload;
+  readonly underWay: UnderWay;
+}
+
+/** One connection: what the protocol's hooks share. */
+export interface Connection {
+  readonly socket: WebSocket;
+  readonly request: IncomingMessage;
+  /** Operations under way, by the client's ids. */
+  readonly exchanges: Map<string, Exchange>;
+  /** Operations that wait for their turn. */
+  waiting: number;
+  caller?: Caller;
+}
+
+/**
+ * The graphql-transport-ws protocol. Operations run through Yoga, so that they have its plugins and
+ * its masking of errors.
+ */
+export function createProtocol(options: ProtocolOptions) {
+  const { yoga, identify, formatError, documentOf, timeoutMs, log, observer, tracing } = options;
+  const { overload, underWay } = options;
+  return makeServer<Record<string, unknown>, Connection>({
+    async onConnect({ extra, connectionParams }) {
+      try {
+        extra.caller = await identify(initCredentialsOf(extra.request, connectionParams));
+        return true;
+      } catch (error) {
+        extra.socket.close(...closeOf(error, formatError));
+        return false;
+      }
+    },
+
+    async onSubscribe({ extra }, id, payload) {
+      const { operationName, variables } = payload;
+      let place: Place;
+      try {
+        place = await turnOf(extra, overload);
+      } catch (error) {
+        return [formatError(error)];
+      }
+      const requestId = randomUUID();
+      const span = startOperationSpan(tracing, extra.request);
+      const connection = "websocket";
+      const record = createOperationRecord({ requestId, connection, span, log, observer });
+      record.begin();
+      const exchange = createExchange({ requestId, record, timeoutMs, place, underWay });
+      extra.exchanges.set(id, exchange);
+      const live = createLive(undefined);
+      const isOver = () => extra.exchanges.get(id) !== exchange;
+      live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
+      try {
+        const surroundings = { exchange, live, authenticate: async () => stillValid(extra.caller) };
+        const query = documentOf(payload) ?? "";
+        const params = { query, operationName, variables };
+        const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
+        const { schema, parse, validate, execute, subscribe, contextFactory } = enveloped;
+        const document = parse(query);
+        const errors = validate(schema, document);
+        if (errors.length > 0) {
+          record.failed(codeOf(errors[0] as GraphQLError));
+          end(extra, id);
+          return errors as GraphQLError[];
+        }
+        return {
+          schema,
+          document,
+          operationName,
+          variableValues: variables,
+          contextValue: await contextFactory(),
+          rootValue: {
+            execute: (args) =>
+              span.run(async () => {
+                const result = await execute(args);
+                // An answer that nobody reads holds nobody's place.
+                place.leave();
+                return result;
+              }) as never,
+            subscribe: (args) => span.run(() => subscribe(args)) as never,
+          } satisfies Engine,
+        } as ExecutionArgs;
+      } catch (error) {
+        const formatted = formatError(error);
+        record.failed(codeOf(formatted));
+        end(extra, id);
+        return [formatted];
+      }
+    },
+
+    execute: (args) => (args.rootValue as Engine).execute(args),
+    subscribe: (args) => (args.rootValue as Engine).subscribe(args),
+
+    onNext: (_, __, ___, ____, { errors, ...result }) =>
+      errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
+    onError: ({ extra }, id, _, errors) => {
+      extra.exchanges.get(id)?.record.failed(codeOf(errors[0]));
+      end(extra, id);
+      return errors.map((error) => withoutHttp(error as GraphQLError));
+    },
+    onComplete: ({ extra }, id) => end(extra, id),
+    onClose: ({ extra }) => {
+      for (const [id, { record }] of extra.exchanges) {
+        record.failed("CANCELLED");
+        end(extra, id);
+      }
+    },
+  });
+}
+
+interface Engine {
+  execute(args: ExecutionArgs): never;
+  subscribe(args: ExecutionArgs): never;
+}
+
+function end({ exchanges }: Connection, id: string): void {
+  const exchange = exchanges.get(id);
+  exchange?.record.settle();
+  exchange?.record.span.end();
+  exchange?.end();
+  exchanges.delete(id);
+}
+
+/** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
+async function turnOf(connection: Connection, overload: Overload): Promise<Place> {
+  const { socket, exchanges } = connection;
+  if (exchanges.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
+  connection.waiting += 1;
+  const place = await overload.enterBySocket(socket).finally(() => {
+    connection.waiting -= 1;
+  });
+  if (socket.readyState === socket.OPEN) return place;
+  place.leave();
+  throw new GatewayError("CANCELLED", "the caller went away");
+}
+
+function tooManyOperations(): GatewayError {
+  const message = `more than ${limits.operationsPerSocket} operations of one socket`;
+  return new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
+}
+
+/** A connection outlives its caller's token or key: each operation asks again. */
+function stillValid(caller: Caller | undefined): Caller {
+  caller?.revoked?.throwIfAborted();
+  const expired = (caller?.expiresAtMs ?? Number.POSITIVE_INFINITY) <= Date.now();
+  if (caller && !expired) return caller;
+  throw new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
+}
+
+/** What the protocol says of callers who are unknown or not allowed; all else may be tried again. */
+function closeOf(
+  error: unknown,
+  formatError: (error: unknown) => GraphQLError,
+): [code: number, reason: string] {
+  switch (formatError(error).extensions.code) {
+    case "UNAUTHENTICATED":
+      return [CloseCode.Unauthorized, "Unauthorized"];
+    case "FORBIDDEN":
+      return [CloseCode.Forbidden, "Forbidden"];
+    default:
+      return [1013, "Try again later"];
+  }
+}

@@ -1,0 +1,120 @@
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  STATUS_CODES,
+} from "node:http";
+import type { Duplex } from "node:stream";
+import { CloseCode, handleProtocols } from "graphql-ws";
+import type { Logger } from "pino";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { LimitObserver } from "../../net/observer.ts";
+import { limits } from "../limits.ts";
+import { isForeign } from "./browser-origin.ts";
+import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
+import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
+import { createUnreadSockets } from "./unread-sockets.ts";
+import { limitSocket } from "./websocket-limits.ts";
+import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
+
+export interface WebSocketOptions extends ProtocolOptions {
+  readonly log: Logger;
+  /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
+  readonly corsOrigins: readonly string[];
+  /** Which requests are refused by their headers alone. Default: none. */
+  readonly misdirection?: Misdirection | undefined;
+  readonly limitObserver: LimitObserver;
+  /** Bytes that may wait for all clients together. Default: as for other answers. */
+  readonly maxUnreadBytes?: number | undefined;
+  /** How often a socket is asked whether it is still there, and how long it may take to say so. */
+  readonly heartbeatMs: number;
+}
+
+/** Why a request may not come in, by its headers; undefined when it may. */
+export type Misdirection = (
+  headers: IncomingHttpHeaders,
+) => { readonly status: number } | undefined;
+
+/** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
+export function serveWebSockets(
+  server: Server,
+  options: WebSocketOptions,
+): (times: DrainTimes) => Promise<void> {
+  const { log, corsOrigins, misdirection, limitObserver, heartbeatMs } = options;
+  const protocol = createProtocol(options);
+  const drain = createSocketDrain();
+  const unread = createUnreadSockets(limitObserver, options.maxUnreadBytes);
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.messageBytes,
+    handleProtocols,
+  });
+
+  function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const misdirected = misdirection?.(request.headers);
+    const refused = misdirected
+      ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
+      : refusal(request, corsOrigins);
+    if (refused) {
+      socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (webSocket) => {
+      readOnlyWhileRead(webSocket, socket);
+      keepAlive(webSocket, limitObserver, heartbeatMs);
+      serve(webSocket, request);
+    });
+  }
+
+  function serve(socket: WebSocket, request: IncomingMessage): void {
+    drain.add(socket);
+    unread.watch(socket);
+    limitSocket(socket, limitObserver);
+    const closed = protocol.opened(
+      {
+        protocol: socket.protocol,
+        send: (text) =>
+          new Promise((resolve, reject) => {
+            if (socket.readyState !== socket.OPEN) return resolve();
+            socket.send(text, (error) => (error ? reject(error) : resolve()));
+          }),
+        close: (code, reason) => socket.close(code, reason),
+        onMessage: (handle) =>
+          socket.on("message", (data) => {
+            const handled = handle(String(data)).catch((error) => {
+              if (socket.readyState !== socket.OPEN) return;
+              log.error({ err: error }, "a WebSocket message failed");
+              socket.close(CloseCode.InternalServerError, "Internal server error");
+            });
+            drain.track(socket, handled);
+          }),
+      },
+      { socket, request, exchanges: new Map(), waiting: 0 },
+    );
+    socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
+    socket.once("close", (code, reason) => {
+      closed(code, String(reason)).catch((error) => {
+        log.error({ err: error }, "a WebSocket was not taken down cleanly");
+      });
+    });
+  }
+
+  server.on("upgrade", onUpgrade);
+  return async (times) => {
+    server.off("upgrade", onUpgrade);
+    await drain.drain(times);
+    unread.close();
+    sockets.close();
+  };
+}
+
+/** The status line that an upgrade is refused with; undefined when it is not. */
+function refusal(
+  { url, headers }: IncomingMessage,
+  corsOrigins: readonly string[],
+): string | undefined {
+  if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
+  const secFetchSite = headers["sec-fetch-site"]?.toString();
+  const { origin, host } = headers;
+  return isForeign({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
+}

@@ -1,0 +1,57 @@
+import { type Begun, type Ending, type Intent, type KeyUse, keyRetentionMs } from "../store.ts";
+
+interface UsedKey {
+  readonly fingerprint: string;
+  readonly intentId: string;
+  readonly leaseUntilMs: number;
+  readonly sinceMs: number;
+  outcome: "running" | "unknown" | Buffer;
+}
+
+/** Uses of `Idempotency-Key`s, in this process's memory. */
+export class MemoryKeys {
+  /** By account and digest, in the order of their age. */
+  readonly #used = new Map<string, UsedKey>();
+
+  /** What became of the key's first call; undefined for a key that is free. */
+  find(account: string, { digest, fingerprints }: KeyUse, now: number): Begun | undefined {
+    const used = this.#used.get(id(account, digest));
+    if (!used) return undefined;
+    if (!fingerprints.includes(used.fingerprint)) return { kind: "keyReused" };
+    if (used.outcome === "running") {
+      return { kind: used.leaseUntilMs > now ? "keyRunning" : "keyUnknown" };
+    }
+    if (used.outcome === "unknown") return { kind: "keyUnknown" };
+    return { kind: "keyAnswered", answer: used.outcome };
+  }
+
+  take(account: string, { digest, fingerprints }: KeyUse, intent: Intent): void {
+    this.#used.set(id(account, digest), {
+      fingerprint: fingerprints[0] ?? "",
+      intentId: intent.id,
+      leaseUntilMs: intent.leaseUntilMs,
+      sinceMs: intent.startedAtMs,
+      outcome: "running",
+    });
+  }
+
+  end(account: string, digest: string, intentId: string, ending: Ending): void {
+    const used = this.#used.get(id(account, digest));
+    if (used?.intentId !== intentId) return;
+    if (ending.state === "unknown") used.outcome = "unknown";
+    else if (ending.key === "free") this.#used.delete(id(account, digest));
+    else if (ending.key !== "keep") used.outcome = ending.key;
+  }
+
+  /** Forgets what is older than its time. */
+  sweep(now: number): void {
+    for (const [key, { sinceMs }] of this.#used) {
+      if (sinceMs > now - keyRetentionMs) break;
+      this.#used.delete(key);
+    }
+  }
+}
+
+function id(account: string, digest: string): string {
+  return JSON.stringify([account, digest]);
+}

@@ -1,0 +1,297 @@
+import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  type IntentStats,
+  type IntentStore,
+  type IntentStoreOptions,
+  intentOf,
+  isUnknown,
+  keptBeyondMs,
+  type MoneyMethod,
+  markOfEnding,
+  mostAnswered,
+  mostTracked,
+  type NewIntent,
+  type NextLook,
+  type Pending,
+  type Unsettled,
+} from "../store.ts";
+import { unsettledOf } from "../unsettled.ts";
+import { MemoryKeys } from "./keys.ts";
+
+export interface MemoryIntentsOptions extends IntentStoreOptions {
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/** Intents of this process alone: they end with it. */
+export function createMemoryIntents(options: MemoryIntentsOptions): MemoryIntents {
+  return new MemoryIntents(options);
+}
+
+interface Kept {
+  intent: Intent;
+  dueMs: number;
+  key: string;
+}
+
+interface Subject {
+  readonly open: Set<string>;
+  /** By the call's id: until when each call that has no answer bars another one. */
+  readonly locks: Map<string, { method: MoneyMethod; untilMs: number }>;
+  answered: readonly string[];
+  touchedMs: number;
+}
+
+export class MemoryIntents implements IntentStore {
+  readonly #options: MemoryIntentsOptions;
+  readonly #keepMs: number;
+  /** By account and id, in the order in which they began. */
+  readonly #intents = new Map<string, Kept>();
+  /** By account, kind and external_id, in the order in which they were last touched. */
+  readonly #subjects = new Map<string, Subject>();
+  readonly #keys = new MemoryKeys();
+  readonly #owners = new Map<string, { holder: string; untilMs: number }>();
+
+  constructor(options: MemoryIntentsOptions) {
+    this.#options = options;
+    this.#keepMs = options.giveUpMs + keptBeyondMs;
+  }
+
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    const now = this.#now();
+    this.#sweep(now);
+    const keyed = given.key && this.#keys.find(account, given.key, now);
+    if (keyed) return keyed;
+
+    const subject = this.#subject(account, given.kind, given.externalId, now);
+    if (isLocked(subject, given.method, now)) return { kind: "inFlight" };
+
+    const leaseUntilMs = now + given.leaseMs;
+    const intent: Intent = {
+      id: given.id,
+      method: given.method,
+      kind: given.kind,
+      externalId: given.externalId,
+      state: "running",
+      startedAtMs: now,
+      leaseUntilMs,
+      subjectId: "",
+      answered: subject.answered,
+      checks: 0,
+      notFound: 0,
+      needsOperator: false,
+      keyDigest: given.key?.digest ?? "",
+    };
+    this.adopt(account, intent);
+    if (given.key) this.#keys.take(account, given.key, intent);
+    return { kind: "started", intent };
+  }
+
+  async end(account: string, { id: intentId, ...about }: Intent, ending: Ending): Promise<void> {
+    const now = this.#now();
+    this.#keys.end(account, about.keyDigest, intentId, ending);
+    const kept = this.#intents.get(id(account, intentId));
+    if (!kept) return;
+    const subject = this.#subject(account, about.kind, about.externalId, now);
+    if (ending.state !== "unknown") subject.locks.delete(intentId);
+    const was = kept.intent.state;
+    const subjectId = ending.state === "pending" ? ending.subjectId : "";
+    const again =
+      was === "pending" && ending.state === "pending" && kept.intent.subjectId === subjectId;
+    const mark = markOfEnding(ending);
+    if (mark !== undefined && !again) {
+      subject.answered = [...subject.answered, mark].slice(-mostAnswered);
+    }
+    if (ending.state === "closed") {
+      this.remove(account, kept.intent);
+      return;
+    }
+    // What came to be known in between stays known.
+    if (again || (ending.state === "unknown" && was !== "running")) return;
+    kept.intent = { ...kept.intent, state: ending.state, subjectId, checks: 0, notFound: 0 };
+    kept.dueMs = now + this.#options.firstLookMs;
+  }
+
+  async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+    const subject = this.#subjects.get(id(account, kind, externalId));
+    if (!subject) return [];
+    const { answered } = subject;
+    return [...subject.open]
+      .flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? [])
+      .map((intent) => ({ ...intent, answered }));
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const now = this.#now();
+    const intent = intentOf(pending, now);
+    if (this.#intents.has(id(account, intent.id))) return true;
+    if (this.#of(account).length >= mostTracked) return false;
+    this.#keep(account, intent, now);
+    return true;
+  }
+
+  async due(account: string, limit: number): Promise<Intent[]> {
+    const now = this.#now();
+    this.#sweep(now);
+    return this.#of(account)
+      .filter(({ dueMs }) => dueMs <= now)
+      .sort((a, b) => a.dueMs - b.dueMs)
+      .slice(0, limit)
+      .map(({ intent }) => intent);
+  }
+
+  async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
+    const kept = this.#intents.get(id(account, intent.id));
+    if (!kept) return;
+    kept.intent = { ...kept.intent, checks: next.checks, notFound: next.notFound };
+    kept.dueMs = this.#now() + next.inMs;
+  }
+
+  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+    const now = this.#now();
+    for (const { id: intentId, state, needsOperator } of await this.open(
+      account,
+      kind,
+      externalId,
+    )) {
+      const kept = this.#intents.get(id(account, intentId));
+      if (kept && state !== "running" && !needsOperator) kept.dueMs = Math.min(kept.dueMs, now);
+    }
+  }
+
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    const kept = this.#intents.get(id(account, intent.id));
+    if (!kept) return;
+    kept.intent = { ...kept.intent, needsOperator: true };
+    kept.dueMs = Infinity;
+    const subject = this.#subjects.get(id(account, intent.kind, intent.externalId));
+    subject?.locks.delete(intent.id);
+  }
+
+  async stats(account: string): Promise<IntentStats> {
+    const now = this.#now();
+    const all = this.#of(account)
+      .map(({ intent }) => intent)
+      .slice(0, 1_000);
+    const unknown = all.filter((intent) => isUnknown(intent, now));
+    const pending = all.filter(({ state }) => state === "pending").length;
+    const [oldest] = unknown;
+    return {
+      unknown: unknown.length,
+      pending,
+      ...(oldest && { oldestUnknownMs: oldest.startedAtMs }),
+    };
+  }
+
+  async unsettled(account: string, limit: number): Promise<Unsettled> {
+    const now = this.#now();
+    this.#sweep(now);
+    const all = this.#of(account).map(({ intent, dueMs }) =>
+      Number.isFinite(dueMs) ? { ...intent, nextLookMs: dueMs } : intent,
+    );
+    return unsettledOf(all, limit, now);
+  }
+
+  async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
+    const now = this.#now();
+    const owner = this.#owners.get(account);
+    if (owner && owner.holder !== holder && owner.untilMs > now) return false;
+    this.#owners.set(account, { holder, untilMs: now + ttlMs });
+    return true;
+  }
+
+  nowMs(): number {
+    return this.#now();
+  }
+
+  async close(): Promise<void> {}
+
+  /** External ids that something is remembered of. */
+  get size(): number {
+    return this.#subjects.size;
+  }
+
+  /** Keeps an intent, which may have been begun elsewhere, with its lock. */
+  adopt(account: string, intent: Intent): void {
+    const now = this.#now();
+    this.#sweep(now);
+    this.#keep(account, intent, intent.leaseUntilMs);
+    const { locks } = this.#subject(account, intent.kind, intent.externalId, now);
+    const untilMs = intent.startedAtMs + this.#options.giveUpMs;
+    locks.set(intent.id, { method: intent.method, untilMs });
+  }
+
+  /** Forgets an intent, and its lock. */
+  remove(account: string, { id: intentId, kind, externalId }: Intent): void {
+    this.#intents.delete(id(account, intentId));
+    const key = id(account, kind, externalId);
+    const subject = this.#subjects.get(key);
+    if (!subject) return;
+    subject.open.delete(intentId);
+    subject.locks.delete(intentId);
+    if (subject.open.size === 0 && subject.answered.length === 0) this.#subjects.delete(key);
+  }
+
+  /** Forgets an intent with all that is remembered of its external_id, if none is open for it. */
+  forget(account: string, intent: Intent): void {
+    this.remove(account, intent);
+    const key = id(account, intent.kind, intent.externalId);
+    if (this.#subjects.get(key)?.open.size === 0) this.#subjects.delete(key);
+  }
+
+  #keep(account: string, intent: Intent, dueMs: number): void {
+    this.#intents.set(id(account, intent.id), { intent, dueMs, key: account });
+    const { kind, externalId } = intent;
+    this.#subject(account, kind, externalId, this.#now()).open.add(intent.id);
+  }
+
+  #subject(account: string, kind: EventKind, externalId: string, now: number): Subject {
+    const key = id(account, kind, externalId);
+    const subject = this.#subjects.get(key) ?? {
+      open: new Set<string>(),
+      locks: new Map(),
+      answered: [],
+      touchedMs: now,
+    };
+    subject.touchedMs = now;
+    this.#subjects.delete(key);
+    this.#subjects.set(key, subject);
+    return subject;
+  }
+
+  #of(account: string): Kept[] {
+    return [...this.#intents.values()].filter(({ key }) => key === account);
+  }
+
+  /** Forgets what is older than its time. */
+  #sweep(now: number): void {
+    this.#keys.sweep(now);
+    for (const { intent, key } of this.#intents.values()) {
+      if (intent.startedAtMs > now - this.#keepMs) break;
+      this.remove(key, intent);
+    }
+    for (const [key, { touchedMs, open }] of this.#subjects) {
+      const isOld = touchedMs <= now - this.#keepMs;
+      if (!isOld && (open.size > 0 || this.#subjects.size <= mostSubjects)) break;
+      if (open.size === 0) this.#subjects.delete(key);
+    }
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+}
+
+function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean {
+  return [...locks.values()].some((held) => held.method === method && held.untilMs > now);
+}
+
+/** Of more external ids it is not remembered what was answered for them, unless a call is open. */
+const mostSubjects = 100_000;
+
+function id(...parts: readonly (string | number)[]): string {
+  return JSON.stringify(parts);
+}

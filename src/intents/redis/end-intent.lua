@@ -1,0 +1,79 @@
+-- Records what became of a call that moves money. It may be told more than once, and late.
+--
+-- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
+-- KEYS[4] idempotency key; absent for a call without one
+-- ARGV[1] id
+-- ARGV[2] 'closed', 'pending' or 'unknown'
+-- ARGV[3] payment_id or transaction_id of a pending one, may be empty
+-- ARGV[4] when it is looked at first, in milliseconds from now
+-- ARGV[5] how long it is remembered that it is over, in milliseconds
+-- ARGV[6] '1' if ARGV[7] is a mark to add to those of answered calls    ARGV[7] the mark
+-- ARGV[8] how many marks are remembered
+-- ARGV[9] what becomes of the key: 'free', 'unknown', 'done' or 'keep'
+-- ARGV[10] the answer, for 'done'
+-- ARGV[11] fingerprint of the request, to remember a key that was lost; may be empty
+-- ARGV[12] how long a key is kept, in milliseconds
+-- ARGV[13] method, whose lock (locks.lua) is given back unless the outcome is unknown
+--
+-- Returns 1 if the intent was known, else 0
+
+local intent, due, subject, key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, state, subject_id = ARGV[1], ARGV[2], ARGV[3]
+local key_ending, fingerprint = ARGV[9], ARGV[11]
+
+local function end_key()
+  local of = redis.call('HGET', key, 'id')
+  if not of and fingerprint ~= '' and key_ending ~= 'free' then
+    redis.call('HSET', key, 'fingerprint', fingerprint, 'id', id)
+    redis.call('PEXPIRE', key, tonumber(ARGV[12]))
+  elseif of ~= id then
+    return
+  end
+  if key_ending == 'free' then
+    redis.call('DEL', key)
+  elseif key_ending == 'done' then
+    redis.call('HSET', key, 'state', 'done', 'answer', ARGV[10])
+  else
+    redis.call('HSET', key, 'state', 'unknown')
+  end
+end
+
+if key and key_ending ~= 'keep' then
+  end_key()
+end
+if state ~= 'unknown' then
+  unlock(subject, ARGV[13], id)
+end
+
+local held = redis.call('HMGET', intent, 'state', 'subject')
+local was = held[1]
+local again = was == 'pending' and state == 'pending' and held[2] == subject_id
+if was and not again and ARGV[6] == '1' then
+  local answered = cjson.decode(redis.call('HGET', subject, 'answered') or '[]')
+  table.insert(answered, ARGV[7])
+  while #answered > tonumber(ARGV[8]) do
+    table.remove(answered, 1)
+  end
+  redis.call('HSET', subject, 'answered', cjson.encode(answered))
+end
+if state == 'closed' then
+  redis.call('DEL', intent)
+  -- A beginning that was held up on its way may still arrive.
+  redis.call('HSET', intent, 'ended', '1')
+  redis.call('PEXPIRE', intent, tonumber(ARGV[5]))
+  redis.call('ZREM', due, id)
+  redis.call('HDEL', subject, 'open:' .. id)
+  return was and 1 or 0
+end
+if not was then
+  return 0
+end
+-- What came to be known in between stays known.
+if again or (state == 'unknown' and was ~= 'running') then
+  return 1
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', intent, 'state', state, 'subject', subject_id, 'checks', '0', 'not_found', '0')
+redis.call('ZADD', due, string.format('%.0f', now + ARGV[4]), id)
+return 1

@@ -1,0 +1,48 @@
+-- Locks on an external_id, one list per method: each open call that has no understood answer holds
+-- its own, so that a call which is adopted beside another one neither takes nor gives back its lock.
+-- A field `lock:<method>` holds ids and until when each lock is valid, in milliseconds.
+
+local function locks_of(subject, method)
+  return cjson.decode(redis.call('HGET', subject, 'lock:' .. method) or '{}')
+end
+
+local function store_locks(subject, method, locks)
+  if next(locks) == nil then
+    redis.call('HDEL', subject, 'lock:' .. method)
+  else
+    redis.call('HSET', subject, 'lock:' .. method, cjson.encode(locks))
+  end
+end
+
+-- Whether a call of the method holds a lock that is still valid.
+local function is_locked(subject, method, now)
+  for _, lock_until in pairs(locks_of(subject, method)) do
+    if tonumber(lock_until) > now then
+      return true
+    end
+  end
+  return false
+end
+
+-- Takes a lock for a call; those that have run out are forgotten.
+local function lock(subject, method, id, lock_until, now)
+  local valid = {}
+  for other, other_until in pairs(locks_of(subject, method)) do
+    if tonumber(other_until) > now then
+      valid[other] = other_until
+    end
+  end
+  if lock_until > now then
+    valid[id] = string.format('%.0f', lock_until)
+  end
+  store_locks(subject, method, valid)
+end
+
+-- Gives a call's own lock back.
+local function unlock(subject, method, id)
+  local locks = locks_of(subject, method)
+  if locks[id] then
+    locks[id] = nil
+    store_locks(subject, method, locks)
+  end
+end

@@ -1,0 +1,314 @@
+import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import { ask, storeAway } from "../../redis/ask.ts";
+import type { RedisClient } from "../../redis/connect.ts";
+import { within } from "../../redis/deadline.ts";
+import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
+import { loadScript } from "../../redis/script.ts";
+import type { Writer } from "../../redis/writer.ts";
+import { MemoryIntents } from "../memory/store.ts";
+import { Outbox } from "../outbox.ts";
+import { marksOf, readIntent } from "../record.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  type IntentStats,
+  type IntentStore,
+  type IntentStoreOptions,
+  intentOf,
+  isUnknown,
+  mostTracked,
+  type NewIntent,
+  type NextLook,
+  type Pending,
+  type Unsettled,
+  type UnsettledIntent,
+} from "../store.ts";
+import { mostLookedInto, unsettledOf } from "../unsettled.ts";
+import { RedisIntentWrites, startedIntent } from "./writes.ts";
+
+export interface RedisIntentsOptions extends IntentStoreOptions {
+  /** The caller's to close, after the store. */
+  readonly client: RedisClient;
+  /**
+   * What begins a call writes through it, so that as many replicas as it waits for hold the intent
+   * before anything is sent. The store closes it. Default: one that waits for none.
+   */
+  readonly writer?: Writer;
+  readonly prefix: string;
+  /** Hears of it when Redis goes away and comes back, as far as calls that move money notice. */
+  readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
+  /** Longest that Redis may take to answer before a call goes on without it. Default: 500 ms. */
+  readonly answerMs?: number;
+  /** What this process itself remembers. Default: a memory of its own. */
+  readonly memory?: MemoryIntents;
+}
+
+/**
+ * The intents of all replicas, in Redis. While it does not answer, calls without an Idempotency-Key
+ * go on: their intents, and the locks between calls of this process, are kept in memory and written
+ * as soon as it is back (contract, section 9).
+ */
+export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
+  return new RedisIntents(options);
+}
+
+class RedisIntents implements IntentStore {
+  readonly #options: RedisIntentsOptions;
+  readonly #answerMs: number;
+  readonly #writes: RedisIntentWrites;
+  /** What this process began and does not know the outcome of. */
+  readonly #own: MemoryIntents;
+  /** Calls that run here, by their ids. */
+  readonly #running = new Map<string, NewIntent>();
+  /** What has yet to be written. */
+  readonly #outbox: Outbox;
+
+  constructor(options: RedisIntentsOptions) {
+    this.#options = options;
+    this.#answerMs = options.answerMs ?? 500;
+    this.#writes = new RedisIntentWrites({ ...options, answerMs: this.#answerMs });
+    this.#own = options.memory ?? new MemoryIntents(options);
+    this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
+  }
+
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    try {
+      // A lock that is not written yet must not be overtaken.
+      if (!this.#outbox.isEmpty) await within(this.#answerMs, this.#outbox.flush());
+    } catch (error) {
+      if (given.key) throw storeAway(error);
+      return await this.#beginAlone(account, given, error);
+    }
+    try {
+      const begun = await this.#writes.begin(account, given);
+      if (begun.kind === "started") {
+        this.#own.adopt(account, begun.intent);
+        this.#running.set(given.id, given);
+      }
+      return begun;
+    } catch (error) {
+      if (!given.key) return await this.#beginAlone(account, given, error);
+      // Redis may have taken the key all the same.
+      this.#outbox.add(() => this.#free(account, given), error);
+      throw error;
+    }
+  }
+
+  async end(account: string, intent: Intent, ending: Ending): Promise<void> {
+    await this.#own.end(account, intent, ending);
+    // What is settled in Redis by others would never be heard of here: only what has no answer, and
+    // so bars a second call, is still of use when Redis goes away.
+    if (ending.state !== "unknown") this.#own.remove(account, intent);
+    const given = this.#running.get(intent.id);
+    this.#running.delete(intent.id);
+    await this.#outbox.write(() => this.#end(account, intent, ending, given));
+    // All else is remembered by Redis, as long as it is there.
+    if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
+  }
+
+  async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+    let shared: Intent[];
+    try {
+      shared = await this.#open(account, kind, externalId);
+    } catch (error) {
+      const own = await this.#own.open(account, kind, externalId);
+      if (own.length > 0) return own;
+      throw error;
+    }
+    // Under way here and lost with a server that failed; or begun while Redis was away.
+    const known = new Set(shared.map(({ id }) => id));
+    const own = (await this.#own.open(account, kind, externalId)).filter(
+      ({ id, state }) => !known.has(id) && (state === "running" || !this.#outbox.isEmpty),
+    );
+    return [...shared, ...own];
+  }
+
+  async #open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+    const key = this.#keys(account).intentsOf(String(kind), externalId);
+    for (let first = true; ; first = false) {
+      const fields = await this.#ask(() => this.#client.hgetall(key));
+      const ids = Object.keys(fields)
+        .filter((name) => name.startsWith(openField))
+        .sort((a, b) => Number(fields[a]) - Number(fields[b]))
+        .map((name) => name.slice(openField.length));
+      const { intents, gone } = await this.#intents(account, ids);
+      // One that ended in between has left its mark: it must not be missing here as well as there.
+      if (gone.length > 0 && first) continue;
+      const answered = marksOf(fields.answered);
+      return intents.map((intent) => ({ ...intent, answered }));
+    }
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const intent = intentOf(pending, this.nowMs(account));
+    return await this.#writes.adopt(account, intent, {
+      ...{ ageMs: pending.ageMs, leaseMs: 0, most: mostTracked },
+    });
+  }
+
+  async due(account: string, limit: number): Promise<Intent[]> {
+    const keys = this.#keys(account);
+    const [now, ids] = (await this.#ask(() =>
+      scripts.due.run(this.#client, [keys.intentsDue], [String(limit)]),
+    )) as [string, string[]];
+    this.#writes.hearClock(account, Number(now));
+    const { intents, gone } = await this.#intents(account, ids);
+    if (gone.length > 0) await this.#ask(() => this.#client.zrem(keys.intentsDue, ...gone));
+    return intents;
+  }
+
+  async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
+    const keys = this.#keys(account);
+    const args = [intent.id, next.inMs, next.checks, next.notFound].map(String);
+    const on = [keys.intent(intent.id), keys.intentsDue];
+    await this.#ask(() => scripts.postpone.run(this.#client, on, args));
+  }
+
+  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+    const ids = (await this.open(account, kind, externalId))
+      .filter(({ state }) => state !== "running")
+      .map(({ id }) => id);
+    if (ids.length === 0) return;
+    const keys = this.#keys(account);
+    await this.#ask(() => scripts.hasten.run(this.#client, [keys.intentsDue], ids));
+  }
+
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    await this.#writes.giveUp(account, intent);
+    this.#own.forget(account, intent);
+  }
+
+  async stats(account: string): Promise<IntentStats> {
+    const { intentsDue } = this.#keys(account);
+    const ids = await this.#ask(() => this.#client.zrange(intentsDue, "0", "999"));
+    const { intents } = await this.#intents(account, ids);
+    const now = this.nowMs(account);
+    const unknown = intents.filter((intent) => isUnknown(intent, now));
+    const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
+    return {
+      unknown: unknown.length,
+      pending: intents.filter(({ state }) => state === "pending").length,
+      ...(unknown.length > 0 && { oldestUnknownMs: oldest }),
+    };
+  }
+
+  async unsettled(account: string, limit: number): Promise<Unsettled> {
+    const { intentsDue, intentsGivenUp } = this.#keys(account);
+    const last = String(mostLookedInto - 1);
+    const dueAt = scoresOf(
+      await this.#ask(() => this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
+    );
+    const givenUp = await this.#ask(() => this.#client.zrange(intentsGivenUp, "0", last, "REV"));
+    const { intents, gone } = await this.#intents(account, [...dueAt.keys(), ...givenUp]);
+    const settled = gone.filter((id) => !dueAt.has(id));
+    if (settled.length > 0) await this.#ask(() => this.#client.zrem(intentsGivenUp, ...settled));
+    const all = intents.map((intent): UnsettledIntent => {
+      const nextLookMs = dueAt.get(intent.id);
+      return nextLookMs === undefined ? intent : { ...intent, nextLookMs };
+    });
+    return unsettledOf(all, limit, this.nowMs(account));
+  }
+
+  async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
+    const on = [this.#keys(account).reconciler];
+    const args = [holder, String(ttlMs)];
+    return (await this.#ask(() => scripts.lease.run(this.#client, on, args))) === 1;
+  }
+
+  nowMs(account: string): number {
+    return this.#writes.nowMs(account);
+  }
+
+  /** One last try to write what could not be written. */
+  async close(): Promise<void> {
+    await this.#outbox.close();
+    this.#writes.close();
+  }
+
+  async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun> {
+    const begun = await this.#own.begin(account, given);
+    if (begun.kind !== "started") return begun;
+    const { intent } = begun;
+    // Our clock need not be Redis's: it is told how long ago that was.
+    const at = performance.now();
+    this.#running.set(given.id, given);
+    const { leaseMs } = given;
+    this.#outbox.add(async () => {
+      const ageMs = performance.now() - at;
+      await this.#writes.adopt(account, intent, { ageMs, leaseMs });
+    }, cause);
+    return begun;
+  }
+
+  /** @param given the call, if it ran here */
+  async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<void> {
+    const write = () => this.#writes.end(account, intent, ending, given?.key);
+    if (await write()) return;
+    if (!given || ending.state === "closed") return;
+    // Within its lease nobody else ends a call: it was lost with a server that failed.
+    const ageMs = this.nowMs(account) - intent.startedAtMs;
+    const { leaseMs } = given;
+    if (ageMs > leaseMs) return;
+    await this.#writes.adopt(account, intent, { ageMs, leaseMs });
+    await write();
+  }
+
+  /** Undoes a beginning that may not have happened, or may happen yet. */
+  async #free(account: string, given: NewIntent): Promise<void> {
+    const intent = startedIntent(given, 0, []);
+    await this.#end(account, intent, { state: "closed", key: "free" });
+  }
+
+  async #intents(
+    account: string,
+    ids: readonly string[],
+  ): Promise<{ intents: Intent[]; gone: string[] }> {
+    if (ids.length === 0) return { intents: [], gone: [] };
+    const keys = this.#keys(account);
+    const answers = await this.#ask(() => {
+      const pipeline = this.#client.pipeline();
+      for (const id of ids) pipeline.hgetall(keys.intent(id));
+      return pipeline.exec();
+    });
+    const intents: Intent[] = [];
+    const gone: string[] = [];
+    for (const [index, [error, fields]] of (answers ?? []).entries()) {
+      if (error) throw error;
+      const intent = readIntent(fields as Record<string, string>);
+      if (intent) intents.push(intent);
+      else gone.push(ids[index] ?? "");
+    }
+    return { intents, gone };
+  }
+
+  #keys(account: string): AccountKeys {
+    return accountKeys(this.#options.prefix, account);
+  }
+
+  get #client(): RedisClient {
+    return this.#options.client;
+  }
+
+  #ask<T>(question: () => Promise<T>): Promise<T> {
+    return ask(this.#client, question, this.#answerMs);
+  }
+}
+
+const openField = "open:";
+
+/** What ZRANGE WITHSCORES tells, members and scores in turn. */
+function scoresOf(members: readonly string[]): Map<string, number> {
+  const scores = new Map<string, number>();
+  for (let at = 0; at + 1 < members.length; at += 2) {
+    scores.set(members[at] ?? "", Number(members[at + 1]));
+  }
+  return scores;
+}
+const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta.url));
+const scripts = {
+  due: script("due-intents"),
+  postpone: script("postpone-intent"),
+  hasten: script("hasten-intents"),
+  lease: script("lease-reconciler"),
+};

@@ -1,0 +1,194 @@
+import { ask, storeAway } from "../../redis/ask.ts";
+import type { RedisClient } from "../../redis/connect.ts";
+import { within } from "../../redis/deadline.ts";
+import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
+import { loadScript } from "../../redis/script.ts";
+import { createClientWriter, type Writer } from "../../redis/writer.ts";
+import { intentFields, marksOf } from "../record.ts";
+import {
+  type Begun,
+  type Ending,
+  endedForMs,
+  type Intent,
+  type IntentStoreOptions,
+  type KeyUse,
+  keptBeyondMs,
+  keyRetentionMs,
+  markOfEnding,
+  mostAnswered,
+  type NewIntent,
+} from "../store.ts";
+
+export interface RedisIntentWritesOptions extends IntentStoreOptions {
+  readonly client: RedisClient;
+  readonly writer?: Writer;
+  readonly prefix: string;
+  readonly answerMs: number;
+}
+
+/** How an intent is taken on that was not begun in Redis. */
+export interface Adoption extends Pick<NewIntent, "leaseMs"> {
+  readonly ageMs: number;
+  /** How many may be open. Default: any number. */
+  readonly most?: number;
+}
+
+/** What becomes of intents in Redis: each step is one script. */
+export class RedisIntentWrites {
+  readonly #options: RedisIntentWritesOptions;
+  readonly #keepMs: number;
+  readonly #writer: Writer;
+  /** By account: how far Redis's clock is ahead of ours. */
+  readonly #aheadMs = new Map<string, number>();
+
+  constructor(options: RedisIntentWritesOptions) {
+    this.#options = options;
+    this.#keepMs = options.giveUpMs + keptBeyondMs;
+    this.#writer = options.writer ?? createClientWriter(options.client, options.answerMs);
+  }
+
+  /**
+   * Begins a call: once the replicas that the writer waits for hold its intent, if it has a key.
+   * @throws GatewayError UNAVAILABLE: it may have begun all the same.
+   */
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    const { giveUpMs, answerMs } = this.#options;
+    const { digest = "", fingerprints = [] } = given.key ?? {};
+    const limits = [given.leaseMs, giveUpMs, this.#keepMs].map(String);
+    const args = [given.id, given.method, String(given.kind), given.externalId, ...limits];
+    const on = this.#keysOf(account, given, digest);
+    args.push(digest, String(keyRetentionMs), ...fingerprints);
+    const written = await within(
+      answerMs + replicasMs,
+      this.#writer.attempt(scripts.begin, on, args),
+    ).catch((error) => {
+      throw storeAway(error);
+    });
+    const [kind, value = "", answered] = written.answer as string[];
+    switch (kind) {
+      case "started":
+        // Without a key the lock is still of use where it is: better than none.
+        if (written.missing && given.key) throw storeAway(written.missing);
+        this.hearClock(account, Number(value));
+        return { kind: "started", intent: startedIntent(given, Number(value), marksOf(answered)) };
+      case "keyAnswered":
+        return { kind: "keyAnswered", answer: Buffer.from(value, "base64") };
+      case "inFlight":
+        this.hearClock(account, Number(value));
+        return { kind: "inFlight" };
+      case "keyReused":
+      case "keyRunning":
+      case "keyUnknown":
+        return { kind };
+      default:
+        throw new Error(`begin-intent answered ${kind}`);
+    }
+  }
+
+  /**
+   * Records an intent that began without Redis, that Redis has lost, or that is no call of ours.
+   * @returns false if there are too many
+   */
+  async adopt(
+    account: string,
+    intent: Intent,
+    { ageMs, leaseMs, most = 0 }: Adoption,
+  ): Promise<boolean> {
+    const leftMs = Math.max(leaseMs - ageMs, 0);
+    const { giveUpMs } = this.#options;
+    const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
+    // What has its answer bars no other call.
+    const limits = [intent.state === "pending" ? "" : intent.method, String(most)];
+    const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
+    const on = this.#keysOf(account, intent);
+    return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
+  }
+
+  /**
+   * Records an ending.
+   * @param key how the call used its key, so that it is written again where it was lost
+   * @returns whether the intent was known
+   */
+  async end(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    key: KeyUse | undefined,
+  ): Promise<boolean> {
+    const mark = markOfEnding(ending);
+    const keyEnding = ending.state === "unknown" ? "unknown" : ending.key;
+    const args = [
+      ...[intent.id, ending.state, ending.state === "pending" ? ending.subjectId : ""],
+      ...[String(this.#options.firstLookMs), String(endedForMs)],
+      ...[mark === undefined ? "0" : "1", mark ?? "", String(mostAnswered)],
+      ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
+      ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
+    ];
+    const on = this.#keysOf(account, intent, intent.keyDigest);
+    return (await this.#ask(() => scripts.end.run(this.#client, on, args))) === 1;
+  }
+
+  /** Gives the lock back, and keeps the intent for the operator. */
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    const on = [...this.#keysOf(account, intent), this.#keys(account).intentsGivenUp];
+    const args = [intent.id, String(this.#keepMs), intent.method];
+    await this.#ask(() => scripts.giveUp.run(this.#client, on, args));
+  }
+
+  nowMs(account: string): number {
+    return Date.now() + (this.#aheadMs.get(account) ?? 0);
+  }
+
+  hearClock(account: string, nowMs: number): void {
+    this.#aheadMs.set(account, nowMs - Date.now());
+  }
+
+  close(): void {
+    this.#writer.close();
+  }
+
+  #keysOf(
+    account: string,
+    { id, kind, externalId }: Pick<Intent, "id" | "kind" | "externalId">,
+    keyDigest = "",
+  ): string[] {
+    const keys = this.#keys(account);
+    const all = [keys.intent(id), keys.intentsDue, keys.intentsOf(String(kind), externalId)];
+    return keyDigest === "" ? all : [...all, keys.idempotency(keyDigest)];
+  }
+
+  #keys(account: string): AccountKeys {
+    return accountKeys(this.#options.prefix, account);
+  }
+
+  #ask<T>(question: () => Promise<T>): Promise<T> {
+    return ask(this.#client, question, this.#options.answerMs);
+  }
+
+  get #client(): RedisClient {
+    return this.#options.client;
+  }
+}
+
+/** How long replicas may take on top, in milliseconds, before a call goes on without them. */
+const replicasMs = 1_000;
+
+const file = (name: string) => new URL(`./${name}.lua`, import.meta.url);
+const script = (name: string) => loadScript(file("locks"), file(name));
+const scripts = {
+  begin: script("begin-intent"),
+  end: script("end-intent"),
+  adopt: script("adopt-intent"),
+  giveUp: script("give-up-intent"),
+};
+
+/** A call that has just begun. */
+export function startedIntent(given: NewIntent, now: number, answered: readonly string[]): Intent {
+  const { id, method, kind, externalId, leaseMs, key } = given;
+  return {
+    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered },
+    startedAtMs: now,
+    leaseUntilMs: now + leaseMs,
+    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
+  };
+}

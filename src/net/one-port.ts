@@ -1,0 +1,238 @@
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import tls from "node:tls";
+import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
+import { type ConnectionCounts, limitConnections } from "./connections.ts";
+import { guardHttp1 } from "./http1.ts";
+import { closeWhenIdle } from "./idle-sessions.ts";
+import { type KeepAlive, keepAlive } from "./keep-alive.ts";
+import { deafObserver, type LimitObserver } from "./observer.ts";
+import { onePerTurn } from "./one-per-turn.ts";
+import { createPenalties } from "./penalties.ts";
+import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
+import { createSessionGuard, type SessionLimits } from "./session-guard.ts";
+import { sniff } from "./sniff.ts";
+import { firstAllowance } from "./stream-allowance.ts";
+import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
+
+export interface OnePortOptions {
+  readonly listener: (head: RequestHead) => void;
+  /** Without it the port is cleartext. */
+  readonly tls?: Tls;
+  readonly limits: ConnectionLimits;
+  /** Hears of connections that could not be accepted, for want of file descriptors say. */
+  readonly onError: (error: Error) => void;
+  /** Hears of what the limits cut. */
+  readonly observer?: LimitObserver;
+}
+
+/** PEM texts. With `clientCa`, clients must show a certificate that one of these authorities signed. */
+export interface Tls {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+}
+
+export interface ConnectionLimits
+  extends AgeLimits,
+    KeepAlive,
+    SessionLimits,
+    UnreadLimits,
+    ConnectionCounts {
+  /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
+  readonly sniffTimeoutMs: number;
+  /** Longest the headers of an HTTP/1.1 request may take. */
+  readonly headersTimeoutMs: number;
+  /** Longest an HTTP/1.1 request may take, body included. */
+  readonly requestTimeoutMs: number;
+  /** How long a connection without a call is kept. */
+  readonly idleTimeoutMs: number;
+  /** Largest headers of a request, in bytes. */
+  readonly maxHeaderBytes: number;
+}
+
+/** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
+export interface OnePort {
+  listen(host: string, port: number): Promise<{ port: number }>;
+  /** Secures new connections by other texts from now on. */
+  renewTls(tls: Tls): void;
+  /** Closes connections of HTTP/1.1 with the answer that they wait for, or with their next one. */
+  endKeepAlive(): void;
+  /** Accepts nothing further and resolves when the calls in flight have ended, however long. */
+  drain(): Promise<void>;
+  /** Cuts every connection. */
+  destroy(): void;
+}
+
+export function createOnePort(options: OnePortOptions): OnePort {
+  const { limits, observer = deafObserver } = options;
+  const sockets = new Set<net.Socket>();
+  const sessions = new Set<http2.ServerHttp2Session>();
+  const undecided = new Set<net.Socket>();
+  const responses = new Set<http.ServerResponse>();
+  const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
+  const penalties = createPenalties();
+  const guard = createSessionGuard(limits, observer, penalties);
+  const unread = createUnreadAnswers(limits, observer);
+  let draining = false;
+  let keepsAlive = true;
+
+  const h1 = http.createServer(
+    {
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs, 5000),
+      maxHeaderSize: limits.maxHeaderBytes,
+    },
+    (request, response) => {
+      if (!h1Guard.passes(request, response)) return;
+      unread.watch(response);
+      responses.add(response);
+      response.once("close", () => {
+        responses.delete(response);
+        // The connection counts as idle only after this event.
+        if (draining) setImmediate(() => h1.closeIdleConnections());
+      });
+      const age = ages.get(request.socket);
+      if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
+      options.listener(headOfHttp1(request, response, age?.ending));
+    },
+  );
+  h1.on("connection", (socket: net.Socket) => {
+    const age = ageConnection(limits, { onOld() {}, onEnd: () => socket.destroy() });
+    ages.set(socket, age);
+    socket.once("close", age.stop);
+  });
+  const h1Guard = guardHttp1(h1, observer);
+  // Node checks its time-outs on servers that listen. This one is handed its connections.
+  h1.emit("listening");
+
+  const h2 = http2.createServer({
+    settings: {
+      maxConcurrentStreams: firstAllowance(limits),
+      maxHeaderListSize: limits.maxHeaderBytes,
+    },
+    streamResetBurst: limits.resets.burst,
+    streamResetRate: limits.resets.perSecond,
+  });
+  h2.on("stream", (stream, headers, _flags, rawHeaders) => {
+    // What becomes of a stream before its turn is nobody's error.
+    stream.on("error", () => {});
+    // Node goes on through what it has read of a connection that is cut.
+    if (!stream.session || stream.destroyed) return;
+    unread.watch(stream);
+    const ending = ages.get(stream.session)?.ending;
+    options.listener(headOfHttp2(stream, headers, rawHeaders, ending));
+  });
+  const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    closeWhenIdle(session, limits.idleTimeoutMs);
+    keepAlive(session, socket, limits);
+    const age = ageConnection(limits, {
+      onOld: () => session.close(),
+      onEnd: () => socket.destroy(),
+    });
+    ages.set(session, age);
+    session.once("close", age.stop);
+    guard.add(session, socket);
+  };
+
+  const inTurn = onePerTurn();
+  const accept = (socket: net.Socket) => {
+    undecided.add(socket);
+    // Nothing of it is read yet. All that its client has sent by then is handled at once.
+    socket.on("error", () => {});
+    const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
+    socket.once("close", () => undecided.delete(socket));
+    if (delayMs === 0) return inTurn(() => begin(socket));
+    const begins = setTimeout(inTurn, delayMs, () => begin(socket));
+    socket.once("close", () => clearTimeout(begins));
+  };
+
+  const begin = (socket: net.Socket) => {
+    if (socket.destroyed) return;
+    sniff(socket, limits.sniffTimeoutMs, (protocol) => {
+      undecided.delete(socket);
+      if (protocol === "h1") h1.emit("connection", socket);
+      if (protocol !== "h2") return;
+      // The session does not give its socket away, and is made as soon as the server has it.
+      const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
+      h2.once("session", opened).emit("connection", socket);
+      h2.off("session", opened);
+    });
+  };
+  const acceptor = createAcceptor(options, accept);
+  limitConnections(acceptor, limits, observer, () => {
+    h1.closeIdleConnections();
+    guard.closeIdle();
+  });
+  acceptor.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+
+  function endKeepAlive(): void {
+    keepsAlive = false;
+    for (const response of responses) response.shouldKeepAlive = false;
+  }
+
+  return {
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        acceptor.once("error", reject);
+        acceptor.listen(port, host, () => {
+          acceptor.off("error", reject);
+          acceptor.on("error", options.onError);
+          resolve({ port: (acceptor.address() as net.AddressInfo).port });
+        });
+      }),
+    renewTls(renewed) {
+      if (acceptor instanceof tls.Server) acceptor.setSecureContext(secureContext(renewed));
+    },
+    endKeepAlive,
+    drain() {
+      draining = true;
+      endKeepAlive();
+      const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
+      for (const socket of undecided) socket.destroy();
+      for (const session of sessions) session.close();
+      // Ends the check of time-outs, too.
+      h1.close();
+      return closed;
+    },
+    destroy() {
+      acceptor.close();
+      h1.close();
+      guard.stop();
+      unread.close();
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
+
+function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
+  // Read from when its turn has come.
+  if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
+  return tls.createServer(
+    {
+      ...tcp,
+      ...secureContext(options.tls),
+      ...(options.tls.clientCa === undefined ? {} : mutual),
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: options.limits.sniffTimeoutMs,
+    },
+    accept,
+  );
+}
+
+const mutual = { requestCert: true, rejectUnauthorized: true } as const;
+
+function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
+  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+}

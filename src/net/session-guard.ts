@@ -1,0 +1,117 @@
+import { constants, type ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
+import { createAllowance, type Rate } from "./allowance.ts";
+import type { Cut, LimitObserver } from "./observer.ts";
+import type { Penalties } from "./penalties.ts";
+import { allowStreams, type StreamAllowance, type StreamLimits } from "./stream-allowance.ts";
+
+export interface SessionLimits extends StreamLimits {
+  /** Calls that one client may reset. Beyond it, it is cut with all its calls. */
+  readonly resets: Rate;
+  /** PINGs of one client. Tools that measure a connection's speed send some beside its answers. */
+  readonly pings: Rate;
+  /** SETTINGS of one client: one at its start is usual. */
+  readonly settings: Rate;
+  /** How long a connection may stay that we have closed, or whose session is over. */
+  readonly lingerMs: number;
+}
+
+export const defaultSessionLimits: SessionLimits = {
+  initialConcurrentStreams: 100,
+  maxConcurrentStreams: 1000,
+  // Node's own rate of 33 a second would hit a busy service whose calls merely time out one by one.
+  resets: { burst: 1_000, perSecond: 200 },
+  pings: { burst: 2_000, perSecond: 100 },
+  settings: { burst: 100, perSecond: 1 },
+  lingerMs: 5_000,
+};
+
+/**
+ * Cuts what nghttp2 and Node let pass. They cut by themselves: more than 8 CONTINUATIONs, resets
+ * beyond a rate, streams beyond the limit, empty DATA, PRIORITY and unknown frames by the thousand,
+ * and acknowledgements that the client does not read. They answer any number of PINGs and SETTINGS
+ * whose answers are read, and wait for ever for a client to close a connection that they closed.
+ */
+export interface SessionGuard {
+  add(session: ServerHttp2Session, socket: Socket): void;
+  /** Closes the sessions that have no stream. */
+  closeIdle(): void;
+  stop(): void;
+}
+
+export function createSessionGuard(
+  limits: SessionLimits,
+  observer: LimitObserver,
+  penalties: Penalties,
+): SessionGuard {
+  interface Guarded {
+    readonly socket: Socket;
+    readonly allowance: StreamAllowance;
+    streams: number;
+    overSinceMs?: number;
+  }
+  const guarded = new Map<ServerHttp2Session, Guarded>();
+
+  const sweep = setInterval(
+    () => {
+      const now = performance.now();
+      for (const [session, state] of guarded) {
+        state.allowance.review();
+        if (!session.destroyed && !(session.closed && state.streams === 0)) continue;
+        state.overSinceMs ??= now;
+        if (now - state.overSinceMs < limits.lingerMs) continue;
+        observer.onCut("lingering");
+        state.socket.destroy();
+      }
+    },
+    Math.min(limits.lingerMs, 1_000),
+  ).unref();
+
+  return {
+    add(session, socket) {
+      const allowance = allowStreams(session, limits);
+      const state: Guarded = { socket, allowance, streams: 0 };
+      guarded.set(session, state);
+      socket.once("close", () => guarded.delete(session));
+      session.on("stream", (stream) => {
+        state.streams += 1;
+        stream.once("close", () => {
+          state.streams -= 1;
+          if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
+        });
+      });
+      let why: Cut = "protocol";
+      // A socket that is closed no longer knows.
+      const { remoteAddress = "" } = socket;
+      // A client that breaks its connection is told of here, too.
+      session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
+        if (why === "protocol" && !code.startsWith("ERR_HTTP2_")) return;
+        observer.onCut(why);
+        penalties.add(remoteAddress);
+      });
+      const cut = (reason: Cut) => {
+        if (session.destroyed) return;
+        why = reason;
+        session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      };
+      const { resets } = limits;
+      const mayReset = createAllowance({
+        // All streams that a client may have can time out together.
+        get burst() {
+          return Math.min(resets.burst, 2 * allowance.allowed);
+        },
+        perSecond: resets.perSecond,
+      });
+      const mayPing = createAllowance(limits.pings);
+      session.on("ping", () => mayPing() || cut("ping_flood"));
+      const maySet = createAllowance(limits.settings);
+      session.on("remoteSettings", () => maySet() || cut("settings_flood"));
+    },
+    closeIdle() {
+      for (const [session, { streams }] of guarded) if (streams === 0) session.close();
+    },
+    stop() {
+      clearInterval(sweep);
+    },
+  };
+}

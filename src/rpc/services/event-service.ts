@@ -1,0 +1,16 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Core } from "../../core/core.ts";
+import type { EventService } from "../../gen/payments/v1/event_service_pb.ts";
+import { callOf } from "../exchange.ts";
+import { eventStream } from "./event-stream.ts";
+
+/** The events of an account and tokens to watch single ones, as the contract has them. */
+export function eventService(core: Core): ServiceImpl<typeof EventService> {
+  return {
+    streamEvents(request, context) {
+      const call = callOf(context);
+      return eventStream(core.streamEvents(request, call), call.signal, request.heartbeatSeconds);
+    },
+    createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),
+  };
+}

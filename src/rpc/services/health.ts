@@ -1,0 +1,60 @@
+import { EventEmitter, once } from "node:events";
+import type { DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../gen/grpc/health/v1/health_pb.ts";
+
+export interface HealthStatus {
+  readonly service: ServiceImpl<typeof Health>;
+  /** What Check and Watch say from now on, of the server and of each of its services. */
+  setServing(serving: boolean): void;
+  /** NOT_SERVING for good: who watches is told so, and then the watch ends. */
+  shutDown(): void;
+}
+
+/** `grpc.health.v1.Health` for the given services and, as the empty name, for the server itself. */
+export function createHealth(services: readonly DescService[]): HealthStatus {
+  const names = ["", ...services.map((service) => service.typeName)];
+  const known = new Set(names);
+  const changes = new EventEmitter().setMaxListeners(0);
+  let serving = true;
+  let down = false;
+
+  const current = () => (serving && !down ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+
+  return {
+    service: {
+      check({ service }) {
+        if (!known.has(service)) throw new ConnectError("unknown service", Code.NotFound);
+        return { status: current() };
+      },
+      list: () => ({
+        statuses: Object.fromEntries(names.map((name) => [name, { status: current() }])),
+      }),
+      async *watch({ service }, { signal }) {
+        let told: ServingStatus | undefined;
+        while (true) {
+          const status = known.has(service) ? current() : ServingStatus.SERVICE_UNKNOWN;
+          if (status !== told) {
+            told = status;
+            yield { status };
+          } else if (down) {
+            throw new ConnectError("the gateway is shutting down", Code.Unavailable);
+          } else {
+            await once(changes, "change", { signal });
+          }
+        }
+      },
+    },
+    setServing(value) {
+      serving = value;
+      changes.emit("change");
+    },
+    shutDown() {
+      down = true;
+      changes.emit("change");
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Core } from "../../core/core.ts";
+import type { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
+import { callOf } from "../exchange.ts";
+import { eventStream } from "./event-stream.ts";
+
+/** Payments, as the contract has them: each method is one use case of the core. */
+export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
+  return {
+    async createPayment(request, context) {
+      return { payment: await core.createPayment(request, callOf(context)) };
+    },
+    async createRecurrentPayment(request, context) {
+      return { payment: await core.createRecurrentPayment(request, callOf(context)) };
+    },
+    async confirmPayment(request, context) {
+      return { payment: await core.confirmPayment(request, callOf(context)) };
+    },
+    async resendCallback(request, context) {
+      await core.resendCallback(request, callOf(context));
+      return {};
+    },
+    getPayment(request, context) {
+      return core.getPayment(request, callOf(context));
+    },
+    watchPayment(request, context) {
+      const call = callOf(context);
+      return eventStream(core.watchPayment(request, call), call.signal, request.heartbeatSeconds);
+    },
+  };
+}

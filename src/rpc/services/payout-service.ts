@@ -1,0 +1,19 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Core } from "../../core/core.ts";
+import type { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
+import { callOf } from "../exchange.ts";
+import { eventStream } from "./event-stream.ts";
+
+/** Payouts, as the contract has them: each method is one use case of the core. */
+export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
+  return {
+    async requestPayout(request, context) {
+      return { payout: await core.requestPayout(request, callOf(context)) };
+    },
+    getPayout: (request, context) => core.getPayout(request, callOf(context)),
+    watchPayout(request, context) {
+      const call = callOf(context);
+      return eventStream(core.watchPayout(request, call), call.signal, request.heartbeatSeconds);
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { Core } from "../../core/core.ts";
+import { EventService } from "../../gen/payments/v1/event_service_pb.ts";
+import { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
+import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
+import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
+import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
+import { eventService } from "./event-service.ts";
+import { operationService } from "./operation-service.ts";
+import { paymentService } from "./payment-service.ts";
+import { payoutService } from "./payout-service.ts";
+import { subscriptionService } from "./subscription-service.ts";
+import { walletService } from "./wallet-service.ts";
+
+/** The services of the contract, all of which work for an identified caller. */
+export const services = [
+  PaymentService,
+  PayoutService,
+  WalletService,
+  SubscriptionService,
+  OperationService,
+  EventService,
+] as const;
+
+export function addRoutes(router: ConnectRouter, core: Core): void {
+  router
+    .service(PaymentService, paymentService(core))
+    .service(PayoutService, payoutService(core))
+    .service(WalletService, walletService(core))
+    .service(SubscriptionService, subscriptionService(core))
+    .service(OperationService, operationService(core))
+    .service(EventService, eventService(core));
+}

@@ -1,0 +1,45 @@
+import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { PaymentOperationRecord, PaymentRecord } from "../ledger/records.ts";
+import type { Scenario } from "../ledger/scenarios.ts";
+import { ApiError, isApiErrorCode } from "./api-error.ts";
+import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
+import { type Answer, errorAnswer, json } from "./http.ts";
+import { paymentBody } from "./payment-view.ts";
+
+/** Where an operation was recorded. */
+export interface Recorded {
+  readonly payment: PaymentRecord;
+  readonly operation: PaymentOperationRecord;
+}
+
+/**
+ * Does an operation on a payment and answers: Payment transaction data, or the Error object of the
+ * refusal (with the payment's id, since the attempt is in the ledger). A scenario that fails before
+ * the charge records nothing.
+ */
+export type Charge = (scenario: Scenario, record: () => Recorded) => Answer;
+
+export interface ChargeOptions {
+  readonly flow: PaymentFlow;
+  readonly rateLimit: number;
+  readonly slowAnswerMs: number;
+  readonly baseUrl: string;
+}
+
+export function createCharge(options: ChargeOptions): Charge {
+  return (scenario, record) => {
+    const fault = faultBeforeCharge(scenario, options.rateLimit);
+    if (fault) return fault;
+    const { payment, operation } = record();
+    options.flow.begin(payment, operation);
+    return faultAfterCharge(answerOf(payment, operation), scenario, options.slowAnswerMs);
+  };
+
+  function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): Answer {
+    const { status, statusCode } = operation;
+    if (status === "failure" && isApiErrorCode(statusCode)) {
+      return errorAnswer(new ApiError(statusCode, { paymentId: payment.paymentId }));
+    }
+    return json(paymentBody(payment, operation, options.baseUrl));
+  }
+}

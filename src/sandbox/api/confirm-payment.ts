@@ -1,0 +1,67 @@
+import { attemptsOf, hasLive, type Ledger, succeeded } from "../ledger/ledger.ts";
+import { compare } from "../ledger/money.ts";
+import { newOperation } from "../ledger/new-records.ts";
+import type { PaymentRecord } from "../ledger/records.ts";
+import { scenarioFor, success } from "../ledger/scenarios.ts";
+import { ApiError } from "./api-error.ts";
+import type { Charge } from "./charge.ts";
+import { httpUrl } from "./fields.ts";
+import { fieldsOf, type Route } from "./http.ts";
+
+/**
+ * POST payments/v1/confirm: transfers held funds, once. The spec does not show the shapes: the
+ * request has the fields that other calls share, the answer is Payment transaction data.
+ */
+export function createConfirmPaymentRoute(ledger: Ledger, charge: Charge): Route {
+  return {
+    method: "POST",
+    path: "/api/payments/v1/confirm",
+    handle(request) {
+      const body = fieldsOf(request);
+      const externalId = body.requiredText("external_id");
+      const amount = body.amount("amount");
+      const currency = body.has("currency") ? body.requiredCurrency("currency") : undefined;
+      const callbackUrl = body.text("callback_url", httpUrl);
+      const payload = body.text("payload");
+      const payment = heldPayment(attemptsOf(ledger, externalId));
+      checkAgainst(payment, amount, currency);
+      const scenario = amount === undefined ? success : scenarioFor(amount);
+      return charge(scenario, () => {
+        const operation = newOperation({
+          kind: "confirm",
+          amount: amount ?? payment.amount,
+          scenario,
+          payload,
+          callbackUrl: callbackUrl ?? payment.callbackUrl,
+        });
+        payment.operations.push(operation);
+        return { payment, operation };
+      });
+    },
+  };
+}
+
+function heldPayment(attempts: readonly PaymentRecord[]): PaymentRecord {
+  const payment = attempts.find(succeeded);
+  if (!payment) throw new ApiError("action_not_allowed", { message: "No attempt succeeded" });
+  const { paymentId } = payment;
+  if (payment.confirm || hasLive(payment, "confirm")) {
+    throw new ApiError("action_already_done", { paymentId });
+  }
+  if (hasLive(payment, "cancel")) throw new ApiError("action_not_allowed", { paymentId });
+  return payment;
+}
+
+function checkAgainst(
+  { amount: held, currency: heldCurrency, paymentId }: PaymentRecord,
+  amount: string | undefined,
+  currency: string | undefined,
+): void {
+  if (currency !== undefined && currency !== heldCurrency) {
+    throw new ApiError("invalid_currency", { param: "currency", paymentId });
+  }
+  if (amount !== undefined && compare(amount, held) > 0) {
+    const code = "confirm_amount_cannot_be_more_than_the_transaction_amount";
+    throw new ApiError(code, { param: "amount", paymentId });
+  }
+}

@@ -1,0 +1,109 @@
+import { hasLive, type Ledger, succeeded } from "../ledger/ledger.ts";
+import { ledgerView } from "../ledger/ledger-view.ts";
+import { add, compare, subtract } from "../ledger/money.ts";
+import { newOperation } from "../ledger/new-records.ts";
+import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { OperationKind, PaymentRecord } from "../ledger/records.ts";
+import { scenarioFor, success } from "../ledger/scenarios.ts";
+import { ApiError } from "./api-error.ts";
+import type { Charge } from "./charge.ts";
+import { fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+import { paymentBody } from "./payment-view.ts";
+
+export interface ControlRoutesOptions {
+  readonly ledger: Ledger;
+  readonly flow: PaymentFlow;
+  readonly charge: Charge;
+  readonly baseUrl: string;
+}
+
+/**
+ * The sandbox's own interface, for what the spec has callbacks but no endpoints for: what a
+ * merchant would do by hand on the service's site.
+ */
+export function createControlRoutes(options: ControlRoutesOptions): Route[] {
+  const { ledger, flow, charge, baseUrl } = options;
+
+  function paymentOf({ params }: SandboxRequest): PaymentRecord {
+    const payment = ledger.payment(params.payment_id ?? "");
+    if (!payment) throw new ApiError("transaction_not_found", { param: "payment_id" });
+    return payment;
+  }
+
+  function change(payment: PaymentRecord, kind: OperationKind, amount: string, magic: boolean) {
+    const scenario = magic ? scenarioFor(amount) : success;
+    return charge(scenario, () => {
+      const { callbackUrl } = payment;
+      const operation = newOperation({ kind, amount, scenario, callbackUrl });
+      payment.operations.push(operation);
+      return { payment, operation };
+    });
+  }
+
+  return [
+    {
+      method: "POST",
+      path: "/sandbox/payments/{payment_id}/refund",
+      handle(request) {
+        const payment = paymentOf(request);
+        const given = request.body ? fieldsOf(request).amount("amount") : undefined;
+        return change(payment, "refund", refundable(payment, given), given !== undefined);
+      },
+    },
+    {
+      method: "POST",
+      path: "/sandbox/payments/{payment_id}/cancel",
+      handle(request) {
+        const payment = paymentOf(request);
+        const { paymentId, amount } = payment;
+        if (hasLive(payment, "cancel")) throw new ApiError("action_already_done", { paymentId });
+        if (!succeeded(payment) || payment.confirm || hasLive(payment, "confirm")) {
+          throw new ApiError("action_not_allowed", { paymentId });
+        }
+        return change(payment, "cancel", amount, false);
+      },
+    },
+    {
+      method: "POST",
+      path: "/sandbox/payments/{payment_id}/settle",
+      handle(request) {
+        const status = fieldsOf(request).requiredChoice("status", ["success", "failure"]);
+        const payment = paymentOf(request);
+        const pending = payment.operations.find((operation) => operation.status === "pending");
+        if (!pending) {
+          throw new ApiError("action_already_done", { paymentId: payment.paymentId });
+        }
+        flow.settle(payment, pending, status === "success" ? status : "transaction_declined");
+        return json(paymentBody(payment, pending, baseUrl));
+      },
+    },
+    {
+      method: "GET",
+      path: "/sandbox/ledger",
+      handle: () => json(JSON.stringify(ledgerView(ledger))),
+    },
+  ];
+}
+
+/** What may be given back: the given amount, or all that is left. @throws ApiError */
+function refundable(payment: PaymentRecord, given: string | undefined): string {
+  const { paymentId } = payment;
+  const captured = capturedAmount(payment);
+  if (captured === undefined) throw new ApiError("action_not_allowed", { paymentId });
+  const refunded = payment.operations
+    .filter(({ kind, status }) => kind === "refund" && status !== "failure")
+    .reduce((sum, { amount }) => add(sum, amount), "0");
+  const amount = given ?? subtract(captured, refunded);
+  if (!/[1-9]/.test(amount) || compare(add(refunded, amount), captured) > 0) {
+    throw new ApiError("incorrect_refund_sum_or_currency", { param: "amount", paymentId });
+  }
+  return amount;
+}
+
+/** What was transferred: the payment itself, or what was confirmed of it. */
+function capturedAmount(payment: PaymentRecord): string | undefined {
+  if (!succeeded(payment)) return undefined;
+  if (payment.confirm) return payment.amount;
+  return payment.operations.find(({ kind, status }) => kind === "confirm" && status === "success")
+    ?.amount;
+}

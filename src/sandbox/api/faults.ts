@@ -1,0 +1,31 @@
+import type { Scenario } from "../ledger/scenarios.ts";
+import { ApiError } from "./api-error.ts";
+import { type Answer, errorAnswer } from "./http.ts";
+import { rateLimitHeaders } from "./rate-limit.ts";
+
+/** The answer of a scenario that fails before anything is charged; undefined for the others. */
+export function faultBeforeCharge(scenario: Scenario, rateLimit: number): Answer | undefined {
+  switch (scenario.answer) {
+    case "html_500":
+      return {
+        status: 500,
+        headers: { "Content-Type": "text/html" },
+        body: "<html><body><h1>500 Internal Server Error</h1></body></html>",
+      };
+    case "internal_error":
+      return errorAnswer(new ApiError("internal_error"));
+    case "too_many_requests": {
+      const answer = errorAnswer(new ApiError("too_many_requests"));
+      return { ...answer, headers: { ...answer.headers, ...rateLimitHeaders(rateLimit, 0, 1) } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** What becomes of the answer after the charge. */
+export function faultAfterCharge(answer: Answer, scenario: Scenario, slowAnswerMs: number): Answer {
+  if (scenario.answer === "lost") return { ...answer, lost: true };
+  if (scenario.answer === "slow") return { ...answer, delayMs: slowAnswerMs };
+  return answer;
+}

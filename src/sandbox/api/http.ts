@@ -1,0 +1,88 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { UpstreamErrorSchema } from "../../gen/payments/v1/error_pb.ts";
+import { encode } from "../../wire/wire.ts";
+import { ApiError, invalid } from "./api-error.ts";
+import { Fields } from "./fields.ts";
+import { parseJson } from "./json.ts";
+
+/** A request as the routes see it. */
+export interface SandboxRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** What a route answers. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** How long to wait with it, in milliseconds. */
+  readonly delayMs?: number;
+  /** The connection is broken off instead. */
+  readonly lost?: boolean;
+}
+
+export interface Route {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** A path template, as in `/api/subscriptions/v1/subscriptions/{subscription_id}`. */
+  readonly path: string;
+  handle(request: SandboxRequest): Answer | Promise<Answer>;
+}
+
+export function json(body: string, status = 200): Answer {
+  return { status, headers: { "Content-Type": "application/json" }, body };
+}
+
+export function errorAnswer(error: ApiError): Answer {
+  return json(encode(UpstreamErrorSchema, error.toMessage()), error.status);
+}
+
+/** The members of a request's JSON body. @throws ApiError */
+export function fieldsOf(request: SandboxRequest): Fields {
+  let body: ReturnType<typeof parseJson>;
+  try {
+    body = parseJson(request.body);
+  } catch {
+    // The parser's message quotes the body, which may hold card data.
+    throw invalid("body", "must be JSON");
+  }
+  return new Fields(body);
+}
+
+const maxBodyBytes = 1024 * 1024;
+
+/**
+ * Reads a body of at most 1 MiB of UTF-8; else returns what is wrong with it. It is read even for
+ * an answer that does not need it, so that the connection can serve the next request.
+ */
+export async function readBody(request: IncomingMessage): Promise<string | ApiError> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) {
+      return new ApiError("invalid_request_body", {
+        status: 413,
+        message: "The body is too large",
+      });
+    }
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    return invalid("body", "must be UTF-8");
+  }
+}
+
+export function send(response: ServerResponse, answer: Answer): void {
+  if (answer.lost) {
+    response.socket?.destroy();
+    return;
+  }
+  const bytes = Buffer.from(answer.body);
+  response.writeHead(answer.status, { ...answer.headers, "Content-Length": bytes.length });
+  response.end(bytes);
+}

@@ -1,0 +1,100 @@
+import type { Card, CardVault } from "../ledger/cards.ts";
+import { type Ledger, primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
+import { newPayment, type PaymentInput } from "../ledger/new-records.ts";
+import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
+import type { Wallets } from "../ledger/wallets.ts";
+import { ApiError } from "./api-error.ts";
+import type { Charge } from "./charge.ts";
+import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import type { CardDetails } from "./payment-method-request.ts";
+import { type NewPayment, readNewPayment } from "./payment-request.ts";
+import { paymentBody } from "./payment-view.ts";
+
+export interface NewPaymentOptions {
+  readonly ledger: Ledger;
+  readonly vault: CardVault;
+  readonly wallets: Wallets;
+  readonly charge: Charge;
+  readonly baseUrl: string;
+}
+
+/** POST payments/v1/new, in its three modes. */
+export function createNewPaymentRoute(options: NewPaymentOptions): Route {
+  const { ledger, vault, wallets, charge, baseUrl } = options;
+
+  function payDirectly(request: NewPayment): Answer {
+    const card = cardOf(request);
+    const scenario = directScenario(request, card);
+    return charge(scenario, () => {
+      const payment = newPayment({ ...inputOf(request), card }, "payment", scenario);
+      ledger.addPayment(payment);
+      return { payment, operation: primaryOperation(payment) };
+    });
+  }
+
+  function openCheckout(request: NewPayment): Answer {
+    const payment = newPayment({ ...inputOf(request), waitingFor: "card" }, "payment", success);
+    const operation = primaryOperation(payment);
+    operation.statusCode = "waiting_for_redirect";
+    ledger.addPayment(payment);
+    return json(paymentBody(payment, operation, baseUrl));
+  }
+
+  function cardOf(request: NewPayment): Card {
+    const { details } = request;
+    if (details?.by === "number") return vault.keep(details.number, details.month, details.year);
+    if (details?.by === "token") {
+      const card = vault.byToken(details.token);
+      if (!card) throw new ApiError("invalid_card_token", { param: details.param });
+      return card;
+    }
+    if (details?.by === "option") {
+      return walletCard(requireCustomerId(request), details.optionId, details);
+    }
+    return vault.keep("4111111111111111", 12, 2099);
+  }
+
+  function walletCard(customerId: string, optionId: string, { param }: CardDetails): Card {
+    const entry = wallets.item(customerId, optionId);
+    if (!entry) throw new ApiError("payment_method_not_found", { param });
+    if (!entry.isConfirmed) throw new ApiError("card_verification_required", { param });
+    return entry.card;
+  }
+
+  return {
+    method: "POST",
+    path: "/api/payments/v1/new",
+    handle(httpRequest) {
+      const request = readNewPayment(fieldsOf(httpRequest));
+      if (request.saveToWallet) requireCustomerId(request);
+      refuseIfPaid(ledger, request.externalId);
+      return request.mode === "direct" ? payDirectly(request) : openCheckout(request);
+    },
+  };
+}
+
+function directScenario({ amount, details }: NewPayment, card: Card): Scenario {
+  // The sandbox cannot look into a device wallet's token: its card has no magic number.
+  if (details?.by === "device") return withChallenge(scenarioFor(amount), details);
+  const { number, expiresAt } = card;
+  return withChallenge(scenarioFor(amount, { number: number.reveal(), expiresAt }), details);
+}
+
+/** A card that would simply succeed has to pass 3DS first where the merchant wants that. */
+function withChallenge(scenario: Scenario, details: CardDetails | undefined): Scenario {
+  return details?.use3ds && scenario.name === "success"
+    ? { ...scenario, challenge: true }
+    : scenario;
+}
+
+function inputOf(request: NewPayment): PaymentInput {
+  const { mode: _, initRecurrent, details: __, ...input } = request;
+  return initRecurrent ? { ...input, recurrentId: crypto.randomUUID() } : input;
+}
+
+function requireCustomerId({ customer }: NewPayment): string {
+  if (!customer.externalId) {
+    throw new ApiError("customer_id_not_passed", { param: "customer.external_id" });
+  }
+  return customer.externalId;
+}

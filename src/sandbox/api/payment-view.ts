@@ -1,0 +1,238 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
+import {
+  FiscalizationStatus,
+  type Payment,
+  PaymentMethodType,
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../gen/payments/v1/payment_pb.ts";
+import { encode } from "../../wire/wire.ts";
+import type { Card } from "../ledger/cards.ts";
+import { primaryOperation } from "../ledger/ledger.ts";
+import { onePercent } from "../ledger/money.ts";
+import type {
+  MethodType,
+  OperationKind,
+  PaymentOperationRecord,
+  PaymentRecord,
+  Status,
+  StatusCode,
+} from "../ledger/records.ts";
+import { describe } from "./api-error.ts";
+
+/**
+ * "Payment transaction data" of one operation, as in answers and callbacks. `baseUrl` is where
+ * browsers reach the pages. `action` is null where nothing is required, as the spec draws it.
+ */
+export function paymentBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const message = toPayment(payment, operation, baseUrl);
+  return withAction(encode(PaymentSchema, message), message.action !== undefined);
+}
+
+/** The same as it would have been before the operation ended. */
+export function pendingPaymentBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const earlier = { ...operation, status: "pending", statusCode: "pending" } as const;
+  return paymentBody(payment, { ...earlier, processedAt: undefined }, baseUrl);
+}
+
+/** "Operation info" of one operation. */
+export function operationBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const { details, externalId, unifiedExternalId, action, actionRequired, receiptUrl } = toPayment(
+    payment,
+    operation,
+    baseUrl,
+  );
+  const message = create(OperationSchema, {
+    id: operation.operationId,
+    externalId,
+    unifiedExternalId,
+    details: {
+      method: details?.method,
+      operationId: details?.operationId,
+      transactionId: details?.transactionId,
+      billingOrderId: details?.billingOrderId,
+      gatewayOrderId: details?.gatewayOrderId,
+      rrn: details?.rrn,
+      amount: details?.amount,
+      currency: details?.currency,
+    },
+    status: statuses[operation.status],
+    statusCode: operationStatusCode(operation),
+    statusDescription: details?.statusDescription,
+    createdAt: details?.createdAt,
+    processedAt: details?.processedAt,
+    payload: details?.payload,
+    authCode: details?.authCode,
+    bankName: details?.bankName,
+    action,
+    actionRequired,
+    receiptUrl,
+    paymentMethodType: payment.methodType,
+    oneStage: payment.confirm,
+  });
+  return withAction(encode(OperationSchema, message), action !== undefined);
+}
+
+/** Address of the page that the customer has to go to. */
+export function pageUrl(payment: PaymentRecord, baseUrl: string): string {
+  const page = payment.waitingFor === "card" ? "checkout" : "3ds";
+  return `${baseUrl}/${page}/${payment.pageToken}`;
+}
+
+/** Human-readable form of a status code. */
+export function describeStatus(code: StatusCode): string {
+  if (code === "transaction_successful") return "Transaction is successful";
+  if (code === "pending") return "Transaction is pending";
+  return code === "waiting_for_redirect" ? "Waiting for the customer" : describe(code);
+}
+
+function toPayment(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): Payment {
+  const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+  const success = operation.status === "success";
+  const receiptUrl = `${baseUrl}/receipt/${payment.pageToken}`;
+  return create(PaymentSchema, {
+    action: waits
+      ? {
+          type: payment.waitingFor === "card" ? "redirect" : "3ds",
+          value: pageUrl(payment, baseUrl),
+        }
+      : undefined,
+    actionRequired: waits,
+    details: {
+      amount: operation.amount,
+      billingOrderId: `b-${payment.paymentId}`,
+      createdAt: timestampFromDate(operation.createdAt),
+      currency: payment.currency,
+      description: payment.description,
+      gatewayOrderId: `g-${operation.operationId}`,
+      payload: operation.payload ?? payment.payload,
+      paymentId: payment.paymentId,
+      processedAt: operation.processedAt && timestampFromDate(operation.processedAt),
+      rrn: success ? operation.rrn : undefined,
+      status: statuses[operation.status],
+      statusCode: operation.statusCode,
+      statusDescription: describeStatus(operation.statusCode),
+      transactionId: payment.transactionId,
+      operationId: operation.operationId,
+      authCode: success ? operation.authCode : undefined,
+      fee: success
+        ? { amount: onePercent(operation.amount), currency: payment.currency }
+        : undefined,
+      terminalName: "sandbox",
+      bankName: "Sandbox Bank",
+      method: providerMethod(payment, operation.kind),
+      recurrentId: payment.recurrentId,
+      mid: "sandbox-mid",
+      tid: "sandbox-tid",
+      recipientIban: payment.recipientIban,
+      subscriptionId: payment.subscriptionId,
+      fiscalization:
+        success && payment.products.some(({ taxGroup }) => taxGroup !== undefined)
+          ? {
+              fiscalId: operation.rrn,
+              fiscalUrl: receiptUrl,
+              status: FiscalizationStatus.SUCCESS,
+              statusCode: 1000,
+              statusDescription: "test result",
+            }
+          : undefined,
+    },
+    externalId: payment.externalId,
+    unifiedExternalId: payment.unifiedExternalId,
+    id: payment.paymentId,
+    projectId: "sandbox",
+    isSuccess: success,
+    receiptUrl: success ? receiptUrl : undefined,
+    paymentMethod: {
+      type: methodTypes[payment.methodType],
+      ...cardView(payment),
+    },
+    customer: payment.customer,
+    operation: operations[operation.kind],
+  });
+}
+
+function cardView({ card, methodType, saveToWallet }: PaymentRecord) {
+  if (!card) return {};
+  if (methodType === "apple_pay") return { applePay: cardFields(card) };
+  if (methodType === "google_pay") return { googlePay: cardFields(card) };
+  return { ccToken: { ...cardFields(card), savedCard: saveToWallet } };
+}
+
+function cardFields(card: Card) {
+  return {
+    bankShortName: "SANDBOX",
+    expiresAt: timestampFromDate(card.expiresAt),
+    mask: card.mask,
+    paymentSystem: card.paymentSystem,
+    token: card.token,
+    binCountry: "UA",
+  };
+}
+
+function providerMethod(payment: PaymentRecord, kind: OperationKind): string {
+  if (kind === "payment" || kind === "recurrent") return payment.confirm ? "sale" : "hold";
+  return kind === "confirm" ? "capture" : kind;
+}
+
+/** Operation info has a smaller set of codes: what is not among them is a decline. */
+function operationStatusCode({ kind, status, statusCode }: PaymentOperationRecord): string {
+  if (status === "success") return kind === "refund" ? "refund_successful" : statusCode;
+  if (status === "pending" || failureCodesOfOperations.has(statusCode)) return statusCode;
+  return "transaction_declined";
+}
+
+const failureCodesOfOperations: ReadonlySet<StatusCode> = new Set([
+  "internal_error",
+  "transaction_not_found",
+  "transaction_declined",
+  "insufficient_funds",
+  "transaction_is_canceled_by_payer",
+]);
+
+/** The encoder leaves out what is absent; the spec has null there. */
+function withAction(body: string, present: boolean): string {
+  return present ? body : `{"action":null,${body.slice(1)}`;
+}
+
+const statuses: Record<Status, PaymentStatus> = {
+  pending: PaymentStatus.PENDING,
+  success: PaymentStatus.SUCCESS,
+  failure: PaymentStatus.FAILURE,
+};
+
+const operations: Record<OperationKind, PaymentOperation> = {
+  payment: PaymentOperation.PAYMENT,
+  confirm: PaymentOperation.CONFIRM,
+  refund: PaymentOperation.REFUND,
+  cancel: PaymentOperation.CANCEL,
+  recurrent: PaymentOperation.RECURRENT,
+};
+
+const methodTypes: Record<MethodType, PaymentMethodType> = {
+  cc_token: PaymentMethodType.CC_TOKEN,
+  cc_number: PaymentMethodType.CC_NUMBER,
+  wallet: PaymentMethodType.WALLET,
+  google_pay: PaymentMethodType.GOOGLE_PAY,
+  apple_pay: PaymentMethodType.APPLE_PAY,
+  card: PaymentMethodType.CARD,
+};

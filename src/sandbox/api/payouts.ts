@@ -1,0 +1,102 @@
+import { randomInt, randomUUID } from "node:crypto";
+import type { Callbacks } from "../ledger/callbacks.ts";
+import type { CardVault } from "../ledger/cards.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { PayoutRecord } from "../ledger/records.ts";
+import { type Scenario, scenarioFor } from "../ledger/scenarios.ts";
+import type { Schedule } from "../ledger/schedule.ts";
+import type { SandboxDelays } from "../options.ts";
+import { ApiError } from "./api-error.ts";
+import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
+import { requiredQuery } from "./fields.ts";
+import { fieldsOf, json, type Route } from "./http.ts";
+import { type NewPayout, readNewPayout } from "./payout-request.ts";
+import { payoutBody, payoutCallbackBody } from "./payout-view.ts";
+
+export interface PayoutRoutesOptions {
+  readonly ledger: Ledger;
+  readonly vault: CardVault;
+  readonly callbacks: Callbacks;
+  readonly schedule: Schedule;
+  readonly delays: SandboxDelays;
+  readonly rateLimit: number;
+}
+
+/** The two payouts endpoints (spec, Payouts). A payout is pending first and ends a little later. */
+export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
+  const { ledger, callbacks, schedule, delays } = options;
+
+  function settle(payout: PayoutRecord, { outcome, callbacks: plan }: Scenario): void {
+    const pending = payoutCallbackBody(payout);
+    payout.status = outcome === "success" ? "success" : "failure";
+    payout.statusCode = outcome === "success" ? "transaction_successful" : outcome;
+    const ended = payoutCallbackBody(payout);
+    if (plan === "once") send(payout, [ended]);
+    if (plan === "three times") send(payout, [ended, ended, ended]);
+    if (plan === "reordered") send(payout, [ended, pending]);
+  }
+
+  function send({ callbackUrl, transactionId }: PayoutRecord, bodies: readonly string[]): void {
+    if (callbackUrl === undefined) return;
+    for (const body of bodies) {
+      const delayMs = delays.callbackMs;
+      callbacks.send({ subject: transactionId, url: callbackUrl, body, delayMs });
+    }
+  }
+
+  function magicOf({ card, originalAmount }: NewPayout): Scenario {
+    if (!card) return scenarioFor(originalAmount);
+    if ("number" in card) {
+      // A payout's card comes without its expiry.
+      return scenarioFor(originalAmount, { number: card.number, expiresAt: distantFuture });
+    }
+    const known = options.vault.byToken(card.token);
+    if (!known) throw new ApiError("invalid_card_token", { param: card.param });
+    const { number, expiresAt } = known;
+    return scenarioFor(originalAmount, { number: number.reveal(), expiresAt });
+  }
+
+  return [
+    {
+      method: "POST",
+      path: "/api/payouts/v1/request-payout",
+      handle(request) {
+        const input = readNewPayout(fieldsOf(request));
+        if (ledger.payout(input.externalId)) {
+          throw new ApiError("action_already_done", { param: "order.external_id" });
+        }
+        const scenario = magicOf(input);
+        const fault = faultBeforeCharge(scenario, options.rateLimit);
+        if (fault) return fault;
+        const payout = newPayout(input);
+        ledger.addPayout(payout);
+        const ms = scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
+        schedule.after(ms, () => settle(payout, scenario));
+        return faultAfterCharge(json(payoutBody(payout)), scenario, delays.slowAnswerMs);
+      },
+    },
+    {
+      method: "GET",
+      path: "/api/payouts/v1/info",
+      handle({ query }) {
+        const payout = ledger.payout(requiredQuery(query, "external_id"));
+        if (!payout) throw new ApiError("transaction_not_found", { param: "external_id" });
+        return json(payoutBody(payout));
+      },
+    },
+  ];
+}
+
+const distantFuture = new Date(8_640_000_000_000_000);
+
+function newPayout(input: NewPayout): PayoutRecord {
+  const { card: _, ...kept } = input;
+  return {
+    ...kept,
+    transactionId: randomUUID(),
+    fcId: randomInt(1, 2 ** 31),
+    createdAt: new Date(),
+    status: "pending",
+    statusCode: "pending",
+  };
+}

@@ -1,0 +1,52 @@
+import { type Ledger, primaryOperation, refuseIfPaid, succeeded } from "../ledger/ledger.ts";
+import { newPayment } from "../ledger/new-records.ts";
+import type { PaymentRecord } from "../ledger/records.ts";
+import { scenarioFor } from "../ledger/scenarios.ts";
+import { ApiError } from "./api-error.ts";
+import type { Charge } from "./charge.ts";
+import { httpUrl, uuid } from "./fields.ts";
+import { fieldsOf, type Route } from "./http.ts";
+
+/** POST payments/v1/recurrent: charges the card of an earlier payment; the amount is magic. */
+export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Route {
+  return {
+    method: "POST",
+    path: "/api/payments/v1/recurrent",
+    handle(request) {
+      const body = fieldsOf(request);
+      const recurrentId = body.requiredText("recurrent_id");
+      body.text("delegate_api_key", uuid);
+      const given = {
+        externalId: body.requiredText("external_id"),
+        unifiedExternalId: body.text("unified_external_id"),
+        amount: body.requiredAmount("amount"),
+        callbackUrl: body.text("callback_url", httpUrl),
+        payload: body.text("payload"),
+        subscriptionId: body.text("subscription_id"),
+        confirm: body.flag("confirm") ?? true,
+      };
+      const { currency, customer, methodType, card } = primaryOf(ledger, recurrentId);
+      refuseIfPaid(ledger, given.externalId);
+      const input = { ...given, currency, customer, methodType, card };
+      const scenario = scenarioFor(given.amount);
+      return charge(scenario, () => {
+        const payment = newPayment(
+          { ...input, saveToWallet: false, products: [] },
+          "recurrent",
+          scenario,
+        );
+        ledger.addPayment(payment);
+        return { payment, operation: primaryOperation(payment) };
+      });
+    },
+  };
+}
+
+function primaryOf(ledger: Ledger, recurrentId: string): PaymentRecord {
+  const primary = ledger.paymentByRecurrent(recurrentId);
+  if (primary && succeeded(primary)) return primary;
+  const code = ledger.payment(recurrentId)
+    ? "transaction_is_not_recurring"
+    : "transaction_success_primary_not_found";
+  throw new ApiError(code, { param: "recurrent_id" });
+}

@@ -1,0 +1,137 @@
+import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import type { Secret } from "../../secrets/secret.ts";
+import { sign } from "../../wire/signature.ts";
+import type { CallbackRetry, SandboxRecord } from "../options.ts";
+import type { Schedule } from "./schedule.ts";
+
+export interface Callback {
+  /** payment_id or transaction_id: the callbacks of one subject arrive in the order of sending. */
+  readonly subject: string;
+  readonly url: string;
+  readonly body: string;
+  /** How long to wait before the first attempt, in milliseconds. */
+  readonly delayMs: number;
+}
+
+export interface Callbacks {
+  /** Delivers in the background. */
+  send(callback: Callback): void;
+  /** Cuts the pause short that a subject's callback is in, or would come to next. */
+  hurry(subject: string): void;
+  /** How many are not delivered yet. */
+  readonly waiting: number;
+  close(): void;
+}
+
+export interface CallbacksOptions {
+  readonly password: Secret;
+  readonly retry: CallbackRetry;
+  readonly schedule: Schedule;
+  /** Undelivered callbacks that are kept; further ones are dropped. */
+  readonly maxWaiting: number;
+  readonly log: (record: SandboxRecord) => void;
+}
+
+/**
+ * Sends signed callbacks (spec, Events part): POST, again and again with doubled pauses until the
+ * answer is 200 OK. The spec does not show schedule and time-out: they are options.
+ */
+export function createCallbacks(options: CallbacksOptions): Callbacks {
+  const { schedule, retry, log } = options;
+  const lanes = new Map<string, Lane>();
+  const http = new HttpAgent({ keepAlive: true });
+  const https = new HttpsAgent({ keepAlive: true });
+  let waiting = 0;
+
+  async function drain(subject: string, lane: Lane): Promise<void> {
+    for (let callback = lane.queue[0]; callback; callback = lane.queue[0]) {
+      await deliver(callback, lane);
+      lane.queue.shift();
+      waiting -= 1;
+    }
+    lanes.delete(subject);
+  }
+
+  async function deliver({ subject, url, body, delayMs }: Callback, lane: Lane): Promise<void> {
+    await pause(delayMs, lane);
+    const bytes = Buffer.from(body);
+    const giveUpAt = performance.now() + retry.giveUpAfterMs;
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await post(url, bytes);
+      log({ event: "callback", subject, attempt, outcome: String(outcome) });
+      if (outcome === 200) return;
+      const pauseMs = pauseAfter(attempt, retry);
+      if (performance.now() + pauseMs > giveUpAt)
+        return log({ event: "callback_given_up", subject });
+      await pause(pauseMs, lane);
+    }
+  }
+
+  async function pause(ms: number, lane: Lane): Promise<void> {
+    await schedule.sleep(ms, lane.wake.signal);
+    if (lane.wake.signal.aborted) lane.wake = new AbortController();
+  }
+
+  /** The status of the answer, or the code of what went wrong. */
+  function post(url: string, body: Buffer): Promise<number | string> {
+    const target = new URL(url);
+    const tls = target.protocol === "https:";
+    const settings: RequestOptions = {
+      method: "POST",
+      agent: tls ? https : http,
+      signal: AbortSignal.any([schedule.closing, AbortSignal.timeout(retry.attemptTimeoutMs)]),
+      headers: {
+        "Content-Type": "application/json",
+        "Content-Length": body.length,
+        "X-SERVICE-SIGNATURE": sign(body, options.password),
+      },
+    };
+    return new Promise((resolve) => {
+      const request = (tls ? requestHttps : requestHttp)(target, settings, (response) => {
+        response.on("error", () => {});
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      });
+      request.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.name));
+      request.end(body);
+    });
+  }
+
+  return {
+    send(callback) {
+      const { subject } = callback;
+      if (waiting >= options.maxWaiting) return log({ event: "callback_dropped", subject });
+      waiting += 1;
+      const lane = lanes.get(subject);
+      if (lane) {
+        lane.queue.push(callback);
+        return;
+      }
+      const fresh: Lane = { queue: [callback], wake: new AbortController() };
+      lanes.set(subject, fresh);
+      schedule.run(() => drain(subject, fresh));
+    },
+    hurry(subject) {
+      lanes.get(subject)?.wake.abort();
+    },
+    get waiting() {
+      return waiting;
+    },
+    close() {
+      http.destroy();
+      https.destroy();
+    },
+  };
+}
+
+/** How long to wait after the attempt of this number (from 1), in milliseconds. */
+export function pauseAfter(attempt: number, retry: CallbackRetry): number {
+  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.longestPauseMs);
+}
+
+interface Lane {
+  readonly queue: Callback[];
+  /** Aborts to cut a pause short; replaced after it. */
+  wake: AbortController;
+}

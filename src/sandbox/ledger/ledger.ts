@@ -1,0 +1,102 @@
+import { ApiError } from "../api/api-error.ts";
+import { forgetOldest } from "./cards.ts";
+import type {
+  OperationKind,
+  PaymentOperationRecord,
+  PaymentRecord,
+  PayoutRecord,
+} from "./records.ts";
+
+/** All payments and payouts of the sandbox, in memory and in the order of their making. */
+export interface Ledger {
+  addPayment(payment: PaymentRecord): void;
+  payment(paymentId: string): PaymentRecord | undefined;
+  /** The payment whose 3DS or checkout page has this token in its address. */
+  paymentByPage(pageToken: string): PaymentRecord | undefined;
+  paymentByRecurrent(recurrentId: string): PaymentRecord | undefined;
+  /** All attempts with an external id, oldest first. */
+  attempts(externalId: string): readonly PaymentRecord[];
+  payments(): Iterable<PaymentRecord>;
+  /** Whether any payment was made for this customer of the merchant platform. */
+  knowsCustomer(externalId: string): boolean;
+
+  addPayout(payout: PayoutRecord): void;
+  payout(externalId: string): PayoutRecord | undefined;
+  payouts(): Iterable<PayoutRecord>;
+}
+
+/** Keeps `maxRecords` payments and as many payouts; the oldest go first. */
+export function createLedger(maxRecords: number): Ledger {
+  const payments = new Map<string, PaymentRecord>();
+  const byPage = new Map<string, PaymentRecord>();
+  const byRecurrent = new Map<string, PaymentRecord>();
+  const byExternalId = new Map<string, PaymentRecord[]>();
+  const customers = new Map<string, true>();
+  const payouts = new Map<string, PayoutRecord>();
+
+  function forget(payment: PaymentRecord): void {
+    byPage.delete(payment.pageToken);
+    if (payment.recurrentId !== undefined) byRecurrent.delete(payment.recurrentId);
+    const left = (byExternalId.get(payment.externalId) ?? []).filter((other) => other !== payment);
+    if (left.length > 0) byExternalId.set(payment.externalId, left);
+    else byExternalId.delete(payment.externalId);
+  }
+
+  return {
+    addPayment(payment) {
+      payments.set(payment.paymentId, payment);
+      byPage.set(payment.pageToken, payment);
+      if (payment.recurrentId !== undefined) byRecurrent.set(payment.recurrentId, payment);
+      const attempts = byExternalId.get(payment.externalId);
+      if (attempts) attempts.push(payment);
+      else byExternalId.set(payment.externalId, [payment]);
+      if (payment.customer.externalId !== undefined) {
+        customers.set(payment.customer.externalId, true);
+      }
+      forgetOldest(customers, maxRecords);
+      for (const old of forgetOldest(payments, maxRecords)) forget(old);
+    },
+    payment: (paymentId) => payments.get(paymentId),
+    paymentByPage: (pageToken) => byPage.get(pageToken),
+    paymentByRecurrent: (recurrentId) => byRecurrent.get(recurrentId),
+    attempts: (externalId) => byExternalId.get(externalId) ?? [],
+    payments: () => payments.values(),
+    knowsCustomer: (externalId) => customers.has(externalId),
+
+    addPayout(payout) {
+      payouts.set(payout.externalId, payout);
+      forgetOldest(payouts, maxRecords);
+    },
+    payout: (externalId) => payouts.get(externalId),
+    payouts: () => payouts.values(),
+  };
+}
+
+/** The operation that paid: of kind payment or recurrent, always the first. */
+export function primaryOperation(payment: PaymentRecord): PaymentOperationRecord {
+  return payment.operations[0];
+}
+
+export function succeeded(payment: PaymentRecord): boolean {
+  return primaryOperation(payment).status === "success";
+}
+
+/** Whether an operation of this kind was done or is under way. */
+export function hasLive(payment: PaymentRecord, kind: OperationKind): boolean {
+  return payment.operations.some((done) => done.kind === kind && done.status !== "failure");
+}
+
+/** All attempts with an external id. @throws ApiError when there is none. */
+export function attemptsOf(ledger: Ledger, externalId: string): readonly PaymentRecord[] {
+  const attempts = ledger.attempts(externalId);
+  if (attempts.length > 0) return attempts;
+  throw new ApiError("transaction_not_found", { param: "external_id" });
+}
+
+/** "At most one success payment per external_id within a single login." @throws ApiError */
+export function refuseIfPaid(ledger: Ledger, externalId: string): void {
+  const paid = ledger.attempts(externalId).find(succeeded);
+  if (!paid) return;
+  const { paymentId } = paid;
+  throw new ApiError("transaction_already_paid", { param: "external_id", paymentId });
+}

@@ -1,0 +1,114 @@
+import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
+import type { SandboxDelays } from "../options.ts";
+import type { Callbacks } from "./callbacks.ts";
+import { type Ledger, primaryOperation, succeeded } from "./ledger.ts";
+import type { PaymentOperationRecord, PaymentRecord } from "./records.ts";
+import type { Scenario } from "./scenarios.ts";
+import type { Schedule } from "./schedule.ts";
+import type { Wallets } from "./wallets.ts";
+
+/** How an operation on a payment goes on after it was recorded. */
+export interface PaymentFlow {
+  /** Ends the operation as its scenario says: at once, later, or once the customer passed 3DS. */
+  begin(payment: PaymentRecord, operation: PaymentOperationRecord): void;
+  /** Ends a pending operation and sends its callbacks. An ended one stays as it is. */
+  settle(
+    payment: PaymentRecord,
+    operation: PaymentOperationRecord,
+    outcome: Scenario["outcome"],
+  ): void;
+  /** Sends the callback of an operation's present state again. */
+  resend(payment: PaymentRecord, operation: PaymentOperationRecord): void;
+}
+
+export interface PaymentFlowOptions {
+  readonly ledger: Ledger;
+  readonly wallets: Wallets;
+  readonly callbacks: Callbacks;
+  readonly schedule: Schedule;
+  readonly delays: SandboxDelays;
+  readonly baseUrl: string;
+}
+
+export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
+  const { ledger, wallets, callbacks, schedule, delays, baseUrl } = options;
+
+  function begin(payment: PaymentRecord, operation: PaymentOperationRecord): void {
+    const { scenario } = operation;
+    if (scenario.challenge && operation.kind === "payment") {
+      payment.waitingFor = "challenge";
+      operation.statusCode = "waiting_for_redirect";
+      return;
+    }
+    payment.waitingFor = undefined;
+    operation.statusCode = "pending";
+    if (scenario.settles === "now") {
+      settle(payment, operation, scenario.outcome);
+      return;
+    }
+    const ms = scenario.callbacks === "reordered" ? delays.callbackMs : delays.settleMs;
+    schedule.after(ms, () => settle(payment, operation, scenario.outcome));
+  }
+
+  function settle(
+    payment: PaymentRecord,
+    operation: PaymentOperationRecord,
+    wanted: Scenario["outcome"],
+  ): void {
+    if (operation.status !== "pending") return;
+    const primary = operation === primaryOperation(payment);
+    const paidAlready = ledger.attempts(payment.externalId).some(succeeded);
+    const outcome =
+      wanted === "success" && primary && paidAlready ? "transaction_already_paid" : wanted;
+    if (primary) payment.waitingFor = undefined;
+    operation.processedAt = new Date();
+    if (outcome === "success") {
+      operation.status = "success";
+      operation.statusCode = "transaction_successful";
+      keepCard(payment);
+    } else {
+      operation.status = "failure";
+      operation.statusCode = outcome;
+    }
+    announce(payment, operation);
+  }
+
+  function keepCard({ saveToWallet, card, customer }: PaymentRecord): void {
+    if (saveToWallet && card && customer.externalId !== undefined) {
+      wallets.keep(customer.externalId, card);
+    }
+  }
+
+  function announce(payment: PaymentRecord, operation: PaymentOperationRecord): void {
+    const body = paymentBody(payment, operation, baseUrl);
+    const plan = operation.scenario.callbacks;
+    if (plan === "once") send(payment, operation, body, delays.callbackMs);
+    if (plan === "three times") {
+      for (let time = 0; time < 3; time++) send(payment, operation, body, delays.callbackMs);
+    }
+    if (plan === "reordered") {
+      send(payment, operation, body, delays.callbackMs);
+      const earlier = pendingPaymentBody(payment, operation, baseUrl);
+      send(payment, operation, earlier, delays.callbackMs);
+    }
+  }
+
+  function send(
+    { paymentId }: PaymentRecord,
+    { callbackUrl }: PaymentOperationRecord,
+    body: string,
+    delayMs: number,
+  ): void {
+    if (callbackUrl === undefined) return;
+    callbacks.send({ subject: paymentId, url: callbackUrl, body, delayMs });
+  }
+
+  return {
+    begin,
+    settle,
+    resend(payment, operation) {
+      send(payment, operation, paymentBody(payment, operation, baseUrl), 0);
+      callbacks.hurry(payment.paymentId);
+    },
+  };
+}

@@ -1,0 +1,231 @@
+import type { ApiErrorCode } from "../api/api-error.ts";
+
+/** What a magic value makes happen. */
+export interface Scenario {
+  readonly name: string;
+  /** What it does, for the table of magic values. */
+  readonly summary: string;
+  /** The end of the operation: success, or the failure's code. */
+  readonly outcome: "success" | ApiErrorCode;
+  /** Whether the customer has to pass a 3DS page first. */
+  readonly challenge: boolean;
+  /** Whether the end is known at once or only later, by callback. */
+  readonly settles: "now" | "later";
+  readonly callbacks: "once" | "three times" | "reordered" | "never";
+  readonly answer: "normal" | "slow" | "lost" | "html_500" | "internal_error" | "too_many_requests";
+}
+
+/** A scenario and what triggers it. */
+export interface MagicValue {
+  readonly scenario: Scenario;
+  readonly cards: readonly string[];
+  /** The amount's two digits behind the point. */
+  readonly cents?: string;
+}
+
+const plain = {
+  outcome: "success",
+  challenge: false,
+  settles: "now",
+  callbacks: "once",
+  answer: "normal",
+} as const;
+
+export const success: Scenario = { ...plain, name: "success", summary: "Success at once" };
+
+/** What every card meets after its last month. */
+export const expiredCard: Scenario = {
+  ...plain,
+  name: "card_expired",
+  outcome: "card_expired",
+  summary: "Declined",
+};
+
+/** All magic values; `docs/sandbox.md` lists them for people. */
+export const magicValues: readonly MagicValue[] = [
+  { cards: ["4111111111111111", "5555555555554444"], scenario: success },
+  {
+    cards: ["4000000000003014"],
+    scenario: { ...plain, name: "3ds", challenge: true, summary: "3DS page: Approve succeeds" },
+  },
+  {
+    cards: ["4000000000003022"],
+    scenario: {
+      ...plain,
+      name: "3ds_failed",
+      challenge: true,
+      outcome: "wrong_cavv",
+      summary: "3DS page: Approve fails all the same",
+    },
+  },
+  {
+    cards: ["4000000000000614"],
+    cents: "61",
+    scenario: {
+      ...plain,
+      name: "insufficient_funds",
+      outcome: "insufficient_funds",
+      summary: "Declined",
+    },
+  },
+  {
+    cards: ["4000000000000622"],
+    cents: "62",
+    scenario: expiredCard,
+  },
+  {
+    cards: ["4000000000000630"],
+    cents: "63",
+    scenario: { ...plain, name: "wrong_cvv", outcome: "wrong_cvv", summary: "Declined" },
+  },
+  {
+    cards: ["4000000000000648"],
+    cents: "64",
+    scenario: {
+      ...plain,
+      name: "anti_fraud_check",
+      outcome: "anti_fraud_check",
+      summary: "Declined",
+    },
+  },
+  {
+    cards: ["4000000000000655"],
+    cents: "65",
+    scenario: {
+      ...plain,
+      name: "delayed",
+      settles: "later",
+      summary: "Pending, succeeds some seconds later",
+    },
+  },
+  {
+    cards: ["4000000000000663"],
+    cents: "66",
+    scenario: {
+      ...plain,
+      name: "delayed_decline",
+      settles: "later",
+      outcome: "transaction_declined",
+      summary: "Pending, declined some seconds later",
+    },
+  },
+  {
+    cards: ["4000000000000671"],
+    cents: "67",
+    scenario: {
+      ...plain,
+      name: "duplicate_callbacks",
+      callbacks: "three times",
+      summary: "Success; the same callback three times",
+    },
+  },
+  {
+    cards: ["4000000000000689"],
+    cents: "68",
+    scenario: {
+      ...plain,
+      name: "reordered_callbacks",
+      settles: "later",
+      callbacks: "reordered",
+      summary: "Pending; the callback of the success comes first, an earlier pending one after it",
+    },
+  },
+  {
+    cards: ["4000000000000697"],
+    cents: "69",
+    scenario: {
+      ...plain,
+      name: "lost_callback",
+      settles: "later",
+      callbacks: "never",
+      summary: "Pending, succeeds some seconds later; no callback unless asked for",
+    },
+  },
+  {
+    cards: ["4000000000000762"],
+    cents: "76",
+    scenario: {
+      ...plain,
+      name: "answer_lost",
+      answer: "lost",
+      summary: "Success, but the connection breaks instead of the answer; the callback comes",
+    },
+  },
+  {
+    cards: ["4000000000000713"],
+    cents: "71",
+    scenario: {
+      ...plain,
+      name: "answer_and_callback_lost",
+      answer: "lost",
+      callbacks: "never",
+      summary: "Success, but neither answer nor callback comes unless asked for",
+    },
+  },
+  {
+    cards: ["4000000000000721"],
+    cents: "72",
+    scenario: {
+      ...plain,
+      name: "html_500",
+      answer: "html_500",
+      summary: "HTTP 500 with an HTML page; nothing was charged",
+    },
+  },
+  {
+    cards: ["4000000000000739"],
+    cents: "73",
+    scenario: {
+      ...plain,
+      name: "too_many_requests",
+      answer: "too_many_requests",
+      summary: "HTTP 429 `too_many_requests`, reset in 1 s; nothing was charged",
+    },
+  },
+  {
+    cards: ["4000000000000747"],
+    cents: "74",
+    scenario: {
+      ...plain,
+      name: "slow_answer",
+      answer: "slow",
+      summary: "Success; the answer takes 10 s, the callback comes before it",
+    },
+  },
+  {
+    cards: ["4000000000000754"],
+    cents: "75",
+    scenario: {
+      ...plain,
+      name: "internal_error",
+      answer: "internal_error",
+      summary: "HTTP 500 with the Error object `internal_error`; nothing was charged",
+    },
+  },
+];
+
+/** The card that pays, as far as it is known. */
+export interface PayingCard {
+  readonly number: string;
+  readonly expiresAt: Date;
+}
+
+/** A listed card number decides; else the amount's cents do; else it is a success. */
+export function scenarioFor(amount: string, card?: PayingCard): Scenario {
+  if (card && card.expiresAt.getTime() < Date.now()) return expiredCard;
+  return byCard.get(card?.number ?? "") ?? byCents.get(centsOf(amount)) ?? success;
+}
+
+const byCard = new Map(
+  magicValues.flatMap(({ cards, scenario }) => cards.map((card) => [card, scenario] as const)),
+);
+
+const byCents = new Map(
+  magicValues.flatMap(({ cents, scenario }) =>
+    cents === undefined ? [] : [[cents, scenario] as const],
+  ),
+);
+
+function centsOf(amount: string): string {
+  return /\.(\d\d)0*$/.exec(amount)?.[1] ?? "";
+}

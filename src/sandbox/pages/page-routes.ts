@@ -1,0 +1,111 @@
+import { ApiError } from "../api/api-error.ts";
+import type { Answer, Route, SandboxRequest } from "../api/http.ts";
+import { type CardVault, checkCardNumber, cvv } from "../ledger/cards.ts";
+import { type Ledger, primaryOperation, succeeded } from "../ledger/ledger.ts";
+import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { PaymentRecord } from "../ledger/records.ts";
+import { scenarioFor } from "../ledger/scenarios.ts";
+import { redirect } from "./page-layout.ts";
+import {
+  challengePage,
+  checkoutPage,
+  indexPage,
+  notFoundPage,
+  receiptPage,
+  resultPage,
+} from "./pages.ts";
+
+/** The pages that customers see. Who has a page's address may use it, as on the real ones. */
+export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: PaymentFlow): Route[] {
+  function page(
+    method: "GET" | "POST",
+    name: string,
+    show: (payment: PaymentRecord, request: SandboxRequest) => Answer,
+  ): Route {
+    return {
+      method,
+      path: `/${name}/{page_token}`,
+      handle(request) {
+        const payment = ledger.paymentByPage(request.params.page_token ?? "");
+        return payment ? show(payment, request) : notFoundPage();
+      },
+    };
+  }
+
+  function decideChallenge(payment: PaymentRecord, request: SandboxRequest): Answer {
+    if (payment.waitingFor !== "challenge") return goOn(payment);
+    const operation = primaryOperation(payment);
+    const decision = new URLSearchParams(request.body).get("decision");
+    if (decision === "approve") flow.settle(payment, operation, operation.scenario.outcome);
+    if (decision === "decline") flow.settle(payment, operation, "transaction_is_canceled_by_payer");
+    return goOn(payment);
+  }
+
+  function decideCheckout(payment: PaymentRecord, request: SandboxRequest): Answer {
+    if (payment.waitingFor !== "card") return goOn(payment);
+    const operation = primaryOperation(payment);
+    const form = new URLSearchParams(request.body);
+    if (form.get("decision") === "cancel") {
+      flow.settle(payment, operation, "transaction_is_canceled_by_payer");
+      return goOn(payment);
+    }
+    const entered = readCard(form);
+    if ("problem" in entered) return checkoutPage(payment, entered.problem);
+    const card = vault.keep(entered.number, entered.month, entered.year);
+    const { expiresAt } = card;
+    payment.card = card;
+    operation.scenario = scenarioFor(payment.amount, { number: entered.number, expiresAt });
+    flow.begin(payment, operation);
+    return goOn(payment);
+  }
+
+  return [
+    {
+      method: "GET",
+      path: "/",
+      handle: () =>
+        indexPage(
+          [...ledger.payments()].reverse().slice(0, 200),
+          [...ledger.payouts()].reverse().slice(0, 200),
+        ),
+    },
+    page("GET", "3ds", (payment) =>
+      payment.waitingFor === "challenge" ? challengePage(payment) : goOn(payment),
+    ),
+    page("POST", "3ds", decideChallenge),
+    page("GET", "checkout", (payment) =>
+      payment.waitingFor === "card" ? checkoutPage(payment) : goOn(payment),
+    ),
+    page("POST", "checkout", decideCheckout),
+    page("GET", "result", resultPage),
+    page("GET", "receipt", (payment) =>
+      succeeded(payment) ? receiptPage(payment) : notFoundPage(),
+    ),
+  ];
+}
+
+/** Where the browser goes next. */
+function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): Answer {
+  if (waitingFor === "challenge") return redirect(`/3ds/${pageToken}`);
+  if (waitingFor === "card") return redirect(`/checkout/${pageToken}`);
+  return redirect(resultUrl ?? `/result/${pageToken}`);
+}
+
+type EnteredCard =
+  | { readonly number: string; readonly month: number; readonly year: number }
+  | { readonly problem: string };
+
+function readCard(form: URLSearchParams): EnteredCard {
+  const number = (form.get("number") ?? "").replaceAll(/[\s-]/g, "");
+  try {
+    checkCardNumber(number, "number");
+  } catch (error) {
+    if (error instanceof ApiError) return { problem: "This is not a card number." };
+    throw error;
+  }
+  const expiry = /^\s*(\d{1,2})\s*\/\s*(?:20)?(\d{2})\s*$/.exec(form.get("expiry") ?? "");
+  const month = Number(expiry?.[1]);
+  if (!(month >= 1 && month <= 12)) return { problem: "The expiry has to be a month and a year." };
+  if (!cvv.test((form.get("cvv") ?? "").trim())) return { problem: "The CVV has 3 or 4 digits." };
+  return { number, month, year: Number(expiry?.[2]) };
+}

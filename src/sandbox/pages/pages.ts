@@ -1,0 +1,174 @@
+import type { Answer } from "../api/http.ts";
+import { describeStatus } from "../api/payment-view.ts";
+import { primaryOperation } from "../ledger/ledger.ts";
+import type { PaymentRecord, PayoutRecord, ProductRecord } from "../ledger/records.ts";
+import { type Html, html } from "./html.ts";
+import { pageAnswer } from "./page-layout.ts";
+
+/** What the issuing bank would show: the customer approves or declines. */
+export function challengePage(payment: PaymentRecord): Answer {
+  const { colorMode, card } = payment;
+  return pageAnswer({
+    title: "Confirm your payment",
+    colorMode,
+    body: html`<h1>Confirm your payment</h1>
+<p class="soft">Your bank asks you to confirm this payment (3DS).</p>
+${amountLine(payment)}
+<dl>
+${row("Order", payment.externalId)}
+${row("Description", payment.description)}
+${row("Card", card?.mask)}
+</dl>
+<form method="post">
+<button name="decision" value="approve">Approve</button>
+<button name="decision" value="decline" class="second">Decline</button>
+</form>`,
+  });
+}
+
+/** What a hosted or express checkout shows: the customer enters a card. */
+export function checkoutPage(payment: PaymentRecord, problem?: string): Answer {
+  const { colorMode, products } = payment;
+  return pageAnswer({
+    title: "Checkout",
+    colorMode,
+    status: problem === undefined ? 200 : 400,
+    body: html`<h1>Checkout</h1>
+${amountLine(payment)}
+<dl>
+${row("Order", payment.externalId)}
+${row("Description", payment.description)}
+${products.map(productRow)}
+</dl>
+${problem === undefined ? undefined : html`<p class="failure" role="alert">${problem}</p>`}
+<form method="post" autocomplete="off">
+<label>Card number
+<input name="number" inputmode="numeric" value="4111 1111 1111 1111" required>
+</label>
+<div class="row">
+<label>Expiry (MM/YY)
+<input name="expiry" value="12/35" required>
+</label>
+<label>CVV
+<input name="cvv" inputmode="numeric" value="123" required>
+</label>
+</div>
+<button name="decision" value="pay">Pay ${payment.amount} ${payment.currency}</button>
+<button name="decision" value="cancel" class="second" formnovalidate>Cancel</button>
+</form>`,
+  });
+}
+
+/** How the payment stands: where the browser ends without a `result_url`. */
+export function resultPage(payment: PaymentRecord): Answer {
+  const { status, statusCode } = primaryOperation(payment);
+  return pageAnswer({
+    title: results[status],
+    colorMode: payment.colorMode,
+    body: html`<h1 class="${status}">${results[status]}</h1>
+${amountLine(payment)}
+<dl>
+${row("Order", payment.externalId)}
+${row("Status", describeStatus(statusCode))}
+${row("Code", statusCode)}
+</dl>`,
+  });
+}
+
+/** The receipt of a successful payment. */
+export function receiptPage(payment: PaymentRecord): Answer {
+  const { processedAt, rrn } = primaryOperation(payment);
+  return pageAnswer({
+    title: "Receipt",
+    body: html`<h1>Receipt</h1>
+${amountLine(payment)}
+<dl>
+${row("Order", payment.externalId)}
+${row("Card", payment.card?.mask)}
+${row("Paid", processedAt?.toISOString())}
+${row("Reference", rrn)}
+${payment.products.map(productRow)}
+</dl>`,
+  });
+}
+
+/** All payments and payouts, newest first, with links to what waits for the customer. */
+export function indexPage(
+  payments: readonly PaymentRecord[],
+  payouts: readonly PayoutRecord[],
+): Answer {
+  return pageAnswer({
+    title: "Payments",
+    wide: true,
+    body: html`<h1>Payments</h1>
+${payments.length === 0 ? html`<p class="soft">None yet.</p>` : paymentTable(payments)}
+<h2>Payouts</h2>
+${payouts.length === 0 ? html`<p class="soft">None yet.</p>` : payoutTable(payouts)}`,
+  });
+}
+
+export function notFoundPage(): Answer {
+  const body = html`<h1>Not found</h1>
+<p>There is no such payment here, or it is over.</p>`;
+  return pageAnswer({ title: "Not found", status: 404, body });
+}
+
+function paymentTable(payments: readonly PaymentRecord[]): Html {
+  return html`<div class="scroll"><table>
+<thead><tr><th>Order</th><th>Amount</th><th>Operation</th><th>State</th><th>Customer</th></tr></thead>
+<tbody>
+${payments.flatMap((payment) =>
+  payment.operations.map(
+    (operation, index) => html`<tr>
+<td class="wrap">${payment.externalId}</td>
+<td class="number">${operation.amount} ${payment.currency}</td>
+<td>${operation.kind}</td>
+<td class="${operation.status}">${operation.status}, ${operation.statusCode}</td>
+<td>${index === 0 ? customerLink(payment) : undefined}</td>
+</tr>
+`,
+  ),
+)}
+</tbody></table></div>`;
+}
+
+function customerLink({ waitingFor, pageToken }: PaymentRecord): Html | undefined {
+  if (waitingFor === "card") return html`<a href="/checkout/${pageToken}">Checkout page</a>`;
+  if (waitingFor === "challenge") return html`<a href="/3ds/${pageToken}">3DS page</a>`;
+  return undefined;
+}
+
+function payoutTable(payouts: readonly PayoutRecord[]): Html {
+  return html`<div class="scroll"><table>
+<thead><tr><th>Payout</th><th>Amount</th><th>Type</th><th>State</th></tr></thead>
+<tbody>
+${payouts.map(
+  (payout) => html`<tr>
+<td class="wrap">${payout.externalId}</td>
+<td class="number">${payout.originalAmount} ${payout.currency}</td>
+<td>${payout.payoutType}</td>
+<td class="${payout.status}">${payout.status}, ${payout.statusCode}</td>
+</tr>
+`,
+)}
+</tbody></table></div>`;
+}
+
+function amountLine({ amount, currency }: PaymentRecord): Html {
+  return html`<p class="amount">${amount} ${currency}</p>`;
+}
+
+function row(name: string, value: string | undefined): Html | undefined {
+  return value === undefined ? undefined : html`<dt>${name}</dt><dd>${value}</dd>`;
+}
+
+function productRow({ name, quantity, netAmount, currency }: ProductRecord): Html | undefined {
+  const price = [quantity && `${quantity} ×`, netAmount, netAmount && currency];
+  return row(name ?? "Product", price.filter(Boolean).join(" "));
+}
+
+const results = {
+  pending: "Payment in progress",
+  success: "Payment successful",
+  failure: "Payment failed",
+} as const;

@@ -1,0 +1,52 @@
+import { createHmac, hkdfSync, scrypt } from "node:crypto";
+import { promisify } from "node:util";
+import { createSeal, type Seal } from "./seal.ts";
+import type { Secret } from "./secret.ts";
+
+/**
+ * The keys of one merchant account for what is stored. They come from the merchant's password, which
+ * all replicas have and the store has not. Each purpose has keys of its own: what is sealed for one
+ * does not open for another.
+ */
+export interface Keyring {
+  /** Answers that an Idempotency-Key gets again. */
+  readonly answers: Seal;
+  /** Secret fields of events. */
+  readonly events: Seal;
+  /** Bodies of callbacks that were not understood. */
+  readonly deadLetters: Seal;
+  /**
+   * Keyed hashes of a request, one per accepted password, the present one first: they tell another
+   * request apart, and nothing of its content.
+   */
+  fingerprints(request: Uint8Array): string[];
+}
+
+/**
+ * Slow by intent, as against guesses of the password: once for each password, before anything is
+ * served, and not on the event loop.
+ *
+ * @param passwords the present one first, then those that are still accepted
+ */
+export async function deriveKeyring(
+  account: string,
+  passwords: readonly Secret[],
+): Promise<Keyring> {
+  const masters = await Promise.all(
+    passwords.map((password) => derive(password.reveal(), `payments-gateway/${account}`, keyBytes)),
+  );
+  const keysFor = (purpose: string) =>
+    masters.map((master) => Buffer.from(hkdfSync("sha256", master, "", purpose, keyBytes)));
+  const hashes = keysFor("fingerprint of a request");
+  return {
+    answers: createSeal(keysFor("stored answer")),
+    events: createSeal(keysFor("event")),
+    deadLetters: createSeal(keysFor("dead letter")),
+    fingerprints: (request) =>
+      hashes.map((key) => createHmac("sha256", key).update(request).digest("base64url")),
+  };
+}
+
+const keyBytes = 32;
+
+const derive = promisify<string, string, number, Buffer>(scrypt);

@@ -1,0 +1,161 @@
+import { createRegistry, isMessage, type Message } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { type Timestamp, TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
+import { ConfigError } from "../config/config-error.ts";
+import { GatewayError } from "../errors.ts";
+import { file_google_rpc_error_details } from "../gen/google/rpc/error_details_pb.ts";
+import { file_payments_v1_customer } from "../gen/payments/v1/customer_pb.ts";
+import { file_payments_v1_error } from "../gen/payments/v1/error_pb.ts";
+import { file_payments_v1_event } from "../gen/payments/v1/event_pb.ts";
+import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
+import { file_payments_v1_operation } from "../gen/payments/v1/operation_pb.ts";
+import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
+import { file_payments_v1_payment_input } from "../gen/payments/v1/payment_input_pb.ts";
+import { file_payments_v1_payment } from "../gen/payments/v1/payment_pb.ts";
+import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_payout } from "../gen/payments/v1/payout_pb.ts";
+import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
+import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
+import { file_payments_v1_wallet } from "../gen/payments/v1/wallet_pb.ts";
+import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+import { Secret } from "../secrets/secret.ts";
+import { isSecret } from "../secrets/secret-fields.ts";
+
+/**
+ * Any value as a log or a trace may hold it, told by its type: messages with `[redacted]` in their
+ * secret fields; errors without their messages, which may quote anything, except for a GatewayError and
+ * a ConfigError, whose messages are written to be read; of bytes, functions and objects of a class
+ * no more than what they are. Plain objects and arrays keep their shape. Texts are taken as they are.
+ */
+export function loggable(value: unknown): unknown {
+  return at(value, 0);
+}
+
+/** Deeper is cut: a record that refers to itself must not take the process down. */
+const mostDeep = 10;
+const redacted = "[redacted]";
+
+function at(value: unknown, depth: number): unknown {
+  if (value === null || value === undefined) return value;
+  if (typeof value === "bigint") return String(value);
+  if (typeof value === "function" || typeof value === "symbol") return `[${typeof value}]`;
+  if (typeof value !== "object") return value;
+  if (depth > mostDeep) return "[…]";
+  if (value instanceof Secret) return redacted;
+  if (value instanceof Error) return errorRecord(value, depth);
+  if (value instanceof Date) return value;
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (Array.isArray(value)) return value.map((item) => at(item, depth + 1));
+  if (isMessage(value)) return messageRecord(value, depth);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return `[${value.constructor.name}]`;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, at(member, depth + 1)]),
+  );
+}
+
+/** Members of the system's own errors that say what failed, and quote nothing. */
+const systemMembers = ["syscall", "hostname", "address", "port"] as const;
+
+function errorRecord(error: Error, depth: number): Record<string, unknown> {
+  const members = error as unknown as Record<string, unknown>;
+  const record: Record<string, unknown> = { name: error.name };
+  if (typeof members.code === "string" || typeof members.code === "number") {
+    record.code = members.code;
+  }
+  if (error instanceof ConfigError) record.message = error.message;
+  if (error instanceof GatewayError) {
+    record.message = error.message;
+    if (error.details.reason !== undefined) record.reason = error.details.reason;
+  }
+  if (typeof members.syscall === "string") {
+    for (const name of systemMembers) {
+      if (members[name] !== undefined) record[name] = at(members[name], depth + 1);
+    }
+  }
+  record.frames = framesOf(error);
+  if (error.cause !== undefined) record.cause = at(thrown(error.cause), depth + 1);
+  if (error instanceof AggregateError) {
+    record.errors = error.errors.slice(0, 10).map((inner) => at(thrown(inner), depth + 1));
+  }
+  return record;
+}
+
+/** A text that was thrown may quote anything, like an error's message. */
+function thrown(value: unknown): unknown {
+  return value instanceof Error || typeof value === "object" ? value : `[${typeof value}]`;
+}
+
+/** Where an error arose. The stack begins with the message, of which no line may pass for a frame. */
+function framesOf({ stack = "", message }: Error): string[] {
+  const start = message === "" ? 0 : stack.indexOf(message) + message.length;
+  return stack
+    .slice(start)
+    .split("\n")
+    .filter((line) => frame.test(line))
+    .map((line) => line.trim());
+}
+
+const frame = /^ {4}at .{0,500}(?::\d+:\d+\)?|<anonymous>\)?|\(native\)|\(index \d+\))$/;
+
+const messages = createRegistry(
+  TimestampSchema,
+  file_google_rpc_error_details,
+  file_payments_v1_customer,
+  file_payments_v1_error,
+  file_payments_v1_event,
+  file_payments_v1_event_service,
+  file_payments_v1_operation,
+  file_payments_v1_operation_service,
+  file_payments_v1_payment,
+  file_payments_v1_payment_input,
+  file_payments_v1_payment_service,
+  file_payments_v1_payout,
+  file_payments_v1_payout_service,
+  file_payments_v1_subscription_service,
+  file_payments_v1_wallet,
+  file_payments_v1_wallet_service,
+);
+
+/** Of a message that is not one of ours nothing is known, and nothing is shown. */
+function messageRecord(message: Message, depth: number): unknown {
+  const schema = messages.getMessage(message.$typeName);
+  return schema ? fields(reflect(schema, message), depth) : `[${message.$typeName}]`;
+}
+
+function fields(message: ReflectMessage, depth: number): unknown {
+  if (depth > mostDeep) return "[…]";
+  if (message.desc.typeName === TimestampSchema.typeName) {
+    return timestampDate(message.message as Timestamp);
+  }
+  const record: Record<string, unknown> = {};
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue;
+    if (isSecret(field)) {
+      record[field.name] = redacted;
+      continue;
+    }
+    const item = (value: unknown) =>
+      field.message ? fields(value as ReflectMessage, depth + 1) : scalar(value);
+    switch (field.fieldKind) {
+      case "list":
+        record[field.name] = [...message.get(field)].map(item);
+        break;
+      case "map":
+        record[field.name] = `[${message.get(field).size} entries]`;
+        break;
+      case "enum": {
+        const number = message.get(field);
+        record[field.name] = field.enum.value[number]?.name ?? number;
+        break;
+      }
+      default:
+        record[field.name] = item(message.get(field));
+    }
+  }
+  return record;
+}
+
+function scalar(value: unknown): unknown {
+  return at(value, 0);
+}

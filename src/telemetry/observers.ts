@@ -1,0 +1,221 @@
+import { X509Certificate } from "node:crypto";
+import type { Logger } from "pino";
+import { AuthFileError, type AuthObserver } from "../auth/create-authentication.ts";
+import type { CallbackObserver } from "../callbacks/receiver.ts";
+import type { CoreObserver } from "../core/context.ts";
+import type { Causes } from "../events/cause-of.ts";
+import type { RedisLogObserver } from "../events/redis/log.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { LimitObserver } from "../net/observer.ts";
+import type { TlsFilesOptions, TlsIdentity } from "../net/tls-files.ts";
+import type { ReconcileObserver } from "../reconcile/reconciler.ts";
+import type { MerchantAccount, UpstreamObserver } from "../upstream/upstream.ts";
+import { streamObserver } from "./edge-observers.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** What the rooms tell, as metrics and log records. */
+export function upstreamObserver(
+  account: MerchantAccount,
+  metrics: Metrics,
+  log: Logger,
+  refused: Set<string>,
+  causes: Causes,
+): UpstreamObserver {
+  return {
+    onInFlight(change) {
+      metrics.upstreamInFlight.inc({ account: account.name }, change);
+    },
+    onMoneyCall({ endpoint, externalId, trace }) {
+      const kind = endpoint.includes("/payouts/") ? EventKind.PAYOUT : EventKind.PAYMENT;
+      causes.sent(account.name, kind, externalId, trace);
+    },
+    onCall({ endpoint, outcome, durationMs }) {
+      log.debug({ account: account.name, endpoint, outcome, durationMs }, "upstream");
+      metrics.upstreamCalls.inc({ account: account.name, endpoint, outcome });
+      metrics.upstreamSeconds.observe({ endpoint }, durationMs / 1_000);
+    },
+    onFieldFault({ endpoint, path }) {
+      metrics.fieldFaults.inc({ endpoint, field: path });
+      log.warn({ endpoint, field: path }, "a field of an answer had an unexpected type");
+    },
+    onBreaker({ calls, state }) {
+      metrics.breaker.set({ account: account.name, calls }, breakerLevels[state]);
+      const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";
+      log[level]({ account: account.name, calls, state }, "upstream breaker");
+    },
+    onReadFailed({ endpoint, next }) {
+      metrics.readFailures.inc({ account: account.name, endpoint, next });
+    },
+    onCredentials(accepted) {
+      if (accepted) refused.delete(account.name);
+      else refused.add(account.name);
+      metrics.credentialsRefused.set({ account: account.name }, accepted ? 0 : 1);
+      if (!accepted) log.error({ account: account.name }, "the upstream refuses our credentials");
+    },
+  };
+}
+
+const breakerLevels = { closed: 0, halfOpen: 1, open: 2 } as const;
+
+export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
+  return {
+    onUnrecorded({ account, externalId, error }) {
+      metrics.unrecorded.inc({ account });
+      log.error({ account, externalId, err: error }, "an answer could not be recorded");
+    },
+    onConflict({ account, externalId }) {
+      log.error({ account, externalId }, "an operation has two different final states");
+    },
+    ...streamObserver(metrics),
+  };
+}
+
+export function authObserver(log: Logger): AuthObserver {
+  return {
+    onReload(variable) {
+      log.info({ variable }, "a file of keys has changed and was read again");
+    },
+    onProblem(variable, error) {
+      const reason = error instanceof AuthFileError ? error.message : undefined;
+      log.error(
+        { variable, reason, err: error },
+        "keys could not be read: those known before stay in force",
+      );
+    },
+  };
+}
+
+/** `renew` puts new files in force. */
+export function tlsObserver(
+  log: Logger,
+  renew: (identity: TlsIdentity) => void,
+): Pick<TlsFilesOptions, "onChange" | "onProblem"> {
+  return {
+    onChange(identity) {
+      renew(identity);
+      const { validTo, fingerprint256 } = new X509Certificate(identity.cert);
+      log.info({ validTo, fingerprint256 }, "TLS files have changed and are in force");
+    },
+    onProblem({ variable, message }) {
+      log.error(
+        { variable, problem: message },
+        "TLS files cannot be used: those before stay in force",
+      );
+    },
+  };
+}
+
+export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserver {
+  return {
+    onVerdict({ verdict, account = "", resource = "", conflict, error, ...told }) {
+      const { durationMs, ...about } = told;
+      metrics.callbacks.inc({ account, resource, verdict });
+      metrics.callbackSeconds.observe({ resource, verdict }, durationMs / 1_000);
+      const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
+      const rounded = Math.round(durationMs * 1_000) / 1_000;
+      const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
+      log[level](entry, "callback");
+      if (conflict) {
+        log.error({ account, ...about }, "an operation has two different final states");
+      }
+    },
+    onFieldFault({ account, resource, path }) {
+      metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
+      log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
+    },
+  };
+}
+
+/** What was sealed and could not be opened: counted each time, logged once for each account. */
+export function lockedObserver(metrics: Metrics, log: Logger): RedisLogObserver["onLocked"] {
+  const told = new Set<string>();
+  return ({ account, what }) => {
+    metrics.locked.inc({ account, what });
+    const once = `${account} ${what}`;
+    if (told.has(once)) return;
+    told.add(once);
+    log.error(
+      { account, what },
+      "what was sealed with another password than those configured is told without its secrets",
+    );
+  };
+}
+
+export function reconcileObserver(
+  metrics: Metrics,
+  log: Logger,
+): ReconcileObserver & { forgetOldStats(): void } {
+  const statsAt = new Map<string, number>();
+  return {
+    forgetOldStats() {
+      const now = performance.now();
+      for (const [account, at] of statsAt) {
+        if (at > now - statsLastMs) continue;
+        statsAt.delete(account);
+        metrics.openIntents.remove({ account, state: "unknown" });
+        metrics.openIntents.remove({ account, state: "pending" });
+        metrics.oldestUnknown.remove({ account });
+      }
+    },
+    onSettled({ account, intent: { method, externalId, state }, by }) {
+      metrics.settled.inc({ account, by });
+      log.info({ account, method, externalId, was: state, by }, "settled");
+    },
+    onProbe({ account, rail, outcome }) {
+      metrics.probes.inc({ account, rail, outcome });
+    },
+    onGivenUp({ account, intent: { method, externalId, state, startedAtMs } }) {
+      metrics.givenUp.inc({ account });
+      const since = new Date(startedAtMs).toISOString();
+      log.error(
+        { account, method, externalId, was: state, since },
+        "not settled in time: look at the payments service, by hand",
+      );
+    },
+    onStats({ account, unknown, pending, oldestUnknownMs }) {
+      statsAt.set(account, performance.now());
+      metrics.openIntents.set({ account, state: "unknown" }, unknown);
+      metrics.openIntents.set({ account, state: "pending" }, pending);
+      const ageMs = oldestUnknownMs === undefined ? 0 : Date.now() - oldestUnknownMs;
+      metrics.oldestUnknown.set({ account }, ageMs / 1_000);
+    },
+    onFailure({ account, error }) {
+      log.warn({ account, err: error }, "looking lost outcomes up failed; it goes on");
+    },
+  };
+}
+
+/** After this another replica looks lost outcomes up, and tells of them. */
+const statsLastMs = 60_000;
+
+export function limitObserver(
+  listener: "public" | "rpc" | "admin",
+  metrics: Metrics,
+  log: Logger,
+): LimitObserver {
+  // Whoever floods a listener must not flood the log as well.
+  let quietUntilMs = 0;
+  const warn = (about: object, message: string) => {
+    const now = Date.now();
+    if (now < quietUntilMs) return;
+    quietUntilMs = now + 10_000;
+    log.warn({ listener, ...about }, message);
+  };
+  // Refusing must cost next to nothing.
+  const refused = {
+    money: metrics.callsRefused.labels(listener, "money"),
+    other: metrics.callsRefused.labels(listener, "other"),
+    unknown: metrics.callsRefused.labels(listener, "unknown"),
+  };
+  for (const refusals of Object.values(refused)) refusals.inc(0);
+  return {
+    onCut(limit) {
+      metrics.connectionsCut.inc({ listener, limit });
+      warn({ limit }, "a limit cut a connection; more are counted, not logged");
+    },
+    onRefused(kind) {
+      if (kind !== "exempt") refused[kind].inc();
+      warn({ kind }, "overload: calls are refused; more are counted, not logged");
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import type { Logger } from "pino";
+import type { LettersObserver } from "../admin/dead-letters.ts";
+import type { AppendObserver } from "../events/observed-log.ts";
+import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
+import type { RedisClient } from "../redis/connect.ts";
+import type { OnCommand } from "../redis/observed-commands.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** What the stores tell, as metrics and log records. */
+export function redisObserver(metrics: Metrics, log: Logger) {
+  metrics.registry.registerMetric(metrics.redisUp);
+  const onCommand: OnCommand = ({ name, failed, durationMs }) => {
+    metrics.redisSeconds.observe({ command: name }, durationMs / 1_000);
+    metrics.redisErrors.inc({ command: name }, failed ? 1 : 0);
+  };
+  return {
+    onCommand,
+    onError(error: Error) {
+      metrics.redisConnectionErrors.inc();
+      log.debug({ reason: error.message }, "redis");
+    },
+    refresh(client: RedisClient) {
+      metrics.redisUp.set(client.status === "ready" ? 1 : 0);
+    },
+  };
+}
+
+export function bucketObserver(account: string, metrics: Metrics): BucketObserver {
+  return {
+    onWait(priority) {
+      metrics.bucketWaiting.inc({ account, priority });
+      return ({ waitedMs, refused: reason }) => {
+        metrics.bucketWaiting.dec({ account, priority });
+        if (reason === undefined) {
+          metrics.bucketWait.observe({ account, priority }, waitedMs / 1_000);
+        } else metrics.bucketRefusals.inc({ account, priority, reason });
+      };
+    },
+    onRejected() {
+      metrics.bucketRejections.inc({ account });
+    },
+  };
+}
+
+export function lettersObserver(log: Logger): LettersObserver {
+  return {
+    onDiscarded({ operator, letter }) {
+      log.warn({ operator, ...letter }, "a dead letter was discarded");
+    },
+  };
+}
+
+export function appendObserver(metrics: Metrics): AppendObserver {
+  return {
+    onAppend({ account, kind, source, outcome, conflict, durationMs }) {
+      metrics.eventsAppended.inc({ account, kind, source, outcome });
+      metrics.appendSeconds.observe(durationMs / 1_000);
+      if (conflict) metrics.conflicts.inc({ account });
+    },
+  };
+}

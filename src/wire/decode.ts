@@ -1,0 +1,267 @@
+import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
+import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { plainDecimal, quoteNumbers } from "./number.ts";
+import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
+import { readInstant } from "./time.ts";
+
+/** A field that was left unset because its JSON value was of an unexpected type or range. */
+export interface WireFault {
+  /** Where, in the names of the JSON (`details.status`, `products[].quantity`); never a value. */
+  path: string;
+}
+
+/** How JSON is read. */
+export interface DecodeOptions {
+  /** Called for each field that was left unset. Default: nothing is told. */
+  onFault?: (fault: WireFault) => void;
+}
+
+/** A JSON object as `JSON.parse` gives it, or a message as protobuf-es holds it. */
+export type Properties = Record<string, unknown>;
+
+/** Reads one JSON object into a new message of the type. */
+export function readMessage(desc: DescMessage, json: Properties, walk: Walk): Properties {
+  return messageOf(planOf(desc), json, walk, undefined);
+}
+
+/** Reads each object of a list; the position of anything else is told as a fault. */
+export function readMessages(
+  desc: DescMessage,
+  list: readonly unknown[],
+  walk: Walk,
+): Properties[] {
+  const messages: Properties[] = [];
+  for (const [index, json] of list.entries()) {
+    if (!isJsonObject(json)) walk.fault(undefined, index);
+    else messages.push(messageOf(planOf(desc), json, walk, { parent: undefined, key: index }));
+  }
+  return messages;
+}
+
+/** One reading of one text: tells faults, and finds the digits that `JSON.parse` lost. */
+export class Walk {
+  readonly #text: string;
+  readonly #onFault: DecodeOptions["onFault"];
+  #withNumbersQuoted: unknown;
+
+  constructor(text: string, options: DecodeOptions = {}) {
+    this.#text = text;
+    this.#onFault = options.onFault;
+  }
+
+  /** Reports the member `key` of `parent`. @returns undefined: the field's value, unset. */
+  fault(parent: Position | undefined, key: Key): undefined {
+    if (this.#onFault === undefined) return;
+    let path = "";
+    for (const step of pathTo(parent, key)) {
+      if (typeof step === "number") path += "[]";
+      else path += path === "" ? step : `.${step}`;
+    }
+    this.#onFault({ path });
+  }
+
+  /** The source text of the number that is the member `key` of `parent`. */
+  numberText(parent: Position | undefined, key: Key): string {
+    this.#withNumbersQuoted ??= JSON.parse(quoteNumbers(this.#text));
+    let value = this.#withNumbersQuoted;
+    for (const step of pathTo(parent, key)) value = (value as Properties)[step];
+    return value as string;
+  }
+}
+
+type Key = string | number;
+
+/** Where in the JSON a value stands: the list of keys that lead there, the last one first. */
+export interface Position {
+  readonly parent: Position | undefined;
+  readonly key: Key;
+}
+
+function pathTo(parent: Position | undefined, key: Key): Key[] {
+  const path = [key];
+  for (let at = parent; at !== undefined; at = at.parent) path.unshift(at.key);
+  return path;
+}
+
+/**
+ * Reads a JSON value other than null. Undefined, after telling the fault, for a value that the
+ * field cannot hold.
+ */
+type Read = (value: unknown, walk: Walk, parent: Position | undefined, key: Key) => unknown;
+
+interface Plan {
+  /** What a new message holds from the start: its type's name, and zeros of implicit fields. */
+  readonly zeros: ReadonlyArray<readonly [property: string, zero: unknown]>;
+  readonly lists: readonly string[];
+  readonly oneofs: readonly string[];
+  readonly fields: readonly PlannedField[];
+}
+
+interface PlannedField {
+  readonly member: string;
+  readonly property: string;
+  readonly oneofCase: string | undefined;
+  /** A string field takes a string as it is: most fields, so this one is not worth a call. */
+  readonly text: boolean;
+  readonly read: Read;
+}
+
+const plans = new WeakMap<DescMessage, Plan>();
+
+function planOf(desc: DescMessage): Plan {
+  let plan = plans.get(desc);
+  if (plan === undefined) {
+    const blank = Object.entries(create(desc));
+    plan = {
+      zeros: blank.filter(([, zero]) => typeof zero !== "object"),
+      lists: blank.filter(([, zero]) => Array.isArray(zero)).map(([property]) => property),
+      oneofs: blank.filter(([, zero]) => isJsonObject(zero)).map(([property]) => property),
+      fields: wireFields(desc).map(plannedField),
+    };
+    plans.set(desc, plan);
+  }
+  return plan;
+}
+
+function plannedField(field: WireField): PlannedField {
+  const read = field.freeText ? readFreeText : reader(field.type);
+  return {
+    member: field.member,
+    property: field.property,
+    oneofCase: field.oneofCase,
+    text: !field.list && !field.freeText && textKinds.has(field.type.kind),
+    read: field.list ? listReader(read) : read,
+  };
+}
+
+const textKinds: ReadonlySet<WireType["kind"]> = new Set(["string", "number"]);
+
+/**
+ * Makes a message of the shape that protobuf-es's `create` gives it for proto3: a plain object with
+ * `$typeName`, zeros of implicit fields, and nothing for what is absent.
+ */
+function messageOf(
+  plan: Plan,
+  json: Properties,
+  walk: Walk,
+  here: Position | undefined,
+): Properties {
+  const message: Properties = {};
+  for (const [property, zero] of plan.zeros) message[property] = zero;
+  for (const property of plan.lists) message[property] = [];
+  for (const property of plan.oneofs) message[property] = { case: undefined };
+
+  for (const { member, property, oneofCase, text, read } of plan.fields) {
+    const value = json[member];
+    if (value === undefined || value === null) continue;
+    const result = text && typeof value === "string" ? value : read(value, walk, here, member);
+    if (result === undefined) continue;
+    if (oneofCase === undefined) {
+      message[property] = result;
+    } else if ((message[property] as { case?: string }).case === undefined) {
+      message[property] = { case: oneofCase, value: result };
+    } else {
+      walk.fault(here, member); // A second member of a oneof: the first one stands.
+    }
+  }
+  return message;
+}
+
+function reader(type: WireType): Read {
+  switch (type.kind) {
+    case "string":
+    case "number":
+      return readText;
+    case "bool":
+      return readBool;
+    case "int32":
+      return readInt32;
+    case "int64":
+      return readInt64;
+    case "instant":
+      return readTimestamp;
+    case "enum":
+      return enumReader(type.desc);
+    case "message":
+      return messageReader(type.desc);
+  }
+}
+
+const readText: Read = (value, walk, parent, key) => {
+  if (typeof value === "string") return value;
+  if (typeof value !== "number") return walk.fault(parent, key);
+  return plainDecimal(walk.numberText(parent, key)) ?? walk.fault(parent, key);
+};
+
+const readFreeText: Read = (value, walk, parent, key) => {
+  const text = readText(value, walk, parent, key) as string | undefined;
+  return text === undefined ? undefined : maskCardNumbers(text);
+};
+
+const readBool: Read = (value, walk, parent, key) =>
+  typeof value === "boolean" ? value : walk.fault(parent, key);
+
+const readInt32: Read = (value, walk, parent, key) => {
+  const number = typeof value === "string" && INTEGER.test(value) ? Number(value) : value;
+  if (typeof number !== "number") return walk.fault(parent, key);
+  const integer = number | 0; // Also makes 0 of -0.
+  return integer === number ? integer : walk.fault(parent, key);
+};
+
+const readInt64: Read = (value, walk, parent, key) => {
+  if (Number.isSafeInteger(value)) return BigInt(value as number);
+  let digits: string | undefined;
+  if (typeof value === "string") digits = value;
+  else if (typeof value === "number") {
+    digits = plainDecimal(walk.numberText(parent, key))?.replace(/\.0+$/, "");
+  }
+  if (digits === undefined || !INTEGER.test(digits)) return walk.fault(parent, key);
+  const integer = BigInt(digits);
+  return BigInt.asIntN(64, integer) === integer ? integer : walk.fault(parent, key);
+};
+
+/** Bounded, so that no text can make a BigInt of a megabyte of digits. */
+const INTEGER = /^-?[0-9]{1,40}$/;
+
+const readTimestamp: Read = (value, walk, parent, key) =>
+  (typeof value === "string" ? readInstant(value) : undefined) ?? walk.fault(parent, key);
+
+/** Upstream texts of an enum are read in any case of letters. */
+function enumReader(desc: DescEnum): Read {
+  const numbers = new Map<unknown, number>();
+  for (const { number, text } of wireTexts(desc)) {
+    numbers.set(text, number).set(text.toLowerCase(), number);
+  }
+  return (value, walk, parent, key) =>
+    numbers.get(value) ??
+    (typeof value === "string" ? numbers.get(value.toLowerCase()) : undefined) ??
+    walk.fault(parent, key);
+}
+
+function messageReader(desc: DescMessage): Read {
+  let plan: Plan | undefined; // Found on first use: a type may hold itself.
+  return (value, walk, parent, key) => {
+    if (!isJsonObject(value)) return walk.fault(parent, key);
+    plan ??= planOf(desc);
+    return messageOf(plan, value, walk, { parent, key });
+  };
+}
+
+/** An element that cannot be read, null too, is left out. */
+function listReader(read: Read): Read {
+  return (value, walk, parent, key) => {
+    if (!Array.isArray(value)) return walk.fault(parent, key);
+    const here = { parent, key };
+    const list: unknown[] = [];
+    for (let index = 0; index < value.length; index++) {
+      const element =
+        value[index] === null ? walk.fault(here, index) : read(value[index], walk, here, index);
+      if (element !== undefined) list.push(element);
+    }
+    return list;
+  };
+}
+
+export function isJsonObject(value: unknown): value is Properties {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,41 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { Secret } from "../secrets/secret.ts";
+
+/**
+ * The `X-SERVICE-SIGNATURE` of a callback body (spec, Authentication part 4):
+ * base64url(SHA-1(password + base64url(body) + password)), padding kept in both. The body is the
+ * raw bytes, whatever they are; the password is taken as UTF-8, untrimmed.
+ */
+export function sign(body: Uint8Array, password: Secret | string): string {
+  const key = password instanceof Secret ? password.reveal() : password;
+  const digest = createHash("sha1").update(key).update(base64url(body)).update(key).digest();
+  return base64url(digest);
+}
+
+/**
+ * Whether the header is the body's signature under one of the passwords, compared as text (a
+ * decoder would take altered trailing bits) and in constant time. An empty password never verifies:
+ * anybody could sign with it. Never throws.
+ */
+export function verify(
+  body: Uint8Array,
+  header: string | undefined,
+  passwords: readonly (Secret | string)[],
+): boolean {
+  if (typeof header !== "string") return false;
+  const given = Buffer.from(header);
+  let verified = false;
+  for (const password of passwords) {
+    if ((password instanceof Secret ? password.reveal() : password) === "") continue;
+    const expected = Buffer.from(sign(body, password));
+    // Every password is tried, so that the time does not tell which one fits.
+    if (given.length === expected.length && timingSafeEqual(given, expected)) verified = true;
+  }
+  return verified;
+}
+
+/** Node's base64url leaves the padding out. */
+function base64url(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
+  return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+}

@@ -1,0 +1,73 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import {
+  type DecodeOptions,
+  isJsonObject,
+  type Properties,
+  readMessage,
+  readMessages,
+  Walk,
+} from "./decode.ts";
+import { writeMessage } from "./encode.ts";
+
+export type { DecodeOptions, WireFault } from "./decode.ts";
+
+/** A body that is not JSON, or not a JSON object. Its message never holds a part of the body. */
+export class WireError extends Error {
+  override readonly name = "WireError";
+}
+
+/**
+ * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
+ * ignored, a number in a text field keeps its digits, card numbers in free texts are masked; a field
+ * whose value is of an unexpected type stays unset and is told to `onFault`.
+ * @throws WireError when the text is not a JSON object.
+ */
+export function decode<Desc extends DescMessage>(
+  schema: Desc,
+  text: string,
+  options?: DecodeOptions,
+): MessageShape<Desc> {
+  const json = parse(text);
+  if (!isJsonObject(json)) throw new WireError("the body is JSON, but not an object");
+  return readMessage(schema, json, new Walk(text, options)) as MessageShape<Desc>;
+}
+
+/**
+ * Reads a body that is one object or a list of them: the answer of wallet/find, which the spec
+ * draws as one item. Null is an empty list; an element that is not an object is left out and told
+ * as the fault `[]`, a fault within an element as `[].card.mask`.
+ * @throws WireError when the text is none of these.
+ */
+export function decodeList<Desc extends DescMessage>(
+  schema: Desc,
+  text: string,
+  options?: DecodeOptions,
+): MessageShape<Desc>[] {
+  const json = parse(text);
+  if (json === null) return [];
+  const walk = new Walk(text, options);
+  if (Array.isArray(json)) return readMessages(schema, json, walk) as MessageShape<Desc>[];
+  if (!isJsonObject(json)) throw new WireError("the body is JSON, but neither object nor list");
+  return [readMessage(schema, json, walk) as MessageShape<Desc>];
+}
+
+/**
+ * Writes a message as a JSON body of the REST interface: absent fields are left out, decimals of
+ * number fields are written digit for digit.
+ * @throws RangeError naming the field (never its value) when the wire cannot carry it.
+ */
+export function encode<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc>,
+): string {
+  return writeMessage(schema, message as unknown as Properties);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text, so it goes no further.
+    throw new WireError(text.trim() === "" ? "the body is empty" : "the body is not JSON");
+  }
+}

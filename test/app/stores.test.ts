@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { Redis } from "ioredis";
+import { pino } from "pino";
+import { openStores } from "../../src/app/stores.ts";
+import { readConfig } from "../../src/config/config.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { startRedis, until, withoutRedis } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+
+/** A logger, and what it was told. */
+function logger() {
+  const records: Record<string, unknown>[] = [];
+  const write = (line: string) => void records.push(JSON.parse(line));
+  return { records, log: pino({ level: "debug" }, { write }) };
+}
+
+function open(t: TestContext, env: Record<string, string>) {
+  const { records, log } = logger();
+  const stores = openStores(readConfig(env), new Map(), createMetrics(), log);
+  t.after(() => stores.close());
+  return { records, stores };
+}
+
+test("says at start that a failover of Redis may lose what no replica has to hold", (t) => {
+  const warned = (url: string, minReplicas = "0") =>
+    open(t, { REDIS_URL: url, REDIS_MIN_REPLICAS: minReplicas }).records.some(({ msg }) =>
+      /REDIS_MIN_REPLICAS is 0: a failover/.test(String(msg)),
+    );
+  const [sentinel, cluster] = [
+    "redis+sentinel://127.0.0.1:1/x",
+    "redis://127.0.0.1:1,redis://[::1]:1",
+  ];
+  assert.equal(warned(sentinel), true);
+  assert.equal(warned(cluster), true);
+  assert.equal(warned(sentinel, "1"), false);
+  assert.equal(warned("redis://127.0.0.1:1"), false);
+});
+
+test("tells why the store is out of reach", { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis();
+  t.after(() => redis.close());
+  const { records, stores } = open(t, { REDIS_URL: redis.url });
+  const begin = (id: string) =>
+    stores.intents.begin("default", {
+      ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id },
+      ...{ leaseMs: 60_000 },
+    });
+  await until(async () => (await begin("probe")) && records.length > 0);
+  await redis.command("CONFIG", "SET", "maxmemory", "1");
+  await begin("order");
+  const told = records.find(({ state }) => state === "alone");
+  assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
+});
+
+test("a gateway that stops takes leave of the shared budget before Redis is closed", {
+  skip: withoutRedis,
+}, async (t) => {
+  const redis = await startRedis();
+  const farewells: string[] = [];
+  const client = new Redis(redis.url);
+  const monitor = await client.monitor();
+  t.after(async () => {
+    monitor.disconnect();
+    client.disconnect();
+    await redis.close();
+  });
+  monitor.on("monitor", (_: unknown, args: string[]) => {
+    const told = args.find((text) => text.includes('"leaving":true'));
+    if (told) farewells.push(told);
+  });
+  const way = await slowWayTo(t, redis.port);
+  const gateway = await startTestGateway({ REDIS_URL: `redis://127.0.0.1:${way.port}` });
+  await until(async () => (await redis.command("EXISTS", "pgw:{default}:bucket")) === 1);
+  way.delayMs = 30;
+  await gateway.stop();
+  await until(async () => farewells.length === 1, AbortSignal.timeout(5_000));
+});
+
+/** A way to a port on which what is held up is lost when its sender goes away. */
+async function slowWayTo(t: TestContext, port: number) {
+  const sockets = new Set<Socket>();
+  const way = { port: 0, delayMs: 0 };
+  const server = createServer((client) => {
+    const onward = connect(port, "127.0.0.1");
+    let gone = false;
+    client.on("data", (data) => setTimeout(() => gone || onward.write(data), way.delayMs));
+    const leave = () => {
+      gone = true;
+    };
+    client.on("end", leave).on("close", leave);
+    onward.pipe(client);
+    for (const socket of [client, onward]) sockets.add(socket.on("error", () => {}));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  way.port = (server.address() as AddressInfo).port;
+  return way;
+}

@@ -1,0 +1,341 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { inspect } from "node:util";
+import { readConfig } from "../../src/config/config.ts";
+import { ConfigError } from "../../src/config/config-error.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "config-"));
+after(() => rmSync(dir, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const live = {
+  UPSTREAM_URL: "http://127.0.0.1:9/",
+  UPSTREAM_LOGIN: "shop",
+  UPSTREAM_PASSWORD: "p",
+  AUTH_MODE: "none",
+};
+
+test("an empty environment means the sandbox on loopback with the documented defaults", () => {
+  const config = readConfig({});
+  assert.deepEqual(config.publicAddress, { host: "127.0.0.1", port: 4000 });
+  assert.deepEqual(config.rpcAddress, { host: "127.0.0.1", port: 4001 });
+  assert.deepEqual(config.adminAddress, { host: "127.0.0.1", port: 4002 });
+  assert.deepEqual(config.sandboxAddress, { host: "127.0.0.1", port: 4010 });
+  assert.equal(config.accounts.get("default")?.login, "sandbox");
+  assert.equal(config.accounts.get("default")?.password.reveal(), "sandbox-password");
+  assert.equal(config.upstreamTimeoutMs, 30_000);
+  assert.deepEqual(config.rateLimit, { initialLimit: 10, reserve: 0.2, maxWaitMs: 2_000 });
+  assert.equal(config.eventRetentionMs, 7 * 86_400_000);
+  assert.equal(config.reconcileAfterMs, 60_000);
+  assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 0, spreadMs: 3_000 });
+  assert.equal(config.heartbeatMs, 15_000);
+  assert.deepEqual([...config.auth.modes], ["none"]);
+  assert.equal(config.auth.customerClaim, "customer_external_id");
+  assert.equal(config.redis, undefined);
+});
+
+test("an upstream needs its credentials and an authentication mode", () => {
+  refused({ ...live, UPSTREAM_LOGIN: undefined }, /^UPSTREAM_LOGIN: is missing/);
+  refused({ ...live, UPSTREAM_PASSWORD: undefined }, /^UPSTREAM_PASSWORD: is missing/);
+  refused({ ...live, AUTH_MODE: undefined }, /^AUTH_MODE: is missing, accepted is none/);
+  const account = readConfig(live).accounts.get("default");
+  assert.equal(account?.url, "http://127.0.0.1:9");
+  assert.equal(readConfig(live).sandboxAddress, undefined);
+});
+
+test("a wrong value is refused with the variable, what it got and what is accepted", () => {
+  const cases: [variable: string, value: string, accepted: RegExp][] = [
+    ["PUBLIC_ADDR", "4000", /host:port/],
+    ["PUBLIC_ADDR", "127.0.0.1:70000", /host:port/],
+    ["UPSTREAM_URL", "ftp://x", /absolute http or https URL/],
+    ["UPSTREAM_TIMEOUT", "30", /with a unit/],
+    ["UPSTREAM_TIMEOUT", "0s", /above 0/],
+    ["UPSTREAM_TIMEOUT", "1.5s", /whole number/],
+    ["EVENT_RETENTION", "-1d", /whole number/],
+    ["RATE_LIMIT_INITIAL", "0", /from 1/],
+    ["RATE_LIMIT_RESERVE", "1", /below 1/],
+    ["RATE_LIMIT_RESERVE", "20%", /below 1/],
+    ["AUTH_MODE", "keys,none", /none, or keys/],
+    ["AUTH_MODE", "basic", /none, or keys/],
+    ["CORS_ORIGINS", "*", /origins/],
+    ["CORS_ORIGINS", "https://a.example/path", /origins/],
+    ["REDIS_URL", "http://127.0.0.1", /redis:\/\//],
+    ["REDIS_URL", "redis+sentinel://127.0.0.1:1", /redis:\/\//],
+    ["HEARTBEAT_INTERVAL", "15", /with a unit/],
+    ["HEARTBEAT_INTERVAL", "61m", /at most 1h/],
+    ["LOG_LEVEL", "loud", /trace/],
+    ["ALLOW_UNAUTHENTICATED", "yes", /true or false/],
+    ["WATCH_TOKEN_SECRET", "short", /at least 32 bytes/],
+    ["SHUTDOWN_TIMEOUT", "", /./],
+  ];
+  for (const [variable, value, accepted] of cases) {
+    if (value === "") continue;
+    refused({ ...live, [variable]: value }, new RegExp(`^${variable}: got .*${accepted.source}`));
+  }
+});
+
+test("durations take every unit, and zero only where it has a meaning", () => {
+  const ms = (text: string) => readConfig({ UPSTREAM_TIMEOUT: text }).upstreamTimeoutMs;
+  assert.deepEqual(
+    ["250ms", "2s", "3m", "4h", "5d"].map(ms),
+    [250, 2_000, 180_000, 14_400_000, 432_000_000],
+  );
+  assert.equal(readConfig({ RECONCILE_AFTER: "0" }).reconcileAfterMs, undefined);
+  refused({ UPSTREAM_TIMEOUT: "0" }, /UPSTREAM_TIMEOUT/);
+});
+
+test("no error shows a secret", () => {
+  const canary = "canary-7f3a";
+  for (const env of [
+    { ...live, WATCH_TOKEN_SECRET: canary },
+    { ...live, REDIS_URL: `http://user:${canary}@127.0.0.1` },
+    { ...live, UPSTREAM_URL: `ftp://user:${canary}@127.0.0.1` },
+  ]) {
+    assert.throws(
+      () => readConfig(env),
+      (error) => error instanceof ConfigError && !inspect(error).includes(canary),
+    );
+  }
+});
+
+test("a configuration never prints its secrets", () => {
+  const config = readConfig({
+    ...live,
+    UPSTREAM_PASSWORD: "canary-password",
+    UPSTREAM_PREVIOUS_PASSWORDS: "canary-old",
+    WATCH_TOKEN_SECRET: "canary-".repeat(8),
+    REDIS_URL: "redis://:canary@127.0.0.1:6379",
+  });
+  const printed = inspect(config, { depth: null }) + JSON.stringify([...config.accounts.values()]);
+  assert.ok(!printed.includes("canary"));
+});
+
+test("secrets and addresses may stand in files, which lose their last line break and no more", () => {
+  const config = readConfig({
+    UPSTREAM_URL_FILE: file("url", "http://127.0.0.1:9\n"),
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD_FILE: file("password", " p \r\n"),
+    AUTH_MODE: "none",
+  });
+  assert.equal(config.accounts.get("default")?.password.reveal(), " p ");
+  refused(
+    { ...live, UPSTREAM_PASSWORD_FILE: file("p2", "x") },
+    /^UPSTREAM_PASSWORD: is given twice/,
+  );
+  refused(
+    { ...live, UPSTREAM_PASSWORD: undefined, UPSTREAM_PASSWORD_FILE: join(dir, "absent") },
+    /^UPSTREAM_PASSWORD_FILE: .*ENOENT/,
+  );
+});
+
+test("passwords are taken as they are, previous ones split at commas", () => {
+  const account = readConfig({
+    ...live,
+    UPSTREAM_PASSWORD: " with spaces ",
+    UPSTREAM_PREVIOUS_PASSWORDS: "old ,,older",
+  }).accounts.get("default");
+  assert.equal(account?.password.reveal(), " with spaces ");
+  assert.deepEqual(
+    account?.previousPasswords.map((p) => p.reveal()),
+    ["old ", "older"],
+  );
+});
+
+test("no authentication is refused off loopback unless it is asked for", () => {
+  refused({ RPC_ADDR: "0.0.0.0:4001" }, /^AUTH_MODE: none is refused while RPC_ADDR/);
+  refused({ PUBLIC_ADDR: "[::]:4000" }, /^AUTH_MODE: none is refused while PUBLIC_ADDR/);
+  readConfig({ ADMIN_ADDR: "0.0.0.0:4002" });
+  readConfig({ RPC_ADDR: "0.0.0.0:4001", ALLOW_UNAUTHENTICATED: "true" });
+  readConfig({ RPC_ADDR: "[::1]:4001", PUBLIC_ADDR: "localhost:4000" });
+});
+
+test("an upstream that is not on this machine needs PUBLIC_URL for its callbacks", () => {
+  const remote = { ...live, UPSTREAM_URL: "https://pay.example" };
+  refused(remote, /^PUBLIC_URL: is missing/);
+  const config = readConfig({ ...remote, PUBLIC_URL: "https://gateway.example/" });
+  assert.equal(config.publicUrl, "https://gateway.example");
+});
+
+test("several merchants come from a file", () => {
+  const path = file(
+    "merchants.json",
+    JSON.stringify({
+      shop: { login: "a", password: "pa", previous_passwords: ["pb"] },
+      market: { login: "b", password: "pc", url: "http://127.0.0.2:1/api/" },
+    }),
+  );
+  const { accounts } = readConfig({ ...live, MERCHANTS_FILE: path });
+  assert.deepEqual([...accounts.keys()], ["shop", "market"]);
+  assert.equal(accounts.get("shop")?.url, "http://127.0.0.1:9");
+  assert.equal(accounts.get("market")?.url, "http://127.0.0.2:1/api");
+
+  const bad = (text: string, message: RegExp) =>
+    refused({ ...live, MERCHANTS_FILE: file("bad.json", text) }, message);
+  bad("{", /^MERCHANTS_FILE: .*not JSON/);
+  bad("{}", /^MERCHANTS_FILE: .*names no merchant/);
+  bad('{"a":{"login":"x"}}', /^MERCHANTS_FILE: .*a\.password/);
+  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE/);
+  bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
+});
+
+test("TLS needs certificate and key", () => {
+  refused({ TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
+  refused({ TLS_CLIENT_CA_FILE: "a" }, /^TLS_CERT_FILE: is missing/);
+  refused({ TLS_CLIENT_CA_FILE: "a", TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
+  const both = { TLS_CERT_FILE: "c", TLS_KEY_FILE: "k" };
+  assert.deepEqual(readConfig(both).tls, { certFile: "c", keyFile: "k" });
+  const mutual = readConfig({ ...both, TLS_CLIENT_CA_FILE: "a" });
+  assert.deepEqual(mutual.tls, { certFile: "c", keyFile: "k", clientCaFile: "a" });
+});
+
+test("connections of the rpc listener live for ever unless told, and are asked whether they do", () => {
+  assert.deepEqual(readConfig({}).rpcConnections, {
+    maxConnectionAgeMs: 0,
+    connectionAgeGraceMs: 60_000,
+    keepAliveIntervalMs: 30_000,
+    keepAliveTimeoutMs: 20_000,
+  });
+  const config = readConfig({
+    RPC_MAX_CONNECTION_AGE: "30m",
+    RPC_MAX_CONNECTION_AGE_GRACE: "5m",
+    RPC_KEEPALIVE_INTERVAL: "0",
+    RPC_KEEPALIVE_TIMEOUT: "5s",
+  });
+  assert.deepEqual(config.rpcConnections, {
+    maxConnectionAgeMs: 1_800_000,
+    connectionAgeGraceMs: 300_000,
+    keepAliveIntervalMs: 0,
+    keepAliveTimeoutMs: 5_000,
+  });
+  refused({ RPC_MAX_CONNECTION_AGE_GRACE: "0" }, /^RPC_MAX_CONNECTION_AGE_GRACE: got "0"/);
+});
+
+test("a shutdown's delay leaves time for the calls in flight", () => {
+  const config = readConfig({ SHUTDOWN_DELAY: "5s", SHUTDOWN_SPREAD: "0" });
+  assert.deepEqual(config.shutdown, { timeoutMs: 10_000, delayMs: 5_000, spreadMs: 0 });
+  refused({ SHUTDOWN_DELAY: "6s" }, /^SHUTDOWN_DELAY: got 6000 ms, accepted is at most half of/);
+});
+
+function refused(env: Record<string, string | undefined>, message: RegExp): void {
+  assert.throws(
+    () => readConfig(env),
+    (error) => {
+      assert.ok(error instanceof ConfigError, String(error));
+      assert.match(error.message, message);
+      return true;
+    },
+  );
+}
+
+test("the GraphQL schema is told outside of production, unless said otherwise", () => {
+  assert.equal(readConfig({}).graphqlIntrospection, true);
+  assert.equal(readConfig({ NODE_ENV: "production" }).graphqlIntrospection, false);
+  const asked = { NODE_ENV: "production", GRAPHQL_INTROSPECTION: "true" };
+  assert.equal(readConfig(asked).graphqlIntrospection, true);
+  assert.equal(readConfig({ GRAPHQL_INTROSPECTION: "false" }).graphqlIntrospection, false);
+});
+
+test("trusted documents come from a JSON object, and PERSISTED_ONLY needs them", () => {
+  const good = file("documents.json", JSON.stringify({ abc: "{ rateLimit { limit } }" }));
+  assert.deepEqual(readConfig({ PERSISTED_DOCUMENTS_FILE: good }).trustedDocuments, {
+    documents: new Map([["abc", "{ rateLimit { limit } }"]]),
+    only: false,
+  });
+  const only = { PERSISTED_DOCUMENTS_FILE: good, PERSISTED_ONLY: "true" };
+  assert.equal(readConfig(only).trustedDocuments?.only, true);
+  assert.equal(readConfig({}).trustedDocuments, undefined);
+  const refused = (env: Record<string, string>) =>
+    assert.throws(() => readConfig(env), { name: "ConfigError", message: /^PERSISTED_/ });
+  refused({ PERSISTED_ONLY: "true" });
+  refused({ PERSISTED_ONLY: "yes" });
+  for (const text of ["[]", '"x"', '{"a": 1}', '{"a": ""}', "{"]) {
+    refused({ PERSISTED_DOCUMENTS_FILE: file("wrong.json", text) });
+  }
+  refused({ PERSISTED_DOCUMENTS_FILE: join(dir, "missing.json") });
+});
+
+test("each mode of authentication needs all that it checks with", () => {
+  const keys = { ...live, AUTH_MODE: "keys" };
+  refused(keys, /^API_KEYS_FILE: is missing/);
+  assert.equal(readConfig({ ...keys, API_KEYS_FILE: "keys.json" }).auth.apiKeysFile, "keys.json");
+
+  const jwt = {
+    ...live,
+    AUTH_MODE: "jwt",
+    AUTH_JWKS_URL: "https://login.shop.example/jwks/",
+    AUTH_ISSUER: "https://login.shop.example/",
+    AUTH_AUDIENCE: "payments-gateway",
+  };
+  for (const variable of ["AUTH_JWKS_URL", "AUTH_ISSUER", "AUTH_AUDIENCE"]) {
+    refused({ ...jwt, [variable]: undefined }, new RegExp(`^${variable}: is missing`));
+  }
+  refused({ ...jwt, AUTH_JWKS_FILE: "jwks.json" }, /^AUTH_JWKS_FILE: .*give one/);
+  refused({ ...jwt, AUTH_JWKS_URL: "file:///jwks" }, /^AUTH_JWKS_URL: .*http/);
+  // An address and an issuer are other ones without the slash at their end.
+  assert.deepEqual(readConfig(jwt).auth.jwt, {
+    keySet: { url: "https://login.shop.example/jwks/" },
+    issuer: "https://login.shop.example/",
+    audience: "payments-gateway",
+  });
+  const file = { ...jwt, AUTH_JWKS_URL: undefined, AUTH_JWKS_FILE: "jwks.json" };
+  assert.deepEqual(readConfig(file).auth.jwt?.keySet, { file: "jwks.json" });
+  refused({ ...keys, ...jwt, AUTH_MODE: "keys,jwt" }, /^API_KEYS_FILE: is missing/);
+});
+
+test("streams of one caller are limited by a number above zero", () => {
+  assert.equal(readConfig(live).maxStreamsPerCaller, undefined);
+  assert.equal(readConfig({ ...live, MAX_STREAMS_PER_CALLER: "50" }).maxStreamsPerCaller, 50);
+  refused({ ...live, MAX_STREAMS_PER_CALLER: "0" }, /^MAX_STREAMS_PER_CALLER: got "0", .* from 1/);
+});
+
+test("previous watch secrets come beside the present one, in a file too, each long enough", () => {
+  const [now, old, older] = ["now", "old", "older"].map((name) => name.padEnd(32, "-canary"));
+  const read = (env: Record<string, string>) => {
+    const { watchTokenPreviousSecrets } = readConfig({ WATCH_TOKEN_SECRET: now, ...env });
+    return watchTokenPreviousSecrets.map((secret) => secret.reveal());
+  };
+  const variable = "WATCH_TOKEN_PREVIOUS_SECRETS";
+  assert.deepEqual(read({}), []);
+  assert.deepEqual(read({ [variable]: `${old},,${older},` }), [old, older]);
+  const path = file("watch-secrets", `${old},${older}\n`);
+  assert.deepEqual(read({ [`${variable}_FILE`]: path }), [old, older]);
+  refused({ [variable]: old }, /^WATCH_TOKEN_SECRET: is missing beside WATCH_TOKEN_PREVIOUS/);
+  refused(
+    { WATCH_TOKEN_SECRET: now, [variable]: `${old},short` },
+    /^WATCH_TOKEN_PREVIOUS_SECRETS: got the value, accepted is secrets of at least 32 bytes each/,
+  );
+});
+
+test("previous passwords may stand in a file", () => {
+  const path = file("previous-passwords", "old,older\n");
+  const { accounts } = readConfig({ ...live, UPSTREAM_PREVIOUS_PASSWORDS_FILE: path });
+  const previous = accounts.get("default")?.previousPasswords.map((secret) => secret.reveal());
+  assert.deepEqual(previous, ["old", "older"]);
+});
+test("calls and connections are limited, and 0 lifts a limit", () => {
+  const byDefault = readConfig(live);
+  assert.equal(byDefault.maxConcurrentCalls, 5_000);
+  assert.equal(byDefault.maxConnections, 10_000);
+  assert.equal(byDefault.maxConnectionsPerAddress, undefined);
+  const given = readConfig({
+    ...live,
+    MAX_CONCURRENT_CALLS: "0",
+    MAX_CONNECTIONS: "0",
+    MAX_CONNECTIONS_PER_ADDRESS: "50",
+  });
+  assert.equal(given.maxConcurrentCalls, undefined);
+  assert.equal(given.maxConnections, undefined);
+  assert.equal(given.maxConnectionsPerAddress, 50);
+  refused(
+    { ...live, MAX_CONCURRENT_CALLS: "many" },
+    /^MAX_CONCURRENT_CALLS: got "many", .* from 0/,
+  );
+});

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { lettersOf } from "../letters.ts";
+import { type Replica, replica } from "./rig.ts";
+
+describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () => {
+  let server: RedisServer;
+  let one: Replica;
+  before(async () => {
+    server = await startRedis();
+    one = await replica(server.url);
+  });
+  after(async () => {
+    await one.close();
+    await server.close();
+  });
+
+  const bury = (account: string, id: string, body = id) =>
+    one.log.bury(account, {
+      id,
+      kind: EventKind.PAYMENT,
+      body,
+      reason: "the body is not JSON",
+      receivedAtMs: 1_700_000_000_000,
+    });
+  const ids = async (account: string) => (await lettersOf(one.log, account)).map(({ id }) => id);
+  const isFull = (error: unknown) =>
+    error instanceof GatewayError &&
+    error.code === "UNAVAILABLE" &&
+    error.details.reason === "DEAD_LETTERS_FULL";
+
+  it("are refused when there is no room, rather than another dropped", async () => {
+    // 60 Mi of the 64 Mi characters, in portions as large as a body may be.
+    const mebi = "x".repeat(1024 * 1024);
+    for (let i = 0; i < 60; i++) await bury("large", `large-${i}`, mebi);
+    await assert.rejects(bury("large", "too much", mebi.repeat(5)), isFull);
+    await bury("large", "small");
+    await one.log.exhume("large", "large-0");
+    await one.log.exhume("large", "large-0");
+    await bury("large", "fits now", mebi.repeat(4));
+    await assert.rejects(bury("large", "no more", mebi.repeat(2)), isFull);
+    assert.equal((await ids("large")).length, 61);
+  });
+
+  it("are 10,000 at most, told in the order in which they came", async () => {
+    const names = Array.from({ length: 10_000 }, (_, i) => `letter-${i}`);
+    // Not all at once: each has a second to be answered.
+    for (let at = 0; at < names.length; at += 250) {
+      await Promise.all(names.slice(at, at + 250).map((id) => bury("many", id)));
+    }
+    await assert.rejects(bury("many", "one more"), isFull);
+    await bury("many", "letter-7");
+    assert.deepEqual(await ids("many"), names);
+    await one.log.exhume("many", "letter-0");
+    await bury("many", "one more");
+    assert.deepEqual(await ids("many"), [...names.slice(1), "one more"]);
+  });
+});

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { addReplica, startCluster } from "../../redis/cluster.ts";
+import { startSentinelSet } from "../../redis/sentinel.ts";
+import { until, withoutRedis } from "../../redis/server.ts";
+import { assertKept, longestPause, sendCallbacks, watch } from "../event-load.ts";
+import { replica } from "./rig.ts";
+
+const timeout = 60_000;
+
+describe("event log through a failover", { skip: withoutRedis, concurrency: true }, () => {
+  it("keeps what was acknowledged when Sentinel makes another master", { timeout }, async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const join = () => replica(set.url, { minReplicas: 1 });
+    const [a, b] = await Promise.all([join(), join()]);
+    t.after(() => Promise.all([a.close(), b.close()]));
+
+    const watchers = [watch(a.log), watch(b.log)];
+    const callbacks = sendCallbacks([a.log, b.log], 100);
+    await until(async () => callbacks.acknowledged.size > 100);
+    const before = await set.masterPort();
+    await set.servers[0]?.kill();
+    await until(async () => (await set.masterPort()) !== before);
+    const known = performance.now();
+    const settled = callbacks.acknowledged.size;
+    await until(async () => callbacks.acknowledged.size > settled + 100);
+    await callbacks.stop();
+    await assertKept(a.log, callbacks, watchers);
+    const first = [...callbacks.acknowledged.values()].find((at) => at > known) ?? 0;
+    t.diagnostic(`${Math.round(first - known)} ms from the new master to the next 200`);
+    t.diagnostic(`${Math.round(longestPause(callbacks))} ms without one`);
+    t.diagnostic(`${watchers.map(({ restarts }) => restarts())} watchers started again`);
+    assert(callbacks.refused() > 0, "the control: it was away");
+  });
+
+  it("keeps what was acknowledged when a cluster's node is replaced", { timeout }, async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.close());
+    const join = () => replica(cluster.url, { minReplicas: 1 });
+    const [a, b] = await Promise.all([join(), join()]);
+    t.after(() => Promise.all([a.close(), b.close()]));
+    const slot = Number(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", "test:{shop}:log"));
+    const owner = Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length));
+    const standby = await addReplica(cluster, owner);
+    t.after(() => standby.close());
+
+    const watchers = [watch(a.log), watch(b.log)];
+    const callbacks = sendCallbacks([a.log, b.log], 100);
+    await until(async () => callbacks.acknowledged.size > 100);
+    await cluster.nodes[owner]?.kill();
+    await until(async () => String(await standby.command("ROLE")).startsWith("master"));
+    // The new master has no replica yet: nothing may be acknowledged.
+    const settled = callbacks.acknowledged.size;
+    const old = cluster.nodes[owner];
+    await old?.start();
+    await until(async () =>
+      String(await old?.command("INFO", "replication")).includes("master_link_status:up"),
+    );
+    const known = performance.now();
+    await until(async () => callbacks.acknowledged.size > settled + 100);
+    await callbacks.stop();
+    await assertKept(a.log, callbacks, watchers);
+    const first = [...callbacks.acknowledged.values()].find((at) => at > known) ?? 0;
+    t.diagnostic(`${Math.round(first - known)} ms from the return of a replica to the next 200`);
+    t.diagnostic(`${watchers.map(({ restarts }) => restarts())} watchers started again`);
+    assert(callbacks.refused() > 0, "the control: it was away");
+  });
+});

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import {
+  commandOn,
+  type RedisServer,
+  startRedis,
+  until,
+  withoutRedis,
+} from "../../redis/server.ts";
+import { cursors, payment } from "../entries.ts";
+import { lettersOf } from "../letters.ts";
+import { type Replica, reader, replica } from "./rig.ts";
+
+const isAway = (error: unknown) =>
+  error instanceof GatewayError &&
+  error.code === "UNAVAILABLE" &&
+  error.details.reason === "STORE_UNAVAILABLE";
+
+const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
+const letter = (id: string) => ({
+  id,
+  kind: EventKind.PAYMENT,
+  body: id,
+  reason: "not JSON",
+  receivedAtMs: 1,
+});
+
+describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60_000 }, () => {
+  let master: RedisServer;
+  let second: RedisServer;
+  let one: Replica;
+
+  before(async () => {
+    master = await startRedis([["repl-diskless-sync-delay", "0"]]);
+    second = await startRedis([["replicaof", `127.0.0.1 ${master.port}`]]);
+    await until(async () =>
+      String(await commandOn(second.port, "INFO", "replication")).includes("master_link_status:up"),
+    );
+  });
+  after(async () => {
+    await second.close();
+    await master.close();
+  });
+  beforeEach(async () => {
+    await master.command("FLUSHALL");
+    one = await replica(master.url, { minReplicas: 1 });
+  });
+  afterEach(() => one.close());
+
+  it("acknowledges what a replica holds, many at once, also of several accounts", async () => {
+    const live = await reader(one.log);
+    const appended = await Promise.all(
+      Array.from({ length: 500 }, (_, i) => one.log.append(i % 5 ? "shop" : "other", numbered(i))),
+    );
+    assert(appended.every(({ outcome }) => outcome === "stored"));
+    await live.sees(400);
+    assert.deepEqual(cursors(live.seen).toSorted(), cursors(live.seen));
+    await live.stop();
+    await one.log.bury("shop", letter("l"));
+    await one.log.bury("shop", letter("l"));
+    assert.equal((await lettersOf(one.log, "shop")).length, 1);
+  });
+
+  it("takes what its server forgot the scripts of", async () => {
+    await one.log.append("shop", numbered(0));
+    await master.command("SCRIPT", "FLUSH");
+    const answers = await Promise.all([0, 1, 2].map((i) => one.log.append("shop", numbered(i))));
+    const outcomes = answers.map(({ outcome }) => outcome);
+    assert.deepEqual(outcomes, ["duplicate", "stored", "stored"]);
+  });
+
+  it("acknowledges nothing, not even a repeat, while the replica does not answer", async () => {
+    await one.log.append("shop", numbered(0));
+    await one.log.bury("shop", letter("known"));
+    second.pause();
+    try {
+      await assert.rejects(one.log.append("shop", numbered(1)), isAway);
+      // It is stored here alone: to answer that it is known would acknowledge it.
+      await assert.rejects(one.log.append("shop", numbered(1)), isAway);
+      await assert.rejects(one.log.bury("shop", letter("new")), isAway);
+      await assert.rejects(one.log.bury("shop", letter("new")), isAway);
+      const unwaiting = await replica(master.url);
+      assert.equal((await unwaiting.log.append("shop", numbered(1))).outcome, "duplicate");
+      await unwaiting.close();
+      // Of another connection, whose own last write the replica holds.
+      const fresh = await replica(master.url, { minReplicas: 1 });
+      await assert.rejects(fresh.log.append("shop", numbered(1)), isAway);
+      await fresh.close();
+    } finally {
+      second.resume();
+    }
+    assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
+    await one.log.bury("shop", letter("new"));
+  });
+
+  it("does not hold up reads while it waits for a replica", async () => {
+    await one.log.append("shop", numbered(0));
+    second.pause();
+    try {
+      let waiting = true;
+      const append = one.log.append("shop", numbered(1)).finally(() => {
+        waiting = false;
+      });
+      append.catch(() => {});
+      const live = await reader(one.log, "earliest");
+      await live.sees(2);
+      assert(await one.log.snapshot("shop", EventKind.PAYMENT, "order-0"));
+      assert(waiting);
+      await live.stop();
+      await assert.rejects(append, isAway);
+    } finally {
+      second.resume();
+    }
+  });
+});

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import WebSocket from "ws";
+import type { Credentials } from "../../../src/auth/identify.ts";
+import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { isForeign } from "../../../src/graphql/transport/browser-origin.ts";
+import { createFeed, paymentEvent } from "../feed.ts";
+import { type Served, serve, somebody } from "../serve.ts";
+
+const shop = "https://shop.example";
+const budget = "{ rateLimit { limit } }";
+
+/** As a browser does: with headers that `fetch` does not let a script set. */
+async function send(
+  { url }: Served,
+  method: string,
+  headers: Record<string, string>,
+  options: { query?: string; body?: string } = {},
+) {
+  const { query, body } = options;
+  const request = httpRequest(query ? `${url}?query=${encodeURIComponent(query)}` : url, {
+    method,
+    headers,
+  });
+  request.end(body);
+  const [response] = await once(request, "response");
+  return { status: response.statusCode, headers: response.headers, text: await text(response) };
+}
+
+const foreign: [what: string, headers: Record<string, string>][] = [
+  ["fetch() of another origin", { origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
+  [
+    "an EventSource of another origin",
+    { origin: "https://evil.example", accept: "text/event-stream" },
+  ],
+  ["a page without an origin of its own", { origin: "null" }],
+  ["an image on another site", { "sec-fetch-site": "cross-site", "sec-fetch-dest": "image" }],
+  ["a script on a sibling domain", { "sec-fetch-site": "same-site" }],
+  ["an origin that begins like a listed one", { origin: `${shop}.evil.example` }],
+];
+
+for (const [what, headers] of foreign) {
+  test(`a GET by ${what} is refused before anybody is asked who calls`, async (t) => {
+    let identified = 0;
+    const identify = async () => {
+      identified += 1;
+      return somebody;
+    };
+    const gateway = await serve(t, {}, { corsOrigins: [shop], identify });
+    const {
+      status,
+      text,
+      headers: answered,
+    } = await send(gateway, "GET", headers, { query: budget });
+    assert.equal(status, 403);
+    const [error] = JSON.parse(/{.*}/.exec(text)?.[0] ?? "{}").errors;
+    assert.deepEqual(error.extensions, { code: "FORBIDDEN", reason: "FOREIGN_ORIGIN" });
+    assert.equal(answered["access-control-allow-origin"], undefined);
+    assert.equal(identified, 0);
+    const allowed = await send(gateway, "GET", { ...headers, origin: shop }, { query: budget });
+    assert.equal(allowed.status, 200, "it is the origin that is refused");
+    assert.equal(identified, 1);
+  });
+}
+
+test("queries by GET go from listed origins, from our own and from no browser", async (t) => {
+  const gateway = await serve(t, {}, { corsOrigins: [shop] });
+  const { host } = new URL(gateway.url);
+  for (const headers of [
+    { origin: shop, "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-origin" },
+    // Behind a proxy that sets another Host.
+    { origin: "https://gateway.example", "sec-fetch-site": "same-origin" },
+    { origin: `http://${host}` },
+    { "sec-fetch-site": "none" },
+    {},
+  ]) {
+    const answer = await send(gateway, "GET", headers, { query: budget });
+    assert.deepEqual(JSON.parse(answer.text), { data: { rateLimit: { limit: 10 } } });
+  }
+});
+
+test("an EventSource of a listed origin watches with a watch token alone", async (t) => {
+  const feed = createFeed();
+  const seen: (string | undefined)[] = [];
+  const identify = async ({ watchToken }: Credentials) => {
+    seen.push(watchToken);
+    return somebody;
+  };
+  const gateway = await serve(t, { watchPayment: feed.watch }, { corsOrigins: [shop], identify });
+  const query = `subscription { paymentUpdated(externalId: "e") { cursor } }`;
+  const url = `${gateway.url}?${new URLSearchParams({ query, watch_token: "wt-1" })}`;
+  const request = httpRequest(url, {
+    headers: { origin: shop, accept: "text/event-stream", "sec-fetch-site": "cross-site" },
+  });
+  request.end();
+  const [response] = await once(request, "response");
+  t.after(() => request.destroy());
+  assert.equal(response.statusCode, 200);
+  assert.equal(response.headers["access-control-allow-origin"], shop);
+  feed.push(paymentEvent("c-1", PaymentStatus.PENDING));
+  let received = "";
+  for await (const chunk of response) {
+    received += chunk;
+    if (received.includes("c-1")) break;
+  }
+  assert.match(received, /"cursor":"c-1"/);
+  assert.deepEqual(seen, ["wt-1"]);
+});
+
+test("what a page can send without asking first is no operation", async (t) => {
+  const gateway = await serve(t, {}, { corsOrigins: [shop] });
+  const mutation = `mutation { confirmPayment(input: {externalId: "e"}) { __typename } }`;
+  const body = JSON.stringify({ query: mutation });
+  // An allowed origin too: its scripts can set the right type.
+  for (const headers of [{}, { origin: shop }]) {
+    for (const type of [
+      "text/plain",
+      "text/plain; application/json",
+      "text/plain,application/json",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=application/json",
+      "application/jsonp",
+      "application/graphql",
+      undefined,
+    ]) {
+      const sent = { ...headers, ...(type && { "content-type": type }) };
+      const answer = await send(gateway, "POST", sent, { body });
+      assert.equal(answer.status, 415, type);
+      assert.equal(JSON.parse(answer.text).errors[0].extensions.code, "UNSUPPORTED_MEDIA_TYPE");
+    }
+    assert.equal((await send(gateway, "GET", headers, { query: mutation })).status, 405);
+  }
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("cookies are neither read nor allowed, and answers are not kept", async (t) => {
+  const names: string[] = [];
+  const identify = async ({ header }: Credentials) => {
+    header("authorization");
+    names.push(header("cookie") ?? "none");
+    return somebody;
+  };
+  const gateway = await serve(t, {}, { corsOrigins: [shop], identify });
+  for (const [method, options] of [
+    ["OPTIONS", {}],
+    ["GET", { query: budget }],
+  ] as const) {
+    const { headers } = await send(gateway, method, { origin: shop }, options);
+    assert.equal(headers["access-control-allow-origin"], shop);
+    assert.equal(headers["access-control-allow-credentials"], undefined);
+    assert.equal(headers["set-cookie"], undefined);
+    assert.equal(headers["cache-control"], "no-store");
+    assert.equal(headers["x-content-type-options"], "nosniff");
+    assert.equal(headers["referrer-policy"], "no-referrer");
+    assert.match(String(headers.vary), /origin/i);
+  }
+});
+
+test("sockets of foreign pages are refused, those of listed ones are not", async (t) => {
+  const gateway = await serve(t, {}, { corsOrigins: [shop] });
+  const open = (origin: string | undefined, headers: Record<string, string> = {}) =>
+    new Promise<number>((resolve) => {
+      const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws", {
+        ...(origin === undefined ? {} : { origin }),
+        headers,
+      });
+      socket.on("open", () => resolve(101));
+      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode ?? 0));
+      socket.on("error", () => undefined);
+      t.after(() => socket.terminate());
+    });
+  assert.equal(await open(shop), 101);
+  assert.equal(await open(undefined), 101);
+  assert.equal(await open("https://evil.example"), 403);
+  assert.equal(await open("null"), 403);
+  assert.equal(await open(undefined, { "sec-fetch-site": "cross-site" }), 403);
+});
+
+test("a request without Host has no origin that is its own", () => {
+  const told = { origin: "null", host: undefined, secFetchSite: undefined };
+  assert.equal(isForeign(told, []), true);
+});

@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { EventSource } from "eventsource";
+import type { Call, Core } from "../../../src/core/core.ts";
+import { GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
+import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
+import { createFeed, paymentEvent } from "../feed.ts";
+import { type Served, serve } from "../serve.ts";
+
+const { PENDING, SUCCESS } = PaymentStatus;
+const query = `subscription { paymentUpdated(externalId: "order-1", after: "argument") { final } }`;
+const eventStream = { accept: "text/event-stream" };
+
+/** What an EventSource would read, and the status that it would go by. */
+async function get({ url }: Served, headers: Record<string, string> = {}, document = query) {
+  const response = await fetch(`${url}?${new URLSearchParams({ query: document })}`, {
+    headers: { ...eventStream, ...headers },
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** A stream that is refused before it has begun. */
+function refusing(code: GatewayError["code"], details: GatewayErrorDetails = {}): Partial<Core> {
+  return {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment() {
+      throw new GatewayError(code, "refused", details);
+    },
+  };
+}
+
+test("each event has its cursor as id, and the stream the place that it begins at", async (t) => {
+  const gateway = await serve(t, {
+    async *watchPayment(_, { onOpen }) {
+      onOpen?.("c-0");
+      yield paymentEvent("c-1", PENDING);
+      yield paymentEvent("c-2", SUCCESS);
+    },
+  });
+  const { status, headers, text } = await get(gateway);
+  assert.equal(status, 200);
+  assert.equal(headers.get("content-type"), "text/event-stream");
+  assert.equal(headers.get("cache-control"), "no-store, no-transform");
+  const ids = [...text.matchAll(/^(id|event|retry): (.*)$/gm)].map(([, name, value]) =>
+    name === "retry" ? "retry" : `${name} ${value}`,
+  );
+  const next = "event next";
+  assert.deepEqual(ids, ["retry", "id c-0", "id c-1", next, "id c-2", next, "event complete"]);
+});
+
+test("Last-Event-ID goes over the argument of an address that is only repeated", async (t) => {
+  for (const [headers, afterCursor, resumed] of [
+    [{ "last-event-id": "header" }, "header", true],
+    [{ "last-event-id": "" }, "argument", false],
+    [{}, "argument", false],
+  ] as const) {
+    const feed = createFeed();
+    const gateway = await serve(t, { watchPayment: feed.watch });
+    feed.finish();
+    await get(gateway, headers);
+    const { request, call } = await feed.opened;
+    assert.equal((request as { afterCursor: string }).afterCursor, afterCursor);
+    assert.equal(call.resumed, resumed);
+  }
+});
+
+test("clients are told moments of their own to come back at", async (t) => {
+  const gateway = await serve(t, { watchPayment: finished });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => get(gateway)));
+  const times = answers.map(({ text }) => Number(/^retry: (\d+)$/m.exec(text)?.[1]));
+  assert.ok(
+    times.every((ms) => ms >= 1_000 && ms <= 3_000),
+    times.join(),
+  );
+  assert.ok(new Set(times).size > 10, times.join());
+});
+
+async function* finished(_: unknown, { onOpen }: Call): AsyncGenerator<Event> {
+  onOpen?.(undefined);
+  yield paymentEvent("c-1", SUCCESS);
+}
+
+const refusals: [code: GatewayError["code"], status: number, extension: string][] = [
+  ["UNAUTHENTICATED", 401, "UNAUTHENTICATED"],
+  ["PERMISSION_DENIED", 403, "FORBIDDEN"],
+  ["INVALID_ARGUMENT", 400, "BAD_USER_INPUT"],
+  ["OUT_OF_RANGE", 400, "CURSOR_EXPIRED"],
+  ["INTERNAL", 500, "INTERNAL_SERVER_ERROR"],
+  ["UNAVAILABLE", 200, "UPSTREAM_UNAVAILABLE"],
+  ["RESOURCE_EXHAUSTED", 200, "RATE_LIMITED"],
+];
+
+for (const [code, status, extension] of refusals) {
+  const final = status !== 200;
+  test(`an EventSource whose watch is ${code} is told ${final ? "for good" : "to come back"}`, async (t) => {
+    const gateway = await serve(t, refusing(code, { retryAfterMs: 4_000 }));
+    const answer = await get(gateway);
+    assert.equal(answer.status, status);
+    assert.match(answer.text, new RegExp(`^event: next\ndata: .*"code":"${extension}"`, "m"));
+    assert.equal(answer.text.includes("event: complete"), final);
+    const waits = [...answer.text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
+    assert.ok((waits.at(-1) ?? 0) >= 4_000, "it hears when to come back");
+
+    // Within the stream, to those who can read it: the protocol of graphql-sse.
+    const posted = await gateway.post({ query }, eventStream);
+    assert.equal(posted.status, 200);
+    assert.match(await posted.text(), new RegExp(`"code":"${extension}".*event: complete`, "s"));
+  });
+}
+
+test("too many streams are told to wait longer than others", async (t) => {
+  const gateway = await serve(t, refusing("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_STREAMS" }));
+  const { text } = await get(gateway);
+  const waits = [...text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
+  assert.ok((waits.at(-1) ?? 0) >= 10_000);
+});
+
+test("a wrong document and an unknown caller end an EventSource, a busy key set does not", async (t) => {
+  const gateway = await serve(t);
+  assert.equal((await get(gateway, {}, "subscription { nothing }")).status, 400);
+  assert.equal((await get(gateway, {}, "subscription { ")).status, 400);
+  const posted = await gateway.post({ query: "subscription { nothing }" }, eventStream);
+  assert.equal(posted.status, 200, "the protocol has it in the stream");
+  assert.match(await posted.text(), /"code":"GRAPHQL_VALIDATION_FAILED".*event: complete/s);
+  for (const [code, status] of [
+    ["UNAUTHENTICATED", 401],
+    ["UNAVAILABLE", 200],
+  ] as const) {
+    const identify: GraphqlServerOptions["identify"] = async () => {
+      throw new GatewayError(code, "refused");
+    };
+    const answer = await get(await serve(t, {}, { identify }));
+    assert.equal(answer.status, status);
+    assert.equal(answer.text.includes("event: complete"), status === 401);
+  }
+});
+
+test("a client that comes back to a stream that was over is told so by 204", async (t) => {
+  const gateway = await serve(t, {
+    async *watchPayment() {},
+  });
+  const { status, text } = await get(gateway, { "last-event-id": "c-9" });
+  assert.equal(status, 204);
+  assert.equal(text, "");
+  const control = await get(gateway);
+  assert.equal(control.status, 200);
+  assert.match(control.text, /event: complete/);
+});
+
+test("a stream that ends early brings an EventSource back, unless it cannot go on", async (t) => {
+  for (const [code, final] of [
+    ["UNAVAILABLE", false],
+    ["RESOURCE_EXHAUSTED", false],
+    ["UNAUTHENTICATED", true],
+  ] as const) {
+    const gateway = await serve(t, {
+      async *watchPayment(_, { onOpen }) {
+        onOpen?.("c-0");
+        yield paymentEvent("c-1", PENDING);
+        throw new GatewayError(code, "the end", { resumeCursor: "c-5" });
+      },
+    });
+    const { status, text } = await get(gateway);
+    assert.equal(status, 200);
+    assert.match(text, /^retry: \d+\nid: c-5\nevent: next\ndata: .*"resumeCursor":"c-5"/m);
+    assert.equal(text.includes("event: complete"), final, code);
+    const posted = await gateway.post({ query }, eventStream);
+    assert.match(await posted.text(), /event: complete/);
+  }
+});
+
+test("an EventSource that had nothing goes on from where its address says", async (t) => {
+  // The cursor in the address may be of an event that ended another stream.
+  const gateway = await serve(t, {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment({ afterCursor = "" }, { onOpen }) {
+      onOpen?.(undefined);
+      throw new GatewayError("UNAVAILABLE", "the end", { resumeCursor: afterCursor });
+    },
+  });
+  assert.doesNotMatch((await get(gateway)).text, /^id:/m);
+});
+
+test("text that never was a cursor is no line of a stream", async (t) => {
+  const resumeCursor = "x\nevent: evil";
+  const gateway = await serve(t, {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment(_, { onOpen }) {
+      onOpen?.("c-0");
+      throw new GatewayError("UNAVAILABLE", "refused", { resumeCursor });
+    },
+  });
+  const { text } = await get(gateway);
+  assert.match(text, /^id: c-0$/m);
+  assert.doesNotMatch(text, /^(id: x|event: evil)/m);
+});
+
+test("a stream that says nothing has a heartbeat, which is no event", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 20 });
+  const leave = new AbortController();
+  const response = await fetch(`${gateway.url}?${new URLSearchParams({ query })}`, {
+    headers: eventStream,
+    signal: leave.signal,
+  });
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (text.endsWith(":\n\n:\n\n:\n\n")) break;
+  }
+  leave.abort();
+  await feed.released;
+});
+
+/** An EventSource of the package, with what it was sent and told. */
+function listen(t: TestContext, { url }: Served) {
+  const sent: (string | null)[] = [];
+  const next: string[] = [];
+  const source = new EventSource(`${url}?${new URLSearchParams({ query })}`, {
+    fetch: (input, init) => {
+      sent.push(new Headers(init.headers).get("last-event-id"));
+      return fetch(input, init);
+    },
+  });
+  t.after(() => source.close());
+  source.addEventListener("next", ({ lastEventId }) => next.push(lastEventId));
+  const closed = new Promise<number | undefined>((resolve) => {
+    source.addEventListener("error", ({ code }) => {
+      if (source.readyState === source.CLOSED) resolve(code);
+    });
+  });
+  return { sent, next, closed };
+}
+
+test("an EventSource that does not know `complete` comes back once, and is sent away", async (t) => {
+  const gateway = await serve(t, {
+    async *watchPayment({ afterCursor }, call) {
+      if (afterCursor === "c-1") return;
+      yield* finished(undefined, call);
+    },
+  });
+  const { sent, next, closed } = listen(t, gateway);
+  assert.equal(await closed, 204);
+  assert.deepEqual(next, ["c-1"]);
+  assert.deepEqual(sent, [null, "c-1"]);
+});
+
+test("an EventSource whose token is over comes back once, and is refused", async (t) => {
+  let expired = false;
+  const identify: GraphqlServerOptions["identify"] = async () => {
+    if (expired) throw new GatewayError("UNAUTHENTICATED", "the token has expired");
+    return { name: "holder", account: "default", scopes: new Set() };
+  };
+  const methods: Partial<Core> = {
+    async *watchPayment(_, call) {
+      yield* finished(undefined, call);
+      expired = true;
+      throw new GatewayError("UNAUTHENTICATED", "the token has expired", { resumeCursor: "c-1" });
+    },
+  };
+  const { sent, closed } = listen(t, await serve(t, methods, { identify }));
+  assert.equal(await closed, 401);
+  assert.deepEqual(sent, [null, "c-1"]);
+});

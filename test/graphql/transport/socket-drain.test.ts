@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import WebSocket from "ws";
+import { GatewayError } from "../../../src/errors.ts";
+import { createFeed } from "../feed.ts";
+import { type Served, serve } from "../serve.ts";
+
+const watch = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
+
+/** A client that keeps all that it is sent. */
+async function connect(t: TestContext, gateway: Served) {
+  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
+  t.after(() => socket.terminate());
+  const messages: { type: string; payload?: { errors?: { extensions: object }[] } }[] = [];
+  const closed = once(socket, "close") as Promise<[code: number]>;
+  await once(socket, "open");
+  const acknowledged = once(socket, "message");
+  socket.send(JSON.stringify({ type: "connection_init" }));
+  await acknowledged;
+  socket.on("message", (data) => messages.push(JSON.parse(String(data))));
+  const subscribe = () =>
+    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: watch } }));
+  return { socket, messages, closed, subscribe };
+}
+
+test("a drain closes an idle socket, and a busy one after its last message", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const idle = await connect(t, gateway);
+  const busy = await connect(t, gateway);
+  busy.subscribe();
+  await feed.opened;
+  const drained = gateway.closeWebSockets({ spreadMs: 10, timeoutMs: 60_000 });
+  assert.equal((await idle.closed)[0], 1012);
+  assert.equal(busy.socket.readyState, WebSocket.OPEN);
+  feed.fail(new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c7" }));
+  assert.equal((await busy.closed)[0], 1012);
+  await drained;
+  assert.deepEqual(
+    busy.messages.map(({ type }) => type),
+    ["next", "complete"],
+  );
+  assert.deepEqual(busy.messages[0]?.payload?.errors?.[0]?.extensions, {
+    code: "UPSTREAM_UNAVAILABLE",
+    resumeCursor: "c7",
+  });
+});
+
+test("a drain closes the sockets of operations without end, and cuts clients without answer", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const endless = await connect(t, gateway);
+  endless.subscribe();
+  await feed.opened;
+  const deaf = await connect(t, gateway);
+  // It never reads the close.
+  (deaf.socket as unknown as { _socket: { pause(): void } })._socket.pause();
+  await gateway.closeWebSockets({ spreadMs: 0, timeoutMs: 50 });
+  assert.equal((await endless.closed)[0], 1012);
+  await feed.released;
+});

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import diagnostics from "node:diagnostics_channel";
+import { once } from "node:events";
+import type net from "node:net";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import WebSocket from "ws";
+import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
+import { limits } from "../../../src/graphql/limits.ts";
+import { recordCuts } from "../../hardening/cuts.ts";
+import { createFeed, paymentEvent } from "../feed.ts";
+import { type Served, serve } from "../serve.ts";
+
+interface Message {
+  readonly id?: string;
+  readonly type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
+  readonly payload?: any;
+}
+
+/** A client that says what it is told to say. */
+async function connect(t: TestContext, { wsUrl }: Served, options: WebSocket.ClientOptions = {}) {
+  const socket = new WebSocket(wsUrl, "graphql-transport-ws", options);
+  socket.on("error", () => undefined);
+  t.after(() => socket.terminate());
+  const messages: Message[] = [];
+  socket.on("message", (data) => messages.push(JSON.parse(String(data))));
+  await once(socket, "open");
+  const send = (message: Message) => socket.send(JSON.stringify(message));
+  send({ type: "connection_init" });
+  await once(socket, "message");
+  return { socket, messages, send };
+}
+
+test("a socket that does not answer pings is cut, one that does is not", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 50 });
+  const living = await connect(t, gateway);
+  const dead = await connect(t, gateway, { autoPong: false });
+  const query = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
+  dead.send({ id: "1", type: "subscribe", payload: { query } });
+  await feed.opened;
+  await Promise.all([once(dead.socket, "close"), feed.released]);
+  for (let pings = 0; pings < 3; pings++) await once(living.socket, "ping");
+  assert.equal(living.socket.readyState, WebSocket.OPEN);
+});
+
+test("a socket has so many operations and no more, and gets their places back", async (t) => {
+  const feeds = new Map<string, ReturnType<typeof createFeed>>();
+  const gateway = await serve(t, {
+    watchPayment(request, call) {
+      const feed = createFeed();
+      feeds.set(request.externalId, feed);
+      return feed.watch(request, call);
+    },
+  });
+  const { socket, messages, send } = await connect(t, gateway);
+  const subscribe = (id: string) =>
+    send({
+      id,
+      type: "subscribe",
+      payload: { query: `subscription { paymentUpdated(externalId: "${id}") { cursor } }` },
+    });
+  for (let i = 0; i <= limits.operationsPerSocket; i++) subscribe(`${i}`);
+  while (!messages.some(({ type }) => type === "error")) await once(socket, "message");
+  const [refused] = messages.filter(({ type }) => type === "error");
+  assert.equal(refused?.id, `${limits.operationsPerSocket}`);
+  assert.deepEqual(refused?.payload[0].extensions, {
+    code: "RATE_LIMITED",
+    reason: "TOO_MANY_STREAMS",
+  });
+  send({ id: "0", type: "complete" });
+  await feeds.get("0")?.released;
+  subscribe("again");
+  feeds.get("1")?.push(paymentEvent("c-1", PaymentStatus.PENDING));
+  while (!messages.some(({ type }) => type === "next")) await once(socket, "message");
+  await feeds.get("again")?.opened;
+});
+
+test("a client that asks and does not read is not read further, until it reads", async (t) => {
+  const accepted: net.Socket[] = [];
+  const onSocket = (message: unknown) => accepted.push((message as { socket: net.Socket }).socket);
+  diagnostics.subscribe("net.server.socket", onSocket);
+  t.after(() => diagnostics.unsubscribe("net.server.socket", onSocket));
+  const gateway = await serve(t);
+  const { socket, messages, send } = await connect(t, gateway);
+  const [served] = accepted;
+  assert.ok(served);
+  socket.pause();
+  const payload = { text: "x".repeat(256 * 1024) };
+  const asked = 200;
+  for (let i = 0; i < asked; i++) send({ type: "ping", payload });
+  // Until nothing moves any more: what the system buffers is full on both ways.
+  for (let same = 0, last = -1; same < 20; ) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    same = last === served.bytesRead ? same + 1 : 0;
+    last = served.bytesRead;
+  }
+  assert.ok(served.bytesRead < asked * payload.text.length, "it is not read to the end");
+  assert.ok(served.writableLength < 4 * payload.text.length, `${served.writableLength} bytes wait`);
+  assert.ok(socket.bufferedAmount > 0);
+  socket.resume();
+  while (messages.filter(({ type }) => type === "pong").length < asked) {
+    await once(socket, "message");
+  }
+});
+
+/** Has many large answers made, and reads none of them. */
+async function askAndStall(t: TestContext, gateway: Served) {
+  const { socket, messages, send } = await connect(t, gateway);
+  socket.pause();
+  const query = '{ payment(externalId: "order-1") { details { payload } } }';
+  for (let i = 0; i < limits.operationsPerSocket; i++) {
+    send({ id: `${i}`, type: "subscribe", payload: { query } });
+  }
+  return { socket, messages };
+}
+
+/** Far more than the system buffers, and no less for each socket than the sockets may have in all. */
+const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
+const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
+
+test("a client that does not read is cut, whatever pongs it sends that nobody asked for", {
+  timeout: 20_000,
+}, async (t) => {
+  const { observer, cut } = recordCuts();
+  const options = { heartbeatMs: 200, limitObserver: observer };
+  const gateway = await serve(t, { getPayment }, options);
+  const { socket } = await askAndStall(t, gateway);
+  const pongs = setInterval(() => socket.pong(), 20);
+  t.after(() => clearInterval(pongs));
+  await cut("unread_answer");
+});
+
+test("of clients that do not read, the largest are cut when all together are too much", {
+  timeout: 20_000,
+}, async (t) => {
+  const { observer, cut, cuts } = recordCuts();
+  const maxUnreadBytes = 30 * 1024 * 1024;
+  const gateway = await serve(t, { getPayment }, { limitObserver: observer, maxUnreadBytes });
+  const reader = await connect(t, gateway);
+  const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
+  await cut("unread_memory");
+  reader.send({ id: "1", type: "subscribe", payload: { query: "{ rateLimit { limit } }" } });
+  while (!reader.messages.some(({ type }) => type === "complete")) {
+    await once(reader.socket, "message");
+  }
+  // What is left is below the limit again, and is told whole once it is read.
+  for (const { socket } of stalled) socket.resume();
+  await Promise.race(
+    stalled.map(async ({ socket, messages }) => {
+      const isDone = () => messages.filter(({ type }) => type === "complete").length;
+      while (isDone() < limits.operationsPerSocket) await once(socket, "message");
+    }),
+  );
+  assert.deepEqual(cuts, ["unread_memory"]);
+});

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { type Client, type ClientOptions, createClient } from "graphql-ws";
+import WebSocket from "ws";
+import type { Identify } from "../../../src/auth/identify.ts";
+import { GatewayError } from "../../../src/errors.ts";
+import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { createFeed, paymentEvent } from "../feed.ts";
+import { type Answer, type Served, serve, somebody } from "../serve.ts";
+
+function connect(t: TestContext, gateway: Served, options: Partial<ClientOptions> = {}): Client {
+  const client = createClient({
+    url: gateway.wsUrl,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+    ...options,
+  });
+  t.after(() => client.dispose());
+  return client;
+}
+
+async function first(client: Client, query: string, variables?: Record<string, unknown>) {
+  const { value } = await client.iterate({ query, ...(variables ? { variables } : {}) }).next();
+  return value as Answer;
+}
+
+const budget = "{ rateLimit { limit } }";
+
+test("queries and mutations go by WebSocket too, with a deadline and no idempotency key", async (t) => {
+  const gateway = await serve(t, {
+    createPayment: async () => create(PaymentSchema, { id: "p-1" }),
+  });
+  const client = connect(t, gateway);
+  assert.deepEqual(await first(client, budget), { data: { rateLimit: { limit: 10 } } });
+  assert.deepEqual(
+    await first(
+      client,
+      `mutation { createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED,
+        externalId: "e", paymentMethod: {type: CARD}}) { ... on Payment { id } } }`,
+    ),
+    { data: { createPayment: { id: "p-1" } } },
+  );
+  const call = gateway.seen()[0]?.args[1] as { deadlineMs: number; idempotencyKey?: string };
+  assert.ok(call.deadlineMs > Date.now());
+  assert.equal(call.idempotencyKey, undefined);
+});
+
+test("connection_init says who is calling, over what the upgrade request says", async (t) => {
+  const asked: unknown[] = [];
+  const identify: Identify = async ({ header }) => {
+    asked.push(["authorization", "x-merchant-account", "x-customer-auth", "x-other"].map(header));
+    return somebody;
+  };
+  const gateway = await serve(t, {}, { identify });
+  class WithHeaders extends WebSocket {
+    constructor(url: string, protocols: string) {
+      super(url, protocols, {
+        headers: { authorization: "Bearer upgrade", "x-merchant-account": "upgrade" },
+      });
+    }
+  }
+  const client = connect(t, gateway, {
+    webSocketImpl: WithHeaders,
+    connectionParams: {
+      Authorization: "Bearer init",
+      "X-Customer-Auth": "jwt",
+      "x-other": "ignored",
+      "x-merchant-account": 7,
+    },
+  });
+  await first(client, budget);
+  assert.deepEqual(asked, [["Bearer init", "upgrade", "jwt", undefined]]);
+});
+
+const refusals: [thrown: Error, code: number][] = [
+  [new GatewayError("UNAUTHENTICATED", "who are you?"), 4401],
+  [new GatewayError("PERMISSION_DENIED", "not you"), 4403],
+  [new GatewayError("UNAVAILABLE", "no keys"), 1013],
+  [new TypeError("the inside of the gateway"), 1013],
+];
+
+for (const [thrown, code] of refusals) {
+  test(`a caller refused with ${thrown.name} ${thrown.message} is cut with ${code}`, async (t) => {
+    const identify: Identify = async () => {
+      throw thrown;
+    };
+    const gateway = await serve(t, {}, { identify });
+    const client = connect(t, gateway);
+    await assert.rejects(first(client, budget), (event: { code: number; reason: string }) => {
+      assert.equal(event.code, code);
+      assert.doesNotMatch(event.reason, /inside|who|keys/);
+      return true;
+    });
+    assert.deepEqual(gateway.seen(), []);
+  });
+}
+
+test("a connection whose token has expired runs nothing more", async (t) => {
+  let expiresAtMs = Date.now() + 60_000;
+  const identify: Identify = async () => ({
+    ...somebody,
+    get expiresAtMs() {
+      return expiresAtMs;
+    },
+  });
+  const gateway = await serve(t, {}, { identify });
+  const client = connect(t, gateway, { lazy: false, onNonLazyError: () => undefined });
+  assert.deepEqual((await first(client, budget)).data, { rateLimit: { limit: 10 } });
+  expiresAtMs = Date.now();
+  await assert.rejects(first(client, budget), (errors: Answer) => {
+    assert.equal(errors[0].extensions.code, "UNAUTHENTICATED");
+    return true;
+  });
+});
+
+test("wrong documents and variables are refused without their values", async (t) => {
+  const gateway = await serve(t);
+  const client = connect(t, gateway, { lazy: false, onNonLazyError: () => undefined });
+  const refused = async (query: string, variables?: Record<string, unknown>) => {
+    const errors = await first(client, query, variables).then(
+      (result) => result.errors,
+      (thrown) => thrown,
+    );
+    assert.ok(Array.isArray(errors) && errors.length > 0, query);
+    assert.doesNotMatch(JSON.stringify(errors), /CANARY|"http"/);
+    return errors[0].extensions.code;
+  };
+  assert.equal(await refused(`{ payment(externalId: "CANARY" "CANARY" `), "GRAPHQL_PARSE_FAILED");
+  assert.equal(
+    await refused(`{ payment(externalId: ["CANARY"]) { id } }`),
+    "GRAPHQL_VALIDATION_FAILED",
+  );
+  assert.equal(
+    await refused(`query($c: CustomerInput) { walletItems(customer: $c) { name } }`, {
+      c: { authToken: "CANARY", externalId: "CANARY" },
+    }),
+    "BAD_USER_INPUT",
+  );
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("of several subscriptions on a socket, the one that is left ends alone", async (t) => {
+  const feeds = { left: createFeed(), kept: createFeed() };
+  const gateway = await serve(t, {
+    watchPayment: (request, call) =>
+      feeds[request.externalId as "left" | "kept"].watch(request, call),
+  });
+  const client = connect(t, gateway);
+  const watch = (id: string) =>
+    client.iterate({ query: `subscription { paymentUpdated(externalId: "${id}") { cursor } }` });
+  const left = watch("left");
+  const kept = watch("kept");
+  feeds.left.push(paymentEvent("c-1", PaymentStatus.PENDING));
+  feeds.kept.push(paymentEvent("c-1", PaymentStatus.PENDING));
+  await Promise.all([left.next(), kept.next()]);
+  await left.return?.();
+  await feeds.left.released;
+  feeds.kept.push(paymentEvent("c-2", PaymentStatus.SUCCESS));
+  assert.deepEqual((await kept.next()).value, { data: { paymentUpdated: { cursor: "c-2" } } });
+  assert.equal((await feeds.kept.opened).call.signal.aborted, false);
+  await kept.return?.();
+});
+
+test("a socket that breaks lets go of the core's streams", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "connection_init" }));
+  await once(socket, "message");
+  const query = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
+  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
+  await feed.opened;
+  socket.terminate();
+  await feed.released;
+});
+
+test("dispose closes every socket and lets go of its streams", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const closed = Promise.withResolvers<{ code: number }>();
+  const client = connect(t, gateway, {
+    on: { closed: (event) => closed.resolve(event as { code: number }) },
+  });
+  const next = client
+    .iterate({ query: `subscription { paymentUpdated(externalId: "order-1") { cursor } }` })
+    .next();
+  await feed.opened;
+  await Promise.all([gateway.closeWebSockets(), assert.rejects(next)]);
+  await feed.released;
+  assert.equal((await closed.promise).code, 1012);
+});
+
+async function upgradeStatus(url: string, origin?: string): Promise<number | undefined> {
+  const socket = new WebSocket(url, "graphql-transport-ws", origin ? { origin } : {});
+  socket.on("error", () => undefined);
+  const opened = once(socket, "open").then(() => 101);
+  const refused = once(socket, "unexpected-response").then(([, response]) => response.statusCode);
+  const status = await Promise.race([opened, refused]);
+  socket.terminate();
+  return status;
+}
+
+test("an upgrade elsewhere is refused", async (t) => {
+  const gateway = await serve(t);
+  assert.equal(await upgradeStatus(gateway.wsUrl), 101);
+  assert.equal(await upgradeStatus(`${gateway.wsUrl}/other`), 404);
+  assert.equal(await upgradeStatus(gateway.wsUrl.replace("/graphql", "//")), 404);
+});
+
+test("a page of another origin may connect only when it is listed", async (t) => {
+  const gateway = await serve(t, {}, { corsOrigins: ["https://shop.example"] });
+  assert.equal(await upgradeStatus(gateway.wsUrl, "https://shop.example"), 101);
+  assert.equal(await upgradeStatus(gateway.wsUrl, gateway.url.replace("/graphql", "")), 101);
+  assert.equal(await upgradeStatus(gateway.wsUrl, "https://evil.example"), 403);
+  assert.equal(await upgradeStatus(gateway.wsUrl, "null"), 403);
+});
+
+test("a message that is too long ends its socket alone", async (t) => {
+  const gateway = await serve(t);
+  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
+  await once(socket, "open");
+  socket.send("x".repeat(1024 * 1024 + 1));
+  const [code] = await once(socket, "close");
+  assert.equal(code, 1009);
+  assert.deepEqual(await first(connect(t, gateway), budget), {
+    data: { rateLimit: { limit: 10 } },
+  });
+});

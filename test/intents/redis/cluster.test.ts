@@ -1,0 +1,28 @@
+import { randomUUID } from "node:crypto";
+import { after, before, describe } from "node:test";
+import { createRedisIntents } from "../../../src/intents/redis/store.ts";
+import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
+import { type RedisCluster, startCluster } from "../../redis/cluster.ts";
+import { until, withoutRedis } from "../../redis/server.ts";
+
+describe("on a Redis cluster", { skip: withoutRedis }, () => {
+  let cluster: RedisCluster;
+  let redis: RedisConnector;
+  before(async () => {
+    cluster = await startCluster();
+    redis = connectRedis(new Secret(cluster.url), () => {});
+    await until(async () => redis.client.status === "ready");
+  });
+  after(async () => {
+    await redis.close();
+    await cluster.close();
+  });
+
+  testIntentStore("Redis cluster", async (given) => {
+    const prefix = randomUUID();
+    const make = () => createRedisIntents({ ...given, client: redis.client, prefix });
+    return [make(), make()];
+  });
+});

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryIntents } from "../../../src/intents/memory/store.ts";
+import { createRedisIntents, type RedisIntentsOptions } from "../../../src/intents/redis/store.ts";
+import type { IntentStore, NewIntent } from "../../../src/intents/store.ts";
+import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import { createWriter } from "../../../src/redis/writer.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
+import { startCuttingProxy } from "../../cutting-proxy.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+
+const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
+
+const intent = (about: Partial<NewIntent> = {}): NewIntent => ({
+  id: randomUUID(),
+  method: "CreatePayment",
+  kind: EventKind.PAYMENT,
+  externalId: "order",
+  leaseMs: 60_000,
+  ...about,
+});
+
+describe("on Redis", { skip: withoutRedis }, () => {
+  let server: RedisServer;
+  let redis: RedisConnector;
+  before(async () => {
+    server = await startRedis();
+    redis = connectRedis(new Secret(server.url), () => {});
+    await until(async () => redis.client.status === "ready");
+  });
+  after(async () => {
+    await redis.close();
+    await server.close();
+  });
+
+  testIntentStore("Redis", async (given) => {
+    const prefix = randomUUID();
+    const make = () => createRedisIntents({ ...given, client: redis.client, prefix });
+    return [make(), make()];
+  });
+
+  const make = (about: Partial<RedisIntentsOptions> = {}) =>
+    createRedisIntents({ ...options, client: redis.client, prefix: "", ...about });
+  const key = { digest: "d", fingerprints: ["f"] };
+
+  it("begins no call anew whose beginning arrives when it is over", async () => {
+    const prefix = randomUUID();
+    const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];
+    const given = intent({ key });
+    const begun = await store.begin("default", given);
+    assert.ok(begun.kind === "started");
+    const again = await late.begin("default", given);
+    assert.deepEqual(again, begun, "while it is open, it is the same one");
+    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    // Nobody waits for the answer any more; what counts is what it does.
+    await late.begin("default", given).catch(() => {});
+    assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
+    assert.equal((await other.begin("default", intent({ key }))).kind, "started");
+  });
+
+  it("writes a call again that a failed server has lost, with lock and key", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const lost = await store.begin("default", intent({ key }));
+    assert.ok(lost.kind === "started");
+    await server.command("FLUSHALL");
+    const [running] = await store.open("default", EventKind.PAYMENT, "order");
+    assert.equal(running?.id, lost.intent.id, "it is under way here");
+    await store.end("default", lost.intent, { state: "unknown" });
+    const [open] = await other.open("default", EventKind.PAYMENT, "order");
+    assert.deepEqual([open?.id, open?.state], [lost.intent.id, "unknown"]);
+    const age = (open?.startedAtMs ?? 0) - lost.intent.startedAtMs;
+    assert.ok(Math.abs(age) <= 50, `it began when it began: ${age}`);
+    assert.equal((await other.begin("default", intent())).kind, "inFlight");
+    assert.equal((await other.begin("default", intent({ key }))).kind, "keyUnknown");
+  });
+
+  const locked = async (store: IntentStore) =>
+    (await store.begin("default", intent())).kind === "inFlight";
+
+  /** A call that began while Redis was away, and what takes it to Redis. */
+  async function beganAlone(prefix: string) {
+    const proxy = await startCuttingProxy(server.url);
+    const apart = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
+    await until(async () => apart.client.status === "ready");
+    const store = make({ prefix, client: apart.client });
+    proxy.cut();
+    const begun = await store.begin("default", intent());
+    assert.ok(begun.kind === "started");
+    return {
+      intent: begun.intent,
+      async adopted(other: IntentStore) {
+        proxy.mend();
+        const open = async () => await other.open("default", EventKind.PAYMENT, "order");
+        await until(async () => (await open()).some(({ id }) => id === begun.intent.id));
+      },
+      async close() {
+        await store.close();
+        await apart.close();
+        await proxy.close();
+      },
+    };
+  }
+
+  it("lets nothing in beside an adopted call where an older lock has run out", async (t) => {
+    const prefix = randomUUID();
+    const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
+    assert.equal((await brief.begin("default", intent())).kind, "started");
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    await alone.adopted(other);
+    assert.equal(await locked(other), true);
+  });
+
+  it("keeps the lock of a call beside which another one is adopted and ended", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", alone.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true, "its own call has no answer yet");
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), false);
+  });
+
+  it("keeps the lock of an adopted call when the one beside it ends", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true);
+  });
+
+  it("keeps the answer of a key that a failed server has lost", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const begun = await store.begin("default", intent({ key }));
+    assert.ok(begun.kind === "started");
+    await server.command("FLUSHALL");
+    const answer = Buffer.from([0, 255, 10]);
+    await store.end("default", begun.intent, { state: "closed", mark: "p1", key: answer });
+    assert.deepEqual(await other.begin("default", intent({ key })), {
+      kind: "keyAnswered",
+      answer,
+    });
+  });
+
+  it("does not write a call again that others have settled", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const begun = await store.begin("default", intent());
+    assert.ok(begun.kind === "started");
+    await other.end("default", begun.intent, { state: "closed", key: "keep" });
+    await store.end("default", begun.intent, { state: "unknown" });
+    assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
+  });
+
+  it("remembers nothing itself of calls that are over", async () => {
+    const memory = createMemoryIntents(options);
+    const store = make({ prefix: randomUUID(), memory });
+    for (let n = 0; n < 20; n++) {
+      const begun = await store.begin("default", intent({ externalId: `order-${n}` }));
+      assert.ok(begun.kind === "started");
+      assert.equal(memory.size, 1);
+      const pending = { state: "pending", subjectId: `p${n}`, key: "free" } as const;
+      const closed = { state: "closed", mark: `p${n}`, key: "free" } as const;
+      await store.end("default", begun.intent, n % 2 ? pending : closed);
+      assert.equal(memory.size, 0);
+    }
+  });
+
+  it("promises no key that too few replicas hold, and locks all the same", async () => {
+    const prefix = randomUUID();
+    const writer = createWriter({ redis, minReplicas: 1 });
+    const [store, other] = [make({ prefix, writer }), make({ prefix })];
+    await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
+    const begun = await store.begin("default", intent());
+    assert.equal(begun.kind, "started");
+    assert.equal((await other.begin("default", intent())).kind, "inFlight");
+    const free = intent({ key, externalId: "another" });
+    assert.equal((await other.begin("default", free)).kind, "started", "the key is free");
+    await store.close();
+  });
+});
+
+describe("with Redis away", { skip: withoutRedis, timeout: 30_000 }, () => {
+  for (const away of ["kill", "pause"] as const) {
+    it(`goes on without keys, and writes what happened when it is back (${away})`, async (t) => {
+      const server = await startRedis([["appendonly", "yes"]]);
+      t.after(() => server.close());
+      const redis = connectRedis(new Secret(server.url), () => {});
+      t.after(() => redis.close());
+      await until(async () => redis.client.status === "ready");
+      const states: string[] = [];
+      const make = (): IntentStore =>
+        createRedisIntents({
+          ...options,
+          client: redis.client,
+          prefix: "p",
+          answerMs: 200,
+          onStateChange: (state) => void states.push(state),
+        });
+      const [store, other] = [make(), make()];
+      t.after(() => Promise.all([store.close(), other.close()]));
+
+      const before = await store.begin("default", intent({ externalId: "before" }));
+      assert.ok(before.kind === "started");
+      if (away === "kill") await server.kill();
+      else server.pause();
+
+      const key = { digest: "d", fingerprints: ["f"] };
+      await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
+      const lost = await store.begin("default", intent());
+      assert.ok(lost.kind === "started");
+      assert.equal((await store.begin("default", intent())).kind, "inFlight");
+      const answered = await store.begin("default", intent({ externalId: "answered" }));
+      assert.ok(answered.kind === "started");
+      await store.end("default", lost.intent, { state: "unknown" });
+      await store.end("default", answered.intent, { state: "closed", key: "free" });
+      await store.end("default", before.intent, { state: "closed", key: "free" });
+      const [own] = await store.open("default", EventKind.PAYMENT, "order");
+      assert.equal(own?.state, "unknown");
+
+      if (away === "kill") await server.start();
+      else server.resume();
+      await until(async () => states.at(-1) === "shared");
+      assert.deepEqual(
+        (await other.open("default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
+          id,
+          state,
+        ]),
+        [[lost.intent.id, "unknown"]],
+      );
+      assert.equal((await other.begin("default", intent())).kind, "inFlight");
+      for (const externalId of ["answered", "before"]) {
+        assert.equal((await other.begin("default", intent({ externalId }))).kind, "started");
+      }
+      const begun = await other.begin("default", intent({ key, externalId: "free" }));
+      assert.equal(begun.kind, "started", "a key that could not be promised is free");
+    });
+  }
+});

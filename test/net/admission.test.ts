@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type CallKind, createAdmission, type Place } from "../../src/net/admission.ts";
+
+/** An admission whose time and whose turns are the test's. */
+function createRig(maxCalls: number | undefined) {
+  let nowMs = 1_000_000;
+  let turn: (() => void)[] = [];
+  const admission = createAdmission({
+    maxCalls,
+    clock: { now: () => nowMs, nextTurn: (callback) => void turn.push(callback) },
+  });
+  const begun: string[] = [];
+  const refused: string[] = [];
+  const places = new Map<string, Place>();
+
+  return {
+    admission,
+    begun,
+    refused,
+    places,
+    now: () => nowMs,
+    wait(ms: number) {
+      nowMs += ms;
+    },
+    /** Lets a call arrive that keeps the loop busy for `workMs` and then is over, or else stays. */
+    arrive(
+      name: string,
+      kind: CallKind = "other",
+      {
+        owner = "one",
+        workMs,
+        timeoutMs,
+        isGone = () => false,
+      }: { owner?: string; workMs?: number; timeoutMs?: number; isGone?: () => boolean } = {},
+    ) {
+      admission.enter({
+        kind,
+        owner: owners[owner] ?? {},
+        timeoutMs,
+        isGone,
+        start(place) {
+          begun.push(name);
+          places.set(name, place);
+          if (workMs === undefined) return;
+          nowMs += workMs;
+          place.leave();
+        },
+        refuse: () => refused.push(name),
+      });
+    },
+    /** Runs one turn of the loop. */
+    turn() {
+      const callbacks = turn;
+      turn = [];
+      for (const callback of callbacks) callback();
+      return callbacks.length > 0;
+    },
+    turns() {
+      while (this.turn());
+    },
+  };
+}
+
+const owners: Readonly<Record<string, object>> = { one: {}, two: {}, three: {} };
+const names = (n: number, prefix = "") => Array.from({ length: n }, (_, i) => `${prefix}${i}`);
+
+test("other calls fill four fifths of the places, those that move money all", () => {
+  const rig = createRig(10);
+  for (const name of names(8)) rig.arrive(name);
+  rig.turns();
+  rig.arrive("too many");
+  rig.arrive("unknown", "unknown");
+  rig.arrive("money", "money");
+  rig.turns();
+  assert.deepEqual(rig.begun, [...names(8), "unknown", "money"]);
+  assert.deepEqual(rig.refused, ["too many"]);
+  assert.equal(rig.places.get("0")?.moneyOnly, false);
+  assert.equal(rig.places.get("unknown")?.moneyOnly, true);
+  assert.equal(rig.admission.inFlight, 10);
+  rig.arrive("money too many", "money");
+  rig.arrive("health", "exempt");
+  rig.turns();
+  assert.deepEqual(rig.refused, ["too many", "money too many"]);
+  assert.equal(rig.begun.at(-1), "health");
+  assert.equal(rig.admission.inFlight, 10, "what is exempt takes no place");
+});
+
+test("calls that arrive together are counted one by one", () => {
+  const rig = createRig(10);
+  for (const name of names(30)) rig.arrive(name, "money");
+  rig.turns();
+  assert.equal(rig.begun.length, 10);
+  assert.equal(rig.refused.length, 20);
+});
+
+test("a place is given back once, and one that waits for its client does not count", () => {
+  const rig = createRig(10);
+  rig.arrive("call");
+  rig.turns();
+  const place = rig.places.get("call");
+  place?.suspend();
+  place?.suspend();
+  assert.equal(rig.admission.inFlight, 0);
+  place?.resume();
+  place?.resume();
+  assert.equal(rig.admission.inFlight, 1);
+  place?.leave();
+  place?.leave();
+  place?.resume();
+  assert.equal(rig.admission.inFlight, 0);
+});
+
+test("connections take turns, so that one that sends a thousand holds nobody up", () => {
+  const rig = createRig(1_000);
+  for (const name of names(500, "flood ")) rig.arrive(name, "other", { workMs: 1 });
+  rig.arrive("neighbour", "other", { owner: "two", workMs: 1 });
+  rig.turn();
+  assert.deepEqual(rig.begun.slice(0, 3), ["flood 0", "neighbour", "flood 1"]);
+  rig.turns();
+  assert.equal(rig.begun.length, 501);
+});
+
+test("a turn begins a few calls, and fewer where they take long", () => {
+  const quick = createRig(1_000);
+  for (const name of names(100)) quick.arrive(name, "other", { workMs: 0.1 });
+  quick.turn();
+  assert.equal(quick.begun.length, 16);
+  const slow = createRig(1_000);
+  for (const name of names(100)) slow.arrive(name, "other", { workMs: 6 });
+  slow.turn();
+  assert.equal(slow.begun.length, 2);
+});
+
+test("calls whose clients left before their turn cost nothing", () => {
+  const rig = createRig(1_000);
+  for (const name of names(1_000)) rig.arrive(name, "other", { isGone: () => true });
+  rig.arrive("stays");
+  rig.turn();
+  assert.deepEqual(rig.begun, ["stays"]);
+  rig.turns();
+  assert.deepEqual(rig.refused, []);
+  assert.equal(rig.admission.inFlight, 1);
+});
+
+/** Calls of 1 ms of which three come each millisecond, for nine seconds. */
+function overload(rig: ReturnType<typeof createRig>, kindOf: (i: number) => CallKind) {
+  const beganMs = rig.now();
+  for (let i = 0; i < 27_000; ) {
+    for (; i < 27_000 && i <= 3 * (rig.now() - beganMs); i++) {
+      rig.arrive(`${i}`, kindOf(i), { owner: i % 2 === 0 ? "one" : "two", workMs: 1 });
+    }
+    rig.turn();
+  }
+  rig.turns();
+  return rig.now() - beganMs;
+}
+
+test("a standing queue sheds what it can't serve in time, and serves as much as ever", () => {
+  const rig = createRig(10_000);
+  const tookMs = overload(rig, () => "other");
+  assert.equal(rig.begun.length + rig.refused.length, 27_000);
+  // As many as there were milliseconds, and nothing goes on for long when no more come.
+  assert.ok(rig.begun.length > 8_900, `${rig.begun.length} begun`);
+  assert.ok(tookMs < 9_100, `${tookMs} ms`);
+});
+
+test("where each turn comes late, it still begins some of those that wait", () => {
+  const rig = createRig(10_000);
+  // Somebody else has the processor, all but a millisecond of every hundred.
+  for (let turn = 0; turn < 200; turn++) {
+    for (const name of names(50, `${turn} `)) rig.arrive(name, "money", { timeoutMs: 1_000 });
+    rig.wait(100);
+    rig.turn();
+  }
+  assert.ok(rig.begun.length > 3_000, `${rig.begun.length} begun`);
+  assert.ok(rig.refused.length > 6_000, `${rig.refused.length} refused`);
+});
+
+test("where there is too much of both, other calls are refused and money is not", () => {
+  const rig = createRig(10_000);
+  overload(rig, (i) => (i % 5 === 0 ? "money" : "other"));
+  // All that waited when the queue turned out to be a standing one is late.
+  const money = rig.refused.filter((name) => Number(name) > 10_000 && Number(name) % 5 === 0);
+  assert.ok(rig.refused.length > 13_000, `${rig.refused.length} refused`);
+  assert.deepEqual(money, []);
+});
+
+test("a connection with one call waiting is served where one that floods is refused", () => {
+  const rig = createRig(10_000);
+  let asked = 0;
+  overload(rig, (i) => {
+    if (i > 10_000 && i % 90 === 0) rig.arrive(`neighbour ${asked++}`, "other", { owner: "three" });
+    return "other";
+  });
+  assert.ok(rig.refused.length > 13_000);
+  assert.deepEqual(
+    rig.refused.filter((name) => name.startsWith("neighbour")),
+    [],
+  );
+  assert.equal(rig.begun.filter((name) => name.startsWith("neighbour")).length, asked);
+});
+
+test("a call that could not be answered in its client's time is refused at once", () => {
+  const rig = createRig(1_000);
+  for (const name of names(200)) rig.arrive(name, "money", { workMs: 10 });
+  while (rig.begun.length < 100) rig.turn();
+  // Of the hundred calls that are before them, each takes ten milliseconds.
+  rig.arrive("hurried", "money", { timeoutMs: 1_000, workMs: 10 });
+  assert.deepEqual(rig.refused, ["hurried"]);
+  rig.arrive("patient", "money", { timeoutMs: 5_000, workMs: 10 });
+  rig.arrive("elsewhere", "money", { timeoutMs: 1_000, workMs: 10, owner: "two" });
+  rig.turns();
+  assert.deepEqual(rig.refused, ["hurried"]);
+  assert.equal(rig.begun.length, 202);
+});
+
+test("a call of a connection of its own waits behind all other connections", () => {
+  const rig = createRig(1_000);
+  for (const name of names(200)) rig.arrive(name, "money", { workMs: 10, owner: `own ${name}` });
+  while (rig.begun.length < 100) rig.turn();
+  rig.arrive("hurried", "money", { timeoutMs: 1_000, workMs: 10, owner: "yet another" });
+  assert.deepEqual(rig.refused, ["hurried"]);
+});
+
+test("a call that waited longer than was expected is let off until it is hopeless", () => {
+  const rig = createRig(1_000);
+  for (const name of names(60)) rig.arrive(name, "money", { workMs: 10, timeoutMs: 700 });
+  rig.arrive("last", "money", { timeoutMs: 1_000, workMs: 10 });
+  rig.turns();
+  // Nothing was known of the sixty when they came: 490 ms, 70 of a hundred, are gone with 49 of them.
+  assert.deepEqual(rig.begun.at(-1), "last");
+  assert.deepEqual(rig.refused, names(60).slice(-10));
+});
+
+test("a burst is served whole, however long it takes", () => {
+  const rig = createRig(1_000);
+  for (const name of names(500)) rig.arrive(name, "other", { workMs: 1.5 });
+  rig.turns();
+  assert.equal(rig.begun.length, 500);
+  // And another one, as soon as the first is through.
+  for (const name of names(500)) rig.arrive(name, "other", { workMs: 1.5 });
+  rig.turns();
+  assert.equal(rig.begun.length, 1_000);
+});
+
+test("control: without a limit nothing is refused", () => {
+  const rig = createRig(undefined);
+  overload(rig, () => "other");
+  assert.deepEqual(rig.refused, []);
+  assert.equal(rig.begun.length, 27_000);
+});

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import type { Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  GetPaymentRequestSchema,
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { grpcJsClient, start, wires } from "../rpc/start.ts";
+
+const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+const answers = { getPayment: async () => known };
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+const json = { "content-type": "application/json" };
+const young = { maxConnectionAgeMs: 50 };
+
+/** A watch as the core has it: it fails with what its signal says, and with the cursor. */
+async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerator<Event> {
+  yield create(EventSchema, { cursor: "c1" });
+  if (!signal.aborted) await once(signal, "abort");
+  const { code, message, details } = signal.reason as GatewayError;
+  throw new GatewayError(code, message, { ...details, resumeCursor: "c1" });
+}
+
+test("an old connection of HTTP/2 takes no new calls, and those under way go on", async () => {
+  const entered = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const slow = {
+    getPayment: async () => {
+      entered.resolve();
+      await release.promise;
+      return known;
+    },
+  };
+  await using ageless = await start(answers);
+  await using aging = await start(slow, { limits: { ...young, connectionAgeGraceMs: 10 } });
+  const stays = http2.connect(ageless.url);
+  await once(stays, "remoteSettings");
+
+  const session = http2.connect(aging.url);
+  const goaway = once(session, "goaway");
+  const stream = session.request({ ":method": "POST", ":path": getPayment, ...json });
+  stream.end("{}");
+  await entered.promise;
+  assert.equal((await goaway)[0], http2.constants.NGHTTP2_NO_ERROR);
+  // The grace is for streams: it is over when a connection that was opened after it began is old.
+  await once(http2.connect(aging.url), "close");
+  await once(http2.connect(aging.url), "close");
+  const closed = once(session, "close");
+  release.resolve();
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  await closed;
+  assert.equal(stays.closed, false);
+  stays.destroy();
+});
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`an old connection's streams end with where to go on, by ${name}`, async () => {
+    await using started = await start(
+      { watchPayment },
+      { limits: { ...young, connectionAgeGraceMs: 20 } },
+    );
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const events = client.watchPayment({})[Symbol.asyncIterator]();
+    assert.equal((await events.next()).value?.event?.cursor, "c1");
+    await assert.rejects(events.next(), (error) => {
+      assert.ok(error instanceof ConnectError);
+      assert.equal(error.code, Code.Unavailable);
+      const [info] = error.findDetails(ErrorInfoSchema);
+      assert.equal(info?.reason, "CONNECTION_AGE");
+      assert.equal(info?.metadata.resume_cursor, "c1");
+      return true;
+    });
+  });
+}
+
+test("an old connection of HTTP/1.1 closes with its next answer", async () => {
+  await using started = await start(answers, { limits: young });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const ask = async () => {
+    const request = http.request(started.url + getPayment, {
+      agent,
+      method: "POST",
+      headers: json,
+    });
+    request.end("{}");
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    const { socket } = response;
+    assert.equal(await text(response), '{"cursor":"c1"}');
+    return { socket, connection: response.headers.connection };
+  };
+  const sockets = new Set<Socket>();
+  for (;;) {
+    const { socket, connection } = await ask();
+    sockets.add(socket);
+    if (connection === "close") break;
+    assert.equal(connection, "keep-alive");
+  }
+  assert.equal(sockets.size, 1);
+  const next = await ask();
+  assert.equal(next.connection, "keep-alive");
+  assert.ok(!sockets.has(next.socket));
+  agent.destroy();
+});
+
+test("a connection that does not go by itself is cut", async () => {
+  const limits = { maxConnectionAgeMs: 20, connectionAgeGraceMs: 1, maxUnaryTimeoutMs: 20 };
+  // One that ignores its signal, so that its call never ends.
+  await using started = await start({ getPayment: () => new Promise(() => {}) }, { limits });
+  const session = http2.connect(started.url);
+  session.on("error", () => {});
+  const stream = session.request({ ":method": "POST", ":path": getPayment, ...json });
+  stream.on("error", () => {});
+  stream.end("{}");
+  await once(session, "close");
+});
+
+test("grpc-js calls without a break over connections that grow old, and none fails", async () => {
+  await using started = await start(answers, { limits: { maxConnectionAgeMs: 60 } });
+  const client = grpcJsClient(PaymentService, started.port);
+  const { getPayment: call } = client as never as {
+    getPayment: (request: unknown, done: (error: Error | null) => void) => void;
+  };
+  const request = create(GetPaymentRequestSchema, { externalId: "order" });
+  let connections = 0;
+  const count = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    if (socket.localPort === started.port) connections++;
+  };
+  subscribe("net.server.socket", count);
+  const failures: Error[] = [];
+  const worker = async () => {
+    while (connections < 8) {
+      await new Promise<void>((resolve) => {
+        call.call(client, request, (error) => {
+          if (error) failures.push(error);
+          resolve();
+        });
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: 10 }, worker));
+  unsubscribe("net.server.socket", count);
+  assert.deepEqual(failures, []);
+  client.close();
+});

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Call } from "../../src/core/core.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { start } from "../rpc/start.ts";
+
+const answers = { getPayment: async () => create(GetPaymentResponseSchema, { cursor: "c1" }) };
+const quick = { keepAliveIntervalMs: 20, keepAliveTimeoutMs: 50 };
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+
+/** A client of HTTP/2 that says hello and then nothing any more, not even to a PING. */
+async function mute(port: number): Promise<net.Socket> {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.resume();
+  await once(socket, "connect");
+  socket.write(preface);
+  socket.write(settings);
+  return socket;
+}
+
+test("a peer that answers no PING is cut, and without PINGs it is not", async () => {
+  await using asked = await start(answers, { limits: quick });
+  await using unasked = await start(answers, { limits: { ...quick, keepAliveIntervalMs: 0 } });
+  const left = await mute(unasked.port);
+  const cut = await mute(asked.port);
+  await once(cut, "close");
+  assert.equal(left.closed, false);
+  left.destroy();
+});
+
+test("a peer that answers stays, with no call of its own", async () => {
+  await using started = await start(answers, { limits: quick });
+  const session = http2.connect(started.url);
+  let pings = 0;
+  await new Promise<void>((resolve) => {
+    session.on("ping", () => ++pings === 10 && resolve());
+  });
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/payments.v1.PaymentService/GetPayment",
+    "content-type": "application/json",
+  });
+  stream.end("{}");
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  session.destroy();
+});
+
+test("a peer that reads nothing any more is cut, and its watch ends in the core", async () => {
+  const ended = Promise.withResolvers<void>();
+  await using started = await start(
+    {
+      async *watchPayment(_request: unknown, { signal }: Call): AsyncGenerator<Event> {
+        try {
+          const event = create(EventSchema, { cursor: "c1", externalId: "x".repeat(100_000) });
+          while (!signal.aborted) yield event;
+        } finally {
+          ended.resolve();
+        }
+      },
+    },
+    { limits: quick },
+  );
+  // The cable between the two, which is cut without a word to either.
+  const cable = net.createServer((near) => {
+    const far = net.connect(started.port, "127.0.0.1");
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on("error", () => {});
+    cable.once("cut", () => {
+      near.unpipe().pause();
+      far.unpipe().pause();
+    });
+    cable.once("gone", () => {
+      near.destroy();
+      far.destroy();
+    });
+  });
+  cable.listen(0, "127.0.0.1");
+  await once(cable, "listening");
+  const { port } = cable.address() as net.AddressInfo;
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
+  const events = createClient(PaymentService, transport).watchPayment({})[Symbol.asyncIterator]();
+  await events.next();
+  cable.emit("cut");
+  await ended.promise;
+  cable.emit("gone");
+  await assert.rejects(async () => {
+    while (!(await events.next()).done);
+  });
+  cable.close();
+});

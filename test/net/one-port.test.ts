@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import tls from "node:tls";
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import type { Core } from "../../src/core/core.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createRpcServer } from "../../src/rpc/server.ts";
+import { caller, type Started, start, testTls, wires } from "../rpc/start.ts";
+
+const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+const answers = { getPayment: async () => known };
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+async function connected(port: number): Promise<net.Socket> {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket;
+}
+
+/** The server still answers, over either HTTP. */
+async function assertAlive(started: Started): Promise<void> {
+  for (const httpVersion of ["1.1", "2"] as const) {
+    const client = createClient(PaymentService, started.transport("connect", httpVersion));
+    assert.equal((await client.getPayment({})).cursor, "c1");
+  }
+}
+
+function post(body: string, headers = ""): string {
+  return `POST ${getPayment} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`TLS serves ${name}`, async () => {
+    await using started = await start(answers, { tls: true });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    assert.equal((await client.getPayment({})).cursor, "c1");
+  });
+}
+
+test("ALPN picks HTTP/2 when the client has it", async () => {
+  await using started = await start(answers, { tls: true });
+  for (const [offered, chosen] of [
+    [["h2", "http/1.1"], "h2"],
+    [["http/1.1"], "http/1.1"],
+  ] as const) {
+    const socket = tls.connect({
+      port: started.port,
+      host: "127.0.0.1",
+      ca: testTls.cert,
+      ALPNProtocols: [...offered],
+    });
+    await once(socket, "secureConnect");
+    assert.equal(socket.alpnProtocol, chosen);
+    socket.destroy();
+  }
+});
+
+test("cleartext on a TLS port does no harm", async () => {
+  await using started = await start(answers, { tls: true });
+  const socket = await connected(started.port);
+  socket.end(post("{}"));
+  socket.resume();
+  await once(socket, "close");
+  await assertAlive(started);
+});
+
+test("bytes may arrive one by one, HTTP/2 preface and HTTP/1.1 request alike", async () => {
+  await using started = await start(answers);
+  const slow = await connected(started.port);
+  slow.setNoDelay(true);
+  for (const byte of post("{}", "Connection: close\r\n")) {
+    await new Promise((resolve) => slow.write(byte, resolve));
+  }
+  assert.match(await text(slow), /^HTTP\/1\.1 200 OK\r\n(.*\r\n)*\r\n\{"cursor":"c1"\}$/);
+
+  const target = await connected(started.port);
+  const between = net.createServer({ noDelay: true }, (socket) => {
+    socket.on("data", async (chunk: Buffer) => {
+      for (const byte of chunk) target.write(Uint8Array.of(byte));
+    });
+    target.pipe(socket);
+  });
+  between.listen(0, "127.0.0.1");
+  await once(between, "listening");
+  const session = http2.connect(`http://127.0.0.1:${(between.address() as net.AddressInfo).port}`);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": getPayment,
+    "content-type": "application/json",
+  });
+  stream.end("{}");
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  session.destroy();
+  target.destroy();
+  between.close();
+});
+
+test("garbage, an empty connection, and a preface that breaks off do no harm", async () => {
+  await using started = await start(answers);
+  const openings = [
+    "\0\x01\x02 garbage\r\n\r\n",
+    "",
+    preface.slice(0, 10),
+    `${preface}garbage`.repeat(3),
+    `${preface.slice(0, 14)}x\r\n\r\n`,
+    "GET",
+    "POST / HTTP/1.1\r\nHost: x\r\n: \r\n\r\n",
+  ];
+  for (const opening of openings) {
+    const socket = await connected(started.port);
+    socket.resume();
+    socket.end(opening);
+    await once(socket, "close");
+    const reset = await connected(started.port);
+    reset.write(opening);
+    reset.resetAndDestroy();
+    await once(reset, "close");
+  }
+  await assertAlive(started);
+});
+
+test("a connection that stays silent, or stops within the preface, is cut", async () => {
+  await using started = await start(answers, { limits: { sniffTimeoutMs: 50 } });
+  for (const opening of ["", "PRI * HTTP/2.0"]) {
+    const socket = await connected(started.port);
+    socket.write(opening);
+    socket.resume();
+    await once(socket, "close");
+  }
+});
+
+test("an HTTP/1.1 request whose headers or body stall is cut", async () => {
+  const limits = { headersTimeoutMs: 50, requestTimeoutMs: 100 };
+  await using started = await start(answers, { limits });
+  for (const stalled of ["POST / HTTP/1.1\r\nHost: x\r\nX-A: ", post("{}").slice(0, -1)]) {
+    const socket = await connected(started.port);
+    socket.write(stalled);
+    assert.match(await text(socket), /^HTTP\/1\.1 408 /);
+  }
+});
+
+test("an HTTP/2 request whose body stalls is cut, and its session goes on", async () => {
+  await using started = await start(answers, { limits: { requestTimeoutMs: 50 } });
+  const session = http2.connect(started.url);
+  const request = { ":method": "POST", ":path": getPayment, "content-type": "application/json" };
+  const stalled = session.request(request);
+  stalled.on("error", () => {});
+  stalled.write("{");
+  await once(stalled, "close");
+  assert.equal(stalled.rstCode, http2.constants.NGHTTP2_CANCEL);
+  const next = session.request(request);
+  next.end("{}");
+  assert.equal(await text(next), '{"cursor":"c1"}');
+  session.destroy();
+  assert.equal(started.calls.length, 1);
+});
+
+test("an HTTP/2 session without a call is closed after a while, one with a call is not", async () => {
+  const entered = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  await using started = await start(
+    {
+      getPayment: async () => {
+        entered.resolve();
+        await release.promise;
+        return known;
+      },
+    },
+    { limits: { idleTimeoutMs: 150 } },
+  );
+  const busy = http2.connect(started.url);
+  const stream = busy.request({
+    ":method": "POST",
+    ":path": getPayment,
+    "content-type": "application/json",
+  });
+  stream.end("{}");
+  await entered.promise;
+  const idle = http2.connect(started.url);
+  await once(idle, "close");
+  release.resolve();
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  await once(busy, "close");
+});
+
+test("an address that is none is refused", async () => {
+  await using started = await start(answers);
+  const socket = await connected(started.port);
+  socket.write(post("{}", "Connection: close\r\n").replace("Host: x", "Host: ["));
+  assert.match(await text(socket), /^HTTP\/1\.1 400 /);
+  const old = await connected(started.port);
+  old.write(post("{}").replace("HTTP/1.1", "HTTP/1.0").replace("Host: x\r\n", ""));
+  assert.match(await text(old), /^HTTP\/1\.1 400 /);
+  await assertAlive(started);
+});
+
+test("unknown paths are not found, and other types and methods are refused", async () => {
+  await using started = await start(answers);
+  const statuses = await Promise.all(
+    [
+      fetch(`${started.url}/payments.v1.PaymentService/Steal`, { method: "POST" }),
+      fetch(`${started.url}/`),
+      fetch(started.url + getPayment, { method: "PUT", body: "{}" }),
+      fetch(started.url + getPayment, {
+        method: "POST",
+        body: "{}",
+        headers: { "content-type": "text/plain" },
+      }),
+    ].map(async (answer) => (await answer).status),
+  );
+  assert.deepEqual(statuses, [404, 404, 405, 415]);
+});
+
+test("a port that is taken is an error, and not the end of the process", async () => {
+  await using started = await start(answers);
+  const second = createRpcServer({
+    core: {} as Core,
+    identify: async () => caller,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+  });
+  await assert.rejects(second.listen("127.0.0.1", started.port), { code: "EADDRINUSE" });
+  second.close();
+});
+
+test("a large request arrives whole", async () => {
+  const description = "0123456789".repeat(90_000);
+  await using started = await start({
+    createPayment: async (request) => {
+      assert.ok(request.description === description);
+      return create(PaymentSchema, { externalId: request.description ?? "" });
+    },
+  });
+  for (const httpVersion of ["1.1", "2"] as const) {
+    const client = createClient(PaymentService, started.transport("connect", httpVersion));
+    const { payment } = await client.createPayment({ description });
+    assert.ok(payment?.externalId === description);
+  }
+});

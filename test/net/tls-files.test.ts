@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { openTlsFiles, TlsFileError, type TlsIdentity } from "../../src/net/tls-files.ts";
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
+const first = { cert: fixture("localhost.crt"), key: fixture("localhost.key") };
+const second = { cert: fixture("renewed.crt"), key: fixture("renewed.key") };
+const clientCa = fixture("ca-one.crt");
+const intervalMs = 20;
+
+/** A secret mounted as Kubernetes does it: the files are links through one that is swapped. */
+function mount(t: TestContext, identity: TlsIdentity) {
+  const dir = mkdtempSync(join(tmpdir(), "tls-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  let version = 0;
+  const write = ({ cert, key, clientCa = "" }: TlsIdentity) => {
+    const data = join(dir, `..${++version}`);
+    mkdirSync(data);
+    for (const [name, text] of Object.entries({ crt: cert, key, ca: clientCa })) {
+      writeFileSync(join(data, name), text);
+    }
+    symlinkSync(data, join(dir, "..new"));
+    renameSync(join(dir, "..new"), join(dir, "..data"));
+  };
+  write(identity);
+  for (const name of ["crt", "key", "ca"]) symlinkSync(join("..data", name), join(dir, name));
+  const path = (name: string) => join(dir, name);
+  return {
+    swap: write,
+    path,
+    paths: { certFile: path("crt"), keyFile: path("key") },
+    mutual: { certFile: path("crt"), keyFile: path("key"), clientCaFile: path("ca") },
+  };
+}
+
+/** The files, and what they tell next. */
+function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"]) {
+  const waiting: ((told: TlsIdentity | TlsFileError) => void)[] = [];
+  const told: (TlsIdentity | TlsFileError)[] = [];
+  const tell = (what: TlsIdentity | TlsFileError) => {
+    const next = waiting.shift();
+    if (next) next(what);
+    else told.push(what);
+  };
+  const files = openTlsFiles({ paths, intervalMs, onChange: tell, onProblem: tell });
+  // Its timers alone do not keep the process waiting.
+  const alive = setInterval(() => {}, 1_000);
+  t.after(() => {
+    clearInterval(alive);
+    files.close();
+  });
+  const next = (): Promise<TlsIdentity | TlsFileError> => {
+    const what = told.shift();
+    return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
+  };
+  return { identity: files.identity, next, told };
+}
+
+test("a swapped link brings all files at once", async (t) => {
+  const secret = mount(t, { ...first, clientCa });
+  const files = watch(t, secret.mutual);
+  assert.deepEqual(files.identity, { ...first, clientCa });
+  const changed = { ...second, clientCa: fixture("ca-two.crt") };
+  secret.swap(changed);
+  assert.deepEqual(await files.next(), changed);
+  secret.swap({ ...first, clientCa });
+  assert.deepEqual(await files.next(), { ...first, clientCa });
+  assert.deepEqual(files.told, []);
+});
+
+test("files written one after the other are taken up together", async (t) => {
+  const secret = mount(t, first);
+  const files = watch(t, secret.paths);
+  writeFileSync(secret.path("crt"), second.cert);
+  writeFileSync(secret.path("key"), second.key);
+  assert.deepEqual(await files.next(), second);
+});
+
+test("new files that cannot be used are told of, and good ones after them are taken up", async (t) => {
+  const secret = mount(t, first);
+  const files = watch(t, secret.paths);
+  for (const [broken, variable] of [
+    [{ cert: "", key: "" }, "TLS_CERT_FILE"],
+    [{ cert: second.cert, key: first.key }, "TLS_KEY_FILE"],
+  ] as const) {
+    secret.swap(broken);
+    const problem = await files.next();
+    assert.ok(problem instanceof TlsFileError);
+    assert.equal(problem.variable, variable);
+  }
+  rmSync(secret.path("key"));
+  const missing = await files.next();
+  assert.ok(missing instanceof TlsFileError);
+  assert.equal(missing.message, "cannot be read (ENOENT)");
+  symlinkSync(join("..data", "key"), secret.path("key"));
+  secret.swap(second);
+  assert.deepEqual(await files.next(), second);
+});
+
+test("files that cannot be used at start are refused by the variable's name", (t) => {
+  const broken = first.cert.replace(/\n.{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
+  const cases: [Partial<TlsIdentity>, string, RegExp][] = [
+    [{ cert: "no PEM" }, "TLS_CERT_FILE", /^holds no PEM certificate$/],
+    [{ cert: broken }, "TLS_CERT_FILE", /^its certificate 1 is not well-formed$/],
+    [{ cert: first.cert + broken }, "TLS_CERT_FILE", /^its certificate 2 is not well-formed$/],
+    [{ key: "no PEM" }, "TLS_KEY_FILE", /^holds no PEM private key/],
+    [{ key: second.key }, "TLS_KEY_FILE", /^is not the key of the first certificate/],
+    [{ clientCa: "" }, "TLS_CLIENT_CA_FILE", /^holds no PEM certificate$/],
+  ];
+  for (const [wrong, variable, message] of cases) {
+    const secret = mount(t, { ...first, clientCa, ...wrong });
+    const open = () => openTlsFiles({ paths: secret.mutual, onChange() {}, onProblem() {} });
+    assert.throws(open, (error) => {
+      assert.ok(error instanceof TlsFileError);
+      assert.equal(error.variable, variable);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+  const nowhere = { certFile: "/none", keyFile: "/none" };
+  const open = () => openTlsFiles({ paths: nowhere, onChange() {}, onProblem() {} });
+  assert.throws(open, { variable: "TLS_CERT_FILE", message: "cannot be read (ENOENT)" });
+});

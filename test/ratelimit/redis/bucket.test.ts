@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
+import {
+  type BudgetSource,
+  createRedisBucket,
+  type RedisBucketOptions,
+} from "../../../src/ratelimit/redis/bucket.ts";
+import { connectRedis, type RedisClient, type RedisConnector } from "../../../src/redis/connect.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { testTokenBucket } from "../../contracts/token-bucket.ts";
+import { freePort, type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+
+describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
+  let server: RedisServer;
+  let redis: RedisConnector;
+  // A bucket's own timers need not keep the process alive.
+  let alive: NodeJS.Timeout;
+  before(async () => {
+    alive = setInterval(() => {}, 1_000);
+    server = await startRedis();
+    redis = connectRedis(new Secret(server.url), () => {});
+    await until(async () => redis.client.status === "ready");
+  });
+  after(async () => {
+    clearInterval(alive);
+    await redis.close();
+    await server.close();
+  });
+
+  const create = (options: Partial<RedisBucketOptions> = {}) =>
+    createRedisBucket({
+      client: redis.client,
+      keys: accountKeys("test", randomUUID()),
+      replicaId: randomUUID(),
+      initialLimit: 10,
+      reserve: 0,
+      maxWaitMs: 10_000,
+      ...options,
+    });
+
+  /** Replicas of one account. */
+  function replicasOf(t: TestContext, count: number, options: Partial<RedisBucketOptions>) {
+    const keys = accountKeys("test", randomUUID());
+    const replicas = Array.from({ length: count }, () => create({ keys, ...options }));
+    t.after(() => Promise.all(replicas.map((replica) => replica.close())));
+    return { keys, replicas };
+  }
+
+  testTokenBucket("the Redis bucket", create);
+
+  describe("replicas of one account", { concurrency: true }, () => {
+    it("take from one budget", async (t) => {
+      const { replicas } = replicasOf(t, 3, { initialLimit: 5, maxWaitMs: 0 });
+      const since = performance.now();
+      const calls = Array.from({ length: 10 }, () => replicas.map((replica) => take(replica)));
+      const settled = await Promise.allSettled(calls.flat());
+      const granted = settled.filter(({ status }) => status === "fulfilled").length;
+      const refilled = Math.ceil(((performance.now() - since) / 1_000) * 5);
+      assert.ok(granted >= 5 && granted <= 5 + refilled, `${granted} granted`);
+    });
+
+    it("hear what another's answers tell", async (t) => {
+      const { replicas } = replicasOf(t, 2, { initialLimit: 10 });
+      const [one, other] = replicas as [TokenBucket, TokenBucket];
+      (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
+      await until(async () => other.status().limit === 20);
+      await assert.doesNotReject(take(other));
+    });
+
+    it("all send nothing after a rejection of one of them", async (t) => {
+      const { replicas } = replicasOf(t, 2, { initialLimit: 10 });
+      const [one, other] = replicas as [TokenBucket, TokenBucket];
+      const permit = await take(one);
+      const since = performance.now();
+      permit.rejected({ reset: "3" });
+      await until(async () => other.status().resetSeconds > 2);
+      await take(other, "money");
+      assert.ok(performance.now() - since >= 2_990);
+    });
+
+    it("let one's money go before another's reads", async (t) => {
+      const { replicas } = replicasOf(t, 2, { initialLimit: 5 });
+      const [one, other] = replicas as [TokenBucket, TokenBucket];
+      await Promise.all(Array.from({ length: 5 }, () => take(one)));
+      const served: string[] = [];
+      const reads = Array.from({ length: 6 }, () => take(one).then(() => served.push("read")));
+      await until(async () => one.status().remaining === 0);
+      await Promise.all([take(other, "money").then(() => served.push("money")), ...reads]);
+      assert.ok(served.indexOf("money") <= 1, served.join());
+    });
+
+    it("are served in turns", async (t) => {
+      const { replicas } = replicasOf(t, 3, { initialLimit: 10 });
+      await Promise.all(Array.from({ length: 10 }, () => take(replicas[0]!)));
+      const served: number[] = [];
+      const calls = [0, 1, 2].flatMap((number) =>
+        Array.from({ length: 4 }, () => take(replicas[number]!).then(() => served.push(number))),
+      );
+      await Promise.all(calls);
+      for (let turn = 0; turn < 9; turn += 3) {
+        assert.equal(new Set(served.slice(turn, turn + 3)).size, 3, served.join());
+      }
+    });
+
+    it("give their place up with the last caller that waits", async (t) => {
+      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 1 });
+      await take(replicas[0]!);
+      const caller = new AbortController();
+      const waiting = take(replicas[0]!, "read", caller.signal);
+      const waits = async () =>
+        Object.values((await stateOf(keys.bucket)).replicas)[0]!.reads === 1;
+      await until(waits);
+      caller.abort();
+      await assert.rejects(waiting, { code: "CANCELLED" });
+      await until(async () => !(await waits()));
+    });
+
+    it("pass on the token of a caller that left while it was asked for", async (t) => {
+      const { replicas } = replicasOf(t, 1, { initialLimit: 1, maxWaitMs: 0 });
+      await take(replicas[0]!).then((permit) => permit.release());
+      const caller = new AbortController();
+      const left = take(replicas[0]!, "read", caller.signal);
+      await Promise.resolve();
+      caller.abort();
+      await assert.rejects(left, { code: "CANCELLED" });
+      await take(replicas[0]!);
+    });
+
+    it("are counted until they close", async (t) => {
+      const { keys, replicas } = replicasOf(t, 3, {});
+      const count = async () => Object.keys((await stateOf(keys.bucket)).replicas).length;
+      await until(async () => (await count()) === 3);
+      await replicas[0]!.close();
+      assert.equal(await count(), 2);
+    });
+
+    it("go on when the server's clock is set back", async (t) => {
+      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2 });
+      for (let calls = 0; calls < 2; calls++) await take(replicas[0]!);
+      await redis.client.eval(AHEAD, 1, keys.bucket, 3_600_000);
+      const since = performance.now();
+      for (let calls = 0; calls < 2; calls++) await take(replicas[0]!);
+      assert.ok(performance.now() - since >= 900, "what was taken still counts");
+    });
+
+    it("follow the answers after Redis lost its memory", async (t) => {
+      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 100 });
+      const old = await Promise.all(Array.from({ length: 50 }, () => take(replicas[0]!)));
+      await redis.client.del(keys.bucket);
+      const permit = await take(replicas[0]!);
+      old.at(-1)!.observe({ limit: "90", remaining: "50", reset: "1" });
+      old.at(-2)!.release();
+      permit.observe({ limit: "80", remaining: "79", reset: "1" });
+      await until(async () => replicas[0]!.status().limit === 80);
+    });
+
+    it("keep one key, which vanishes when nobody uses it", async (t) => {
+      const { keys, replicas } = replicasOf(t, 2, {});
+      await Promise.all(replicas.map((replica) => take(replica)));
+      const account = keys.bucket.slice(0, keys.bucket.lastIndexOf(":"));
+      assert.deepEqual(await redis.client.keys(`${account}*`), [keys.bucket]);
+      const seconds = await redis.client.ttl(keys.bucket);
+      assert.ok(seconds > 3_600 && seconds <= 86_400, `${seconds} s`);
+    });
+  });
+
+  describe("a replica that finds no Redis", { concurrency: true }, () => {
+    it("goes on alone, with nothing at first and then its share", async (t) => {
+      const nowhere = connectRedis(new Secret(`redis://127.0.0.1:${await freePort()}`), () => {});
+      const changes: string[] = [];
+      const bucket = create({
+        client: nowhere.client,
+        initialLimit: 10,
+        maxWaitMs: 5_000,
+        onStateChange: (source) => changes.push(source),
+      });
+      t.after(async () => {
+        await bucket.close();
+        await nowhere.close();
+      });
+      const since = performance.now();
+      await Promise.all(Array.from({ length: 8 }, () => take(bucket, "money")));
+      assert.ok(performance.now() - since >= 1_000, "the others may just have spent them");
+      assert.deepEqual(changes, ["local"]);
+      assert.equal(bucket.status().limit, 8);
+      (await take(bucket)).observe({ limit: "20", remaining: "19", reset: "1" });
+      assert.equal(bucket.status().limit, 16);
+      (await take(bucket)).rejected({ reset: "3600" });
+      await assert.rejects(take(bucket), { code: "RESOURCE_EXHAUSTED" });
+    });
+
+    it("counts one that is too slow as none, and not one that is near", async (t) => {
+      for (const [delayMs, source] of [
+        [150, "local"],
+        [15, "redis"],
+      ] as const) {
+        let now: BudgetSource = "redis";
+        const bucket = create({
+          client: delayed(redis.client, delayMs),
+          onStateChange: (changed) => {
+            now = changed;
+          },
+        });
+        t.after(() => bucket.close());
+        await Promise.all(Array.from({ length: 5 }, () => take(bucket)));
+        assert.equal(now, source);
+      }
+    });
+
+    it("waits for a connection that is being made", async (t) => {
+      const late = connectRedis(new Secret(server.url), () => {});
+      const changes: string[] = [];
+      const bucket = create({
+        client: late.client,
+        onStateChange: (source) => changes.push(source),
+      });
+      t.after(async () => {
+        await bucket.close();
+        await late.close();
+      });
+      await take(bucket);
+      assert.deepEqual(changes, []);
+    });
+  });
+
+  async function stateOf(key: string): Promise<State> {
+    return JSON.parse(String(await redis.client.eval(STATE, 1, key))) as State;
+  }
+});
+
+interface State {
+  readonly replicas: Readonly<Record<string, { readonly money: number; readonly reads: number }>>;
+}
+
+const STATE = "return cjson.encode(cmsgpack.unpack(redis.call('GET', KEYS[1])))";
+
+/** Makes the state's clock, and all that happened, so many milliseconds ahead of the server's. */
+const AHEAD = `
+local state = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+state.last = state.last + ARGV[1]
+for i = 1, #state.times do state.times[i] = state.times[i] + ARGV[1] end
+redis.call('SET', KEYS[1], cmsgpack.pack(state))`;
+
+/** Answers come later by so much. */
+function delayed(client: RedisClient, ms: number): RedisClient {
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name !== "evalsha" && name !== "eval") return value.bind(target);
+      return async (...args: unknown[]) => {
+        const answer: unknown = await value.apply(target, args);
+        await delay(ms);
+        return answer;
+      };
+    },
+  });
+}
+
+function take(
+  bucket: TokenBucket,
+  priority: Priority = "read",
+  signal: AbortSignal = new AbortController().signal,
+) {
+  return bucket.take({ priority, signal });
+}

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
+import {
+  assertGoals,
+  calmly,
+  figuresOf,
+  type LoadOptions,
+  type LoadResult,
+  longestMoneyWaitMs,
+  report,
+  runLoad,
+} from "../shared-load.ts";
+
+/** Other tests may keep this machine busy. The long form asks for 0.9. */
+const LEAST_USED = 0.7;
+
+const options = { skip: withoutRedis, concurrency: true, timeout: 60_000 };
+
+describe("replicas that share a budget through Redis, at 5 times the limit,", options, () => {
+  let server: RedisServer;
+  before(async () => {
+    server = await startRedis();
+  });
+  after(() => server.close());
+
+  const load = (scenario: Partial<LoadOptions>, check: (result: LoadResult) => void) =>
+    calmly(() => runLoad({ redisUrl: server.url, limit: 50, seconds: 6, ...scenario }), check);
+
+  const upstreams = {
+    "a sliding window": {},
+    "a fixed window": { model: fixedWindowUpstream },
+    "a token bucket": { model: tokenBucketUpstream },
+  };
+  for (const [name, scenario] of Object.entries(upstreams)) {
+    it(`are hardly ever refused by ${name}, use the budget and let money go first`, () =>
+      load(scenario, (result) => {
+        report(name, figuresOf(result));
+        assertGoals(figuresOf(result), LEAST_USED);
+      }));
+  }
+
+  it("get even shares of it", () =>
+    load({ moneyShare: 0 }, ({ calls }) => {
+      const sent = [0, 1, 2].map((one) => calls.filter(({ replica }) => replica === one).length);
+      assert.ok(Math.max(...sent) <= 1.25 * Math.min(...sent), `${sent} sent`);
+    }));
+
+  it("follow a limit that drops midway", () =>
+    load(dropping, (result) => {
+      const figures = figuresOf(result);
+      report("drop to 20", figures);
+      assert.equal(figures.avoidable, 0, `${figures.avoidable} of ${figures.sent} rejected`);
+      // Calls on their way when it drops are refused, and then nobody may send until Reset.
+      const waitMs = longestMoneyWaitMs(result, result.marks.get("drop")! + 2_000);
+      assert.ok(waitMs < 1_000, `money waited ${waitMs} ms`);
+    }));
+
+  it("go on when one of them is killed", () =>
+    load(losingOne, (result) => {
+      report("one killed", figuresOf(result));
+      assertGoals(figuresOf(result), LEAST_USED);
+    }));
+
+  it("overrun it when each has it for itself (control)", () =>
+    load({ bucket: eachForItself }, (result) => {
+      report("each for itself", figuresOf(result));
+      assert.throws(() => assertGoals(figuresOf(result), LEAST_USED));
+    }));
+
+  it("overrun a limit that drops when they ignore the answers (control)", () =>
+    load({ ...dropping, ignoreAnswers: true }, (result) => {
+      assert.notEqual(figuresOf(result).avoidable, 0);
+    }));
+});
+
+const eachForItself: NonNullable<LoadOptions["bucket"]> = ({ limit, reserve }) =>
+  createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500 });
+
+const dropping: Partial<LoadOptions> = {
+  moneyShare: 0.03,
+  async script(load) {
+    await delay(3_000);
+    load.mark("drop");
+    load.upstream.limit = 20;
+  },
+};
+
+const losingOne: Partial<LoadOptions> = {
+  async script(load) {
+    await delay(3_000);
+    load.killReplica();
+  },
+};

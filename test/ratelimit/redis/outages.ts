@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { RedisClient } from "../../../src/redis/connect.ts";
+import { type RedisServer, startRedis } from "../../redis/server.ts";
+import {
+  calmly,
+  figuresOf,
+  type LoadOptions,
+  type LoadResult,
+  runLoad,
+  usedBetween,
+} from "../shared-load.ts";
+
+export interface Outage {
+  readonly settings?: readonly [string, string][];
+  /** Whether all replicas go on alone meanwhile; left out where it is over too soon to tell. */
+  readonly noticed?: true;
+  begin(redis: RedisServer): Promise<void>;
+  /** What ends it; none for a blow that is over at once. */
+  end?(redis: RedisServer): Promise<void>;
+}
+
+/** What may become of Redis while replicas depend on it. */
+export const outages: Readonly<Record<string, Outage>> = {
+  "is killed and loses everything": {
+    noticed: true,
+    begin: (redis) => redis.kill(),
+    end: (redis) => redis.start(),
+  },
+  "is killed and keeps everything on disk": {
+    settings: [
+      ["appendonly", "yes"],
+      ["appendfsync", "always"],
+    ],
+    noticed: true,
+    begin: (redis) => redis.kill(),
+    end: (redis) => redis.start(),
+  },
+  "is restarted and loses everything": {
+    async begin(redis) {
+      await redis.stop();
+      await redis.start();
+    },
+  },
+  "stands still": {
+    noticed: true,
+    begin: async (redis) => redis.pause(),
+    end: async (redis) => redis.resume(),
+  },
+  "takes no writes as a replica": {
+    noticed: true,
+    begin: async (redis) => void (await redis.command("REPLICAOF", "127.0.0.1", 1)),
+    end: async (redis) => void (await redis.command("REPLICAOF", "NO", "ONE")),
+  },
+  "is out of memory": {
+    noticed: true,
+    begin: async (redis) => void (await redis.command("CONFIG", "SET", "maxmemory", 1_000)),
+    end: async (redis) => void (await redis.command("CONFIG", "SET", "maxmemory", 0)),
+  },
+  "has another kind of value under the key": {
+    noticed: true,
+    async begin(redis) {
+      const [key] = (await redis.command("KEYS", "*:bucket")) as string[];
+      const replace = "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'not', 'ours')";
+      await redis.command("EVAL", replace, 1, key!);
+    },
+    end: async (redis) => void (await redis.command("FLUSHALL")),
+  },
+  "is flushed": {
+    begin: async (redis) => void (await redis.command("FLUSHALL")),
+  },
+  "forgets its scripts": {
+    begin: async (redis) => void (await redis.command("SCRIPT", "FLUSH")),
+  },
+};
+
+/** How long before, during and after an outage the load goes on. */
+export interface OutageTimes {
+  readonly beforeMs: number;
+  readonly outMs: number;
+  readonly afterMs: number;
+}
+
+/** Lets three replicas at 5 times the limit suffer an outage, and checks; marks `away` and `back`. */
+export async function suffer(
+  t: TestContext,
+  outage: Outage,
+  { beforeMs, outMs, afterMs }: OutageTimes,
+  check: (result: LoadResult) => void,
+  options: Partial<LoadOptions> = {},
+): Promise<void> {
+  const redis = await startRedis(outage.settings);
+  t.after(() => redis.close());
+  const script: LoadOptions["script"] = async (load) => {
+    await delay(beforeMs);
+    load.mark("away");
+    await outage.begin(redis);
+    if (outage.end) {
+      await delay(outMs);
+      await outage.end(redis);
+    }
+    load.mark("back");
+    await delay(afterMs);
+  };
+  const load = { redisUrl: redis.url, limit: LIMIT, seconds: 0, script, ...options };
+  await calmly(() => runLoad(load), check);
+}
+
+/** Nothing was refused, and no second saw more than the limit. */
+export function assertBudgetHolds(result: LoadResult): void {
+  const { rejected, sent, mostInAnySecond } = figuresOf(result);
+  assert.ok(mostInAnySecond <= LIMIT, `${mostInAnySecond} in a second`);
+  assert.equal(rejected, 0, `${rejected} of ${sent} rejected`);
+}
+
+/** All replicas used Redis again within 2 s of its return, and then this part of the budget. */
+export function assertBack(result: LoadResult, { noticed }: Outage, leastUsed: number): void {
+  const [away, back] = [result.marks.get("away")!, result.marks.get("back")!];
+  const sources = result.changes.map(({ source }) => source);
+  const alone = sources.filter((source) => source === "local").length;
+  assert.equal(sources.length, 2 * alone, `${sources}`);
+  if (noticed) {
+    const returns = result.changes.filter(({ at, source }) => source === "redis" && at > away);
+    assert.ok(returns.length >= 3, `${sources}`);
+    for (const { at } of returns.slice(0, 3)) {
+      assert.ok(at < back + 2_000, `${at - back} ms after`);
+    }
+  }
+  const used = usedBetween(result, LIMIT, back + 2_000, back + 4_000);
+  assert.ok(used >= leastUsed, `${used} of the budget used once Redis was back`);
+}
+
+/** A connection that changes what a replica tells Redis, and what it hears: a protection is off. */
+export function tampering(
+  request: Record<string, unknown>,
+  answer: Record<string, unknown> = {},
+): (client: RedisClient) => RedisClient {
+  return (client) =>
+    new Proxy(client, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== "function") return value;
+        if (name !== "evalsha" && name !== "eval") return value.bind(target);
+        return async (script: string, keys: number, key: string, text: string) => {
+          const changed = JSON.stringify({ ...JSON.parse(text), ...request });
+          const reply: unknown = await value.call(target, script, keys, key, changed);
+          return JSON.stringify({ ...JSON.parse(String(reply)), ...answer });
+        };
+      },
+    });
+}
+
+/** The upstream's, a second. */
+const LIMIT = 30;

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import type { Gateway } from "../../../src/app/gateway.ts";
+import { launchChromium, withoutChromium } from "../../chromium.ts";
+import { type CuttingProxy, startCuttingProxy } from "../../cutting-proxy.ts";
+import { patienceMs, startTestGateway } from "../../start.ts";
+
+let gateway: Gateway;
+let proxy: CuttingProxy;
+let browser: Browser;
+before(async () => {
+  if (withoutChromium) return;
+  gateway = await startTestGateway();
+  proxy = await startCuttingProxy(gateway.publicUrl);
+  browser = await launchChromium();
+});
+after(async () => {
+  if (withoutChromium) return;
+  await browser.close();
+  await proxy.close();
+  await gateway.stop();
+});
+
+/** The checkout in a tab of its own. What the pages complain of is kept. */
+async function shop(url = gateway.publicUrl): Promise<{ page: Page; complaints: string[] }> {
+  const context = await browser.newContext();
+  context.setDefaultTimeout(patienceMs);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(`${url}/demo`);
+  return { page, complaints };
+}
+const payWith = async (page: Page, card: string) => {
+  await page.getByLabel(card).check();
+  await page.getByRole("button", { name: "Pay" }).click();
+};
+const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
+
+describe("the demo checkout", { skip: withoutChromium }, () => {
+  it("goes to the 3DS page and comes back to a result that turns out live", async () => {
+    const { page, complaints } = await shop();
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Approve" }).click();
+    await heading(page, "Thank you, it is paid");
+    assert.match(page.url(), /\/demo\/result\?order=demo-/);
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.match(await page.locator("#events").innerText(), /PAYMENT SUCCESS/);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  it("shows what happens while the customer's network is cut", async () => {
+    const { page } = await shop(proxy.url);
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    const challenge = page.url();
+    // The customer looks at the result before the bank is asked.
+    await page.goto(`${proxy.url}/demo/result?order=${order}`);
+    await heading(page, "Your payment is on its way");
+    await page.getByText("Live", { exact: true }).waitFor();
+
+    proxy.cut();
+    await page.getByText("Connection lost").waitFor();
+    const body = new URLSearchParams({ decision: "approve" });
+    await fetch(challenge, { method: "POST", body, redirect: "manual" });
+    proxy.mend();
+    await heading(page, "Thank you, it is paid");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.context().close();
+  });
+
+  it("lets a customer try another card after one was declined, for the same order", async () => {
+    const { page } = await shop();
+    await payWith(page, "Empty card");
+    await page.getByText("There is not enough money on the card").waitFor();
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    assert.equal(await page.locator("#order").innerText(), order);
+    await page.context().close();
+  });
+
+  it("never calls a payment failed whose answer was lost", async () => {
+    const { page } = await shop();
+    await payWith(page, "Broken line");
+    await heading(page, "Thank you, it is paid");
+    assert.doesNotMatch(await page.locator("#events").innerText(), /FAILURE/);
+    await page.context().close();
+  });
+
+  it("takes a card on the hosted page", async () => {
+    const { page } = await shop();
+    await payWith(page, "Hosted page");
+    await page.getByRole("button", { name: /^Pay/ }).click();
+    await heading(page, "Thank you, it is paid");
+    await page.context().close();
+  });
+
+  it("says so when its token is no longer good, and asks no more", async () => {
+    const { page } = await shop();
+    await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
+    await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
+    await page.getByText("The token has expired").waitFor();
+    await page.getByText("Ended", { exact: true }).waitFor();
+    await page.context().close();
+  });
+
+  it("is not there when callers need keys", async () => {
+    const guarded = await startTestGateway({
+      AUTH_MODE: "keys",
+      API_KEYS_FILE: new URL("../../fixtures/no-api-keys.json", import.meta.url).pathname,
+    });
+    try {
+      assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
+      assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
+    } finally {
+      await guarded.stop();
+    }
+  });
+});

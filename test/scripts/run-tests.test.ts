@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { until } from "../redis/server.ts";
+
+const passes = 'import { test } from "node:test"; test("adds", () => {});';
+
+test("counts the tests of files that run side by side", async (t) => {
+  const { code, lines } = await run(t, {
+    "one.test.ts": passes,
+    "two.test.ts": `${passes} test("waits", { skip: "for rain" }, () => {});`,
+  });
+  assert.equal(lines.at(-1), "2 passed, 0 failed, 1 skipped");
+  assert.ok(lines.some((line) => /^ {2}\S+two\.test\.ts: waits .*for rain/.test(line)));
+  assert.equal(code, 0);
+});
+
+test("fails with the whole failure of a test", async (t) => {
+  const { code, lines } = await run(t, {
+    "good.test.ts": passes,
+    "bad.test.ts":
+      'import { test } from "node:test"; test("x", () => { throw Error("why not"); });',
+  });
+  assert.equal(lines.at(-1), "1 passed, 1 failed, 0 skipped");
+  assert.ok(lines.some((line) => line.includes("why not")));
+  assert.equal(code, 1);
+});
+
+test("kills and names a file whose process does not end, and what it started", async (t) => {
+  const leftOver = `
+    import { spawn } from "node:child_process";
+    import { writeFileSync } from "node:fs";
+    import { test } from "node:test";
+    test("starts a process", () => {
+      const { pid } = spawn("sleep", ["600"], { stdio: "inherit" });
+      writeFileSync(new URL("pid", import.meta.url), String(pid));
+      process.on("SIGTERM", () => {});
+    });`;
+  const { code, lines, dir } = await run(
+    t,
+    { "good.test.ts": passes, "hangs.test.ts": leftOver },
+    "--file-limit=3",
+  );
+  assert.equal(lines.at(-1), "2 passed, 1 failed, 0 skipped");
+  const named = /^ {2}\S+hangs\.test\.ts: its process did not end by itself within 3 s$/;
+  assert.ok(lines.some((line) => named.test(line)));
+  assert.equal(code, 1);
+  const pid = Number(await readFile(join(dir, "pid"), "utf8"));
+  await until(async () => !(await isRunning(pid)));
+});
+
+test("fails a file whose process ends with 0 before its tests are over", async (t) => {
+  const { code, lines } = await run(t, {
+    "exits.test.ts": 'import { test } from "node:test"; test("x", () => process.exit(0));',
+  });
+  assert.equal(lines.at(-1), "0 passed, 1 failed, 0 skipped");
+  assert.equal(code, 1);
+});
+
+test("fails when fewer tests passed than must", async (t) => {
+  const { code, lines } = await run(t, { "one.test.ts": passes }, "--floor=2");
+  assert.ok(lines.includes("  only 1 tests passed, at least 2 must"));
+  assert.equal(code, 1);
+});
+
+test("fails a file without tests, and a run without files", async (t) => {
+  assert.equal((await run(t, { "none.test.ts": "" })).code, 1);
+  assert.equal((await run(t, {})).code, 1);
+});
+
+test("ends the whole run at its limit, and says so", async (t) => {
+  const { code, lines } = await run(
+    t,
+    {
+      "hangs.test.ts": `${passes} setInterval(() => {}, 1_000);`,
+      "never-begun.test.ts": passes,
+    },
+    "--run-limit=2",
+    "--at-once=1",
+  );
+  assert.equal(lines.at(-1), "0 passed, 1 failed, 0 skipped");
+  assert.ok(lines.includes("  the run did not end within 2 s"));
+  assert.ok(lines.includes("  1 files were not begun"));
+  assert.equal(code, 1);
+});
+
+/** Runs these files in a directory of their own. */
+async function run(t: TestContext, files: Record<string, string>, ...options: string[]) {
+  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const [name, source] of Object.entries(files)) await writeFile(join(dir, name), source);
+  const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...options, `${dir}/*.test.ts`], {
+    stdio: ["ignore", "pipe", "inherit"],
+    signal: AbortSignal.timeout(60_000),
+  });
+  const ended = new Promise<number | null>((resolve) => runner.once("close", resolve));
+  const lines = (await text(runner.stdout)).trimEnd().split("\n");
+  return { code: await ended, lines, dir };
+}
+
+/** Not a zombie either, which some containers never clear away. */
+async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return stat !== "" && !/\) Z /.test(stat);
+}

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  create,
+  createRegistry,
+  type DescField,
+  type DescMessage,
+  equals,
+  isFieldSet,
+  type Message,
+  ScalarType,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { EventSchema, file_payments_v1_event } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { file_payments_v1_payment_service } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_payout_service } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  FindWalletItemsResponseSchema,
+  file_payments_v1_wallet_service,
+} from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { isSecret, putSecrets, takeSecrets } from "../../src/secrets/secret-fields.ts";
+
+test("secrets are taken out of a message and put back in", () => {
+  const event = create(EventSchema, {
+    externalId: "order-1",
+    resource: {
+      case: "payment",
+      value: {
+        externalId: "order-1",
+        paymentMethod: { ccToken: { token: "tok", mask: "41**11" }, applePay: { mask: "52**00" } },
+      },
+    },
+  });
+  const whole = structuredClone(event);
+  const taken = takeSecrets(EventSchema, event);
+  assert.deepEqual(
+    taken,
+    create(EventSchema, {
+      resource: { case: "payment", value: { paymentMethod: { ccToken: { token: "tok" } } } },
+    }),
+  );
+  assert.deepEqual(
+    event,
+    create(EventSchema, {
+      externalId: "order-1",
+      resource: {
+        case: "payment",
+        value: {
+          externalId: "order-1",
+          paymentMethod: { ccToken: { mask: "41**11" }, applePay: { mask: "52**00" } },
+        },
+      },
+    }),
+  );
+  putSecrets(EventSchema, event, taken);
+  assert.deepEqual(event, whole);
+});
+
+test("of a list each item gets its own secrets back, by its place", () => {
+  const found = create(FindWalletItemsResponseSchema, {
+    items: [
+      { optionId: "a", card: { mask: "41**11" } },
+      { optionId: "b", card: { token: "tok-b", fullNumber: "4111111111111111" } },
+      {},
+      { optionId: "d", card: { token: "tok-d" } },
+    ],
+  });
+  const whole = structuredClone(found);
+  const taken = takeSecrets(FindWalletItemsResponseSchema, found);
+  assert.ok(taken);
+  assert.doesNotMatch(JSON.stringify(found), /tok-|4111/);
+  putSecrets(FindWalletItemsResponseSchema, found, taken);
+  assert.deepEqual(found, whole);
+});
+
+test("a message without secrets stays as it is", () => {
+  const payment = create(PaymentSchema, { externalId: "e", paymentMethod: { ccToken: {} } });
+  const whole = structuredClone(payment);
+  assert.equal(takeSecrets(PaymentSchema, payment), undefined);
+  assert.deepEqual(payment, whole);
+});
+
+const types = createRegistry(
+  file_payments_v1_event,
+  file_payments_v1_payment_service,
+  file_payments_v1_payout_service,
+  file_payments_v1_wallet_service,
+);
+
+test("whatever the contract marks is taken, of every message, and all else stays", () => {
+  let secrets = 0;
+  for (const type of types) {
+    if (type.kind !== "message" || !type.typeName.startsWith("payments.v1.")) continue;
+    for (const choice of [0, 1, 2, 3, 4, 5, 6]) {
+      const full = reflect(type);
+      fill(full, choice, 0);
+      const message: Message = full.message;
+      const whole = structuredClone(message);
+      const held = secretsIn(full);
+      secrets += held;
+      const taken: Message | undefined = takeSecrets(type, message);
+      assert.equal(secretsIn(reflect(type, message)), 0, type.typeName);
+      assert.equal(taken === undefined ? 0 : secretsIn(reflect(type, taken)), held);
+      if (taken) putSecrets(type, message, taken);
+      assert.ok(equals(type, message, whole), type.typeName);
+      assert.deepEqual(toBinary(type, message), toBinary(type, whole));
+    }
+  }
+  assert.ok(secrets > 100, `${secrets}`);
+});
+
+/** Sets every field, of oneofs the one that the choice falls on. */
+function fill(message: ReflectMessage, choice: number, depth: number): void {
+  for (const field of message.fields) {
+    if (field.oneof && field.oneof.fields[choice % field.oneof.fields.length] !== field) continue;
+    if (field.fieldKind === "message" && depth < 6)
+      message.set(field, filled(field, choice, depth));
+    else if (field.fieldKind === "enum") message.set(field, field.enum.values[1]?.number);
+    else if (field.fieldKind === "scalar") message.set(field, example(field.scalar));
+    else if (field.fieldKind === "list" && field.listKind === "message" && depth < 6) {
+      for (let n = 0; n < 3; n++) message.get(field).add(filled(field, choice + n, depth));
+    }
+  }
+}
+
+function filled(field: { message: DescMessage }, choice: number, depth: number): ReflectMessage {
+  const below = reflect(field.message);
+  fill(below, choice, depth + 1);
+  return below;
+}
+
+function example(type: ScalarType): unknown {
+  if (type === ScalarType.BOOL) return true;
+  if (type === ScalarType.INT64) return 7n;
+  return type === ScalarType.STRING ? "text" : 7;
+}
+
+function secretsIn(message: ReflectMessage): number {
+  let count = 0;
+  for (const field of message.fields as readonly DescField[]) {
+    if (!isFieldSet(message.message, field)) continue;
+    if (isSecret(field)) count += 1;
+    else if (field.fieldKind === "message") count += secretsIn(message.get(field));
+    else if (field.fieldKind === "list" && field.listKind === "message") {
+      for (const item of message.get(field)) count += secretsIn(item as ReflectMessage);
+    }
+  }
+  return count;
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, createRegistry, type DescFile, type DescMessage } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { GatewayError } from "../../src/errors.ts";
+import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { file_payments_v1_event_service } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  file_payments_v1_payment_service,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_payout_service } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { file_payments_v1_subscription_service } from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { file_payments_v1_wallet_service } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { loggable } from "../../src/telemetry/loggable.ts";
+
+const request = create(CreatePaymentRequestSchema, {
+  amount: "10.10",
+  mode: PaymentMode.DIRECT,
+  externalId: "order-1",
+  paymentMethod: {
+    method: {
+      case: "cc",
+      value: { number: "4111111111111111", cvv: "987", expMonth: 12, expYear: 2031 },
+    },
+  },
+});
+
+test("a message is logged by its fields' names, with its secret fields redacted", () => {
+  assert.deepEqual(loggable(request), {
+    amount: "10.10",
+    mode: "PAYMENT_MODE_DIRECT",
+    external_id: "order-1",
+    payment_method: {
+      cc: {
+        cvv: "[redacted]",
+        exp_month: "[redacted]",
+        exp_year: "[redacted]",
+        number: "[redacted]",
+      },
+    },
+  });
+  const event = create(EventSchema, {
+    receivedAt: { seconds: 0n },
+    resource: {
+      case: "payment",
+      value: { paymentMethod: { ccToken: { token: "tok", mask: "41**11" } } },
+    },
+  });
+  assert.deepEqual(loggable([{ event }]), [
+    {
+      event: {
+        received_at: new Date(0),
+        payment: { payment_method: { cc_token: { mask: "41**11", token: "[redacted]" } } },
+      },
+    },
+  ]);
+});
+
+test("a message that is not one of ours is logged by its name alone", () => {
+  const foreign = { $typeName: "other.v1.Card", number: "4111111111111111" };
+  assert.equal(loggable(foreign), "[other.v1.Card]");
+});
+
+test("an error is logged without its text, which may quote anything", () => {
+  const cause = new TypeError("4111111111111111\n    at 987 (file:///987:1:1)");
+  const record = loggable(new Error("bad 987", { cause })) as Record<string, unknown>;
+  assert.equal(record.name, "Error");
+  assert.match((record.frames as string[])[0] ?? "", /^at .*loggable\.test\.ts:\d+:\d+/);
+  assert.doesNotMatch(JSON.stringify(record), /987|4111/);
+  assert.equal((record.cause as { name: string }).name, "TypeError");
+
+  const thrownText = loggable(new Error("x", { cause: "4111111111111111" }));
+  assert.doesNotMatch(JSON.stringify(thrownText), /4111/);
+  const several = loggable(new AggregateError([cause], "987"));
+  assert.doesNotMatch(JSON.stringify(several), /987|4111/);
+  const looped = new Error("a");
+  looped.cause = looped;
+  assert.ok(JSON.stringify(loggable(looped)).length < 100_000);
+});
+
+test("a GatewayError is logged with its text, a system error with what failed where", () => {
+  const gateway = new GatewayError("NOT_FOUND", "no such payment", {
+    reason: "GONE",
+    cause: new Error("987"),
+  });
+  const { frames: _, cause, ...record } = loggable(gateway) as Record<string, unknown>;
+  assert.deepEqual(record, {
+    name: "GatewayError",
+    code: "NOT_FOUND",
+    message: "no such payment",
+    reason: "GONE",
+  });
+  assert.doesNotMatch(JSON.stringify(cause), /987/);
+  const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), {
+    code: "ECONNREFUSED",
+    syscall: "connect",
+    address: "127.0.0.1",
+    port: 1,
+  });
+  const { frames: __, ...system } = loggable(refused) as Record<string, unknown>;
+  assert.deepEqual(system, {
+    name: "Error",
+    code: "ECONNREFUSED",
+    syscall: "connect",
+    address: "127.0.0.1",
+    port: 1,
+  });
+});
+
+test("objects of a class, bytes and functions are logged by what they are", () => {
+  const headers = new Headers({ authorization: "Bearer 987" });
+  const values = {
+    headers,
+    bytes: Buffer.from("987"),
+    map: new Map([["987", 1]]),
+    call: () => 987,
+  };
+  assert.deepEqual(loggable({ ...values, big: 1n, secret: new Secret("987") }), {
+    headers: "[Headers]",
+    bytes: "[3 bytes]",
+    map: "[Map]",
+    call: "[function]",
+    big: "1",
+    secret: "[redacted]",
+  });
+});
+
+test("the logger redacts whatever way it is called, and so do its children", () => {
+  let written = "";
+  const log = createLogger("trace", {
+    write(line) {
+      written += line;
+    },
+  });
+  const error = new Error("CANARY", { cause: { request: new Secret("CANARY") } });
+  const secret = create(CreatePaymentRequestSchema, {
+    paymentMethod: { method: { case: "ccToken", value: { token: "CANARY" } } },
+  });
+  log.error(error);
+  log.error({ err: error });
+  log.error({ err: error }, "text");
+  log.warn({ cause: error, deep: [{ secret }] }, "text");
+  log.info("%s and %o and %j", new Secret("CANARY"), secret, error);
+  log.trace(secret, "text");
+  log.child({ secret, error }).child({ error }).debug({ secret }, "text");
+  assert.equal(written.trim().split("\n").length, 7);
+  assert.doesNotMatch(written, /CANARY/);
+  for (const line of written.trim().split("\n")) assert.ok(JSON.parse(line).msg, line);
+
+  log.info("CANARY");
+  assert.match(written, /CANARY/, "the search finds what leaks");
+});
+
+const contract: DescFile[] = [
+  file_payments_v1_event_service,
+  file_payments_v1_payment_service,
+  file_payments_v1_payout_service,
+  file_payments_v1_subscription_service,
+  file_payments_v1_wallet_service,
+];
+
+test("every field whose name sounds like a secret is marked as one", () => {
+  const secretNames =
+    /(^|_)(number|cvv|cvc|pan|token|cryptogram|password|api_key|secret|expiration_date|iban)$|^exp_/;
+  const harmless = new Set([
+    "payments.v1.Wire.number", // An option of fields, not data.
+  ]);
+  const registry = createRegistry(...contract.flatMap((file) => [file, ...file.dependencies]));
+  const unmarked: string[] = [];
+  let marked = 0;
+  for (const type of registry) {
+    if (type.kind !== "message" || !type.typeName.startsWith("payments.v1.")) continue;
+    for (const field of (type as DescMessage).fields) {
+      if (field.fieldKind !== "scalar" || !secretNames.test(field.name)) continue;
+      if (field.proto.options?.debugRedact) marked += 1;
+      else if (!harmless.has(`${type.typeName}.${field.name}`)) {
+        unmarked.push(`${type.typeName}.${field.name}`);
+      }
+    }
+  }
+  assert.deepEqual(unmarked, []);
+  assert.ok(marked >= 15, `${marked}`);
+});
+
+test("every message of the contract is known to the log", () => {
+  for (const file of contract) {
+    for (const service of file.services) {
+      for (const { input, output } of service.methods) {
+        for (const schema of [input, output]) {
+          assert.deepEqual(loggable(create(schema)), loggable(reflect(schema).message));
+          assert.notEqual(typeof loggable(create(schema)), "string", schema.typeName);
+        }
+      }
+    }
+  }
+});

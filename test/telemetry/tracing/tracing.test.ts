@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { registerHooks } from "node:module";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { readConfig } from "../../../src/config/config.ts";
+import { activeIds } from "../../../src/telemetry/tracing/active-span.ts";
+import { createTracing } from "../../../src/telemetry/tracing/create-tracing.ts";
+import type { RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
+import { version } from "../../../src/version.ts";
+import { startTestGateway } from "../../start.ts";
+import { startCollector, tracedBy } from "./collector.ts";
+
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+const remote = `00-${traceId}-b7ad6b7169203331-01`;
+const headers = (given: Record<string, string>) => (name: string) => given[name];
+
+type Told = { outcome: string; count: number };
+
+/** Tracing as the variables say it, with a record of what became of spans. */
+async function traced(env: Record<string, string>): Promise<RunningTracing & { told: Told[] }> {
+  const told: Told[] = [];
+  const { tracing } = readConfig(env);
+  const running = await createTracing(tracing, {
+    onSpans: ({ outcome, count }) => void told.push({ outcome, count }),
+  });
+  return { ...running, told };
+}
+
+// The first of all, since what is loaded once stays.
+test("without an OTEL variable nothing of the SDK is loaded", async () => {
+  const loaded: string[] = [];
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      if (specifier.includes("opentelemetry")) loaded.push(specifier);
+      return next(specifier, context);
+    },
+  });
+  try {
+    const gateway = await startTestGateway();
+    await gateway.stop();
+    assert.deepEqual(loaded, []);
+    const collector = await startCollector();
+    const tracing = await traced(tracedBy(collector));
+    await tracing.shutdown(1_000);
+    collector.close();
+    assert.ok(loaded.length > 0, "the hook sees it when it is loaded");
+  } finally {
+    hooks.deregister();
+  }
+});
+
+test("a span follows the caller's trace and hands it on", async (t) => {
+  const collector = await startCollector();
+  t.after(collector.close);
+  const tracing = await traced({
+    ...tracedBy(collector),
+    OTEL_SERVICE_NAME: "till",
+    OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test%20bed,service.name=other",
+    OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=one%2Ctwo",
+    OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+  });
+  const parent = headers({ traceparent: remote, tracestate: "vendor=free-text", baggage: "k=v" });
+  const server = tracing.start("work", {
+    kind: "server",
+    parent,
+    links: [remote, undefined, "not a traceparent"],
+    attributes: { "rpc.method": "Get", "rpc.service": undefined },
+  });
+  const carried = server.run(() => {
+    const client = tracing.start("ask", { kind: "client" });
+    assert.equal(activeIds()?.trace_id, traceId);
+    client.fail("timeout");
+    client.end();
+    return client.headers();
+  });
+  assert.equal(activeIds(), undefined);
+  server.end();
+  server.set({ "rpc.service": "too late" });
+  await tracing.shutdown(5_000);
+
+  const [ask, work] = collector.spans;
+  assert.ok(ask && work);
+  assert.equal(work.parentSpanId, "b7ad6b7169203331");
+  assert.equal(ask.parentSpanId, work.spanId);
+  assert.deepEqual([work.kind, ask.kind], ["server", "client"]);
+  assert.deepEqual([work.failed, ask.failed], [false, true]);
+  assert.deepEqual(work.attributes, { "rpc.method": "Get" });
+  assert.deepEqual(work.links, [{ traceId, spanId: "b7ad6b7169203331" }]);
+  assert.deepEqual(carried, ["traceparent", `00-${traceId}-${ask.spanId}-01`]);
+  assert.equal(collector.resources[0]?.["service.name"], "till");
+  assert.equal(collector.resources[0]?.["deployment.environment.name"], "test bed");
+  assert.equal(collector.resources[0]?.["service.version"], version);
+  assert.equal(collector.resources[0]?.["telemetry.sdk.language"], "nodejs");
+  assert.equal(collector.headers[0]?.["x-tenant"], "one,two");
+  assert.equal(collector.headers[0]?.url, "/v1/traces");
+  assert.doesNotMatch(collector.raw(), /free-text/);
+  assert.deepEqual(tracing.told, [{ outcome: "exported", count: 2 }]);
+});
+
+test("baggage goes on only where it is asked for", async (t) => {
+  const collector = await startCollector();
+  t.after(collector.close);
+  const parent = headers({ traceparent: remote, baggage: "shop=kyiv" });
+  for (const [propagators, expected] of [
+    ["tracecontext,baggage", ["traceparent", "baggage"]],
+    ["baggage", ["baggage"]],
+    ["none", []],
+  ] as const) {
+    const tracing = await traced({ ...tracedBy(collector), OTEL_PROPAGATORS: propagators });
+    const span = tracing.start("work", { kind: "server", parent });
+    assert.deepEqual(
+      span.headers().filter((_, at) => at % 2 === 0),
+      expected,
+    );
+    await tracing.shutdown(1_000);
+  }
+});
+
+test("the sampler decides, and follows the caller where it is told to", async (t) => {
+  const collector = await startCollector();
+  t.after(collector.close);
+  const sampled = async (sampler: string, parent: string | undefined, arg = "") => {
+    const tracing = await traced({
+      ...tracedBy(collector),
+      OTEL_TRACES_SAMPLER: sampler,
+      OTEL_TRACES_SAMPLER_ARG: arg,
+    });
+    const span = tracing.start("work", {
+      kind: "server",
+      parent: headers(parent === undefined ? {} : { traceparent: parent }),
+    });
+    const child = span.run(() => tracing.start("part", { kind: "internal" }));
+    assert.equal(child.traceparent !== undefined, span.traceparent !== undefined);
+    const flags = span.headers()[1]?.slice(-2);
+    assert.equal(flags, span.traceparent === undefined ? "00" : "01");
+    await tracing.shutdown(1_000);
+    return span.traceparent !== undefined;
+  };
+  const unsampled = remote.replace(/01$/, "00");
+  assert.equal(await sampled("always_on", unsampled), true);
+  assert.equal(await sampled("always_off", remote), false);
+  assert.equal(await sampled("parentbased_always_on", unsampled), false);
+  assert.equal(await sampled("parentbased_always_on", undefined), true);
+  assert.equal(await sampled("parentbased_always_off", remote), true);
+  assert.equal(await sampled("parentbased_always_off", undefined), false);
+  assert.equal(await sampled("traceidratio", undefined, "1"), true);
+  assert.equal(await sampled("parentbased_traceidratio", undefined, "0"), false);
+  // By the trace's id alone, so that all who take part decide alike.
+  assert.equal(
+    await sampled("traceidratio", remote, "0.5"),
+    await sampled("traceidratio", remote, "0.5"),
+  );
+});
+
+test("a collector that does not answer costs a bounded queue and no more", async (t) => {
+  const collector = await startCollector(() => undefined);
+  t.after(collector.close);
+  const tracing = await traced({
+    ...tracedBy(collector),
+    OTEL_BSP_MAX_QUEUE_SIZE: "10",
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "500",
+  });
+  for (let nth = 0; nth < 100; nth++) tracing.start("work", { kind: "internal" }).end();
+  await turn();
+  const dropped = tracing.told.filter(({ outcome }) => outcome === "dropped").length;
+  assert.ok(dropped >= 80 && dropped < 100, `${dropped} dropped`);
+  const since = performance.now();
+  await tracing.shutdown(200);
+  assert.ok(performance.now() - since < 5_000);
+});
+
+test("a collector that is not there or refuses is told of, and is used again", async (t) => {
+  let status = 500;
+  const collector = await startCollector(() => status);
+  t.after(collector.close);
+  const tracing = await traced({ ...tracedBy(collector), OTEL_EXPORTER_OTLP_TIMEOUT: "1000" });
+  tracing.start("lost", { kind: "internal" }).end();
+  while (!tracing.told.some(({ outcome }) => outcome === "failed")) await turn();
+  status = 200;
+  tracing.start("kept", { kind: "internal" }).end();
+  await collector.span(({ name }) => name === "kept");
+  await tracing.shutdown(1_000);
+  assert.deepEqual(
+    tracing.told.map(({ outcome }) => outcome),
+    ["failed", "exported"],
+  );
+
+  const nobody = createServer().listen(0, "127.0.0.1");
+  await once(nobody, "listening");
+  const { port } = nobody.address() as { port: number };
+  nobody.close();
+  await once(nobody, "close");
+  const alone = await traced({
+    ...tracedBy({ url: `http://127.0.0.1:${port}` }),
+    OTEL_EXPORTER_OTLP_TIMEOUT: "100",
+  });
+  alone.start("lost", { kind: "internal" }).end();
+  await alone.shutdown(5_000);
+  assert.deepEqual(alone.told, [{ outcome: "failed", count: 1 }]);
+});

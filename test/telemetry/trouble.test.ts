@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { type Scrape, scrapeOf } from "./scrape.ts";
+
+const account = "default";
+const timeout = 2 * patienceMs;
+
+/** A gateway before a payments service that answers like this. */
+async function rig(t: TestContext, answer: RequestListener, env: Record<string, string> = {}) {
+  const upstream = createServer(answer).listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const gateway = await startTestGateway({
+    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "a password",
+    AUTH_MODE: "none",
+    RECONCILE_AFTER: "0",
+    ...env,
+  });
+  t.after(async () => {
+    await gateway.stop();
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
+  const payments = createClient(PaymentService, transport);
+  const payouts = createClient(PayoutService, transport);
+  return {
+    gateway,
+    upstream,
+    look: (externalId = "none") => payouts.getPayout({ externalId }).catch(() => undefined),
+    pay: (externalId: string) =>
+      payments
+        .createPayment({
+          amount: "10.10",
+          currency: "UAH",
+          mode: PaymentMode.DIRECT,
+          externalId,
+          customer: { email: "jo@shop.example" },
+          paymentMethod: {
+            method: {
+              case: "cc",
+              value: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 },
+            },
+          },
+        })
+        .catch(() => undefined),
+  };
+}
+
+/** Resolves when the metrics fit; a test that they never do is out of time. */
+async function scrapeUntil(gateway: Gateway, fits: (scrape: Scrape) => boolean): Promise<void> {
+  for (;;) if (fits(await scrapeOf(gateway))) return;
+}
+
+const status =
+  (code: number, body = "{}"): RequestListener =>
+  (request, response) => {
+    request.resume();
+    response.writeHead(code, { "content-type": "application/json" }).end(body);
+  };
+
+test("credentials that are refused show, and are INTERNAL to callers", { timeout }, async (t) => {
+  const { gateway, look } = await rig(t, status(401));
+  const before = await scrapeOf(gateway);
+  assert.equal(before.value("upstream_credentials_refused", { account }), 0);
+  assert.equal(before.value("ready", {}), 1);
+  await look();
+  const { value } = await scrapeOf(gateway);
+  assert.equal(value("upstream_credentials_refused", { account }), 1);
+  assert.equal(value("ready", {}), 0);
+  assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
+});
+
+test("reads that fail are told by what came next, and the breaker by its state", {
+  timeout,
+}, async (t) => {
+  const { gateway, look } = await rig(t, status(500), { RATE_LIMIT_INITIAL: "1000" });
+  await scrapeUntil(gateway, ({ value }) => {
+    void look();
+    return value("upstream_breaker_state", { account, calls: "other" }) === 2;
+  });
+  const { sum, value } = await scrapeOf(gateway);
+  assert.ok(sum("upstream_read_failures_total", { account, next: "retry" }) > 0);
+  assert.ok(sum("upstream_requests_total", { account, outcome: "500" }) > 0);
+  assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
+});
+
+test("calls that wait for a token, and those that get none, are counted", {
+  timeout,
+}, async (t) => {
+  const answers = status(404, '{"error":{"code":"payout_not_found","type":"api_error"}}');
+  const env = { RATE_LIMIT_INITIAL: "2", RATE_LIMIT_RESERVE: "0" };
+  const { gateway, look } = await rig(t, answers, { ...env, RATE_LIMIT_MAX_WAIT: "1500ms" });
+  const looks = Promise.all(Array.from({ length: 12 }, (_, nth) => look(`none-${nth}`)));
+  const labels = { account, priority: "read" };
+  await scrapeUntil(gateway, ({ value }) => (value("rate_limit_waiting", labels) ?? 0) > 0);
+  await looks;
+  const { value, sum } = await scrapeOf(gateway);
+  assert.equal(value("rate_limit_waiting", labels), 0);
+  const refused = value("rate_limit_refusals_total", { ...labels, reason: "RESOURCE_EXHAUSTED" });
+  const taken = sum("rate_limit_wait_seconds_count", labels);
+  assert.ok(refused && refused > 0);
+  assert.equal(taken + refused, 12);
+  assert.equal(taken, sum("upstream_requests_total", { account }));
+});
+
+test("a lost outcome that nobody can tell is given up, and counted", { timeout }, async (t) => {
+  const { gateway, pay } = await rig(
+    t,
+    (request, response) => {
+      if (request.url?.endsWith("/new"))
+        request.resume().once("end", () => request.socket.destroy());
+      else status(500)(request, response);
+    },
+    { RECONCILE_AFTER: "50ms", RECONCILE_GIVE_UP: "500ms", RATE_LIMIT_INITIAL: "100" },
+  );
+  await pay("lost");
+  await scrapeUntil(gateway, ({ value }) => {
+    return value("reconciliations_given_up_total", { account }) === 1;
+  });
+  const { sum } = await scrapeOf(gateway);
+  assert.ok(sum("reconciliation_probes_total", { account }) > 0);
+});
+
+test("an answer that cannot be recorded is counted", {
+  timeout,
+  skip: withoutRedis,
+}, async (t) => {
+  const redis = await startRedis();
+  t.after(() => redis.close());
+  const paid = JSON.stringify({
+    external_id: "order-1",
+    operation: "payment",
+    details: { payment_id: "p-1", status: "success", amount: 10.1, currency: "UAH" },
+  });
+  const { gateway, pay } = await rig(
+    t,
+    (request, response) => {
+      // Away by the time of the answer.
+      void redis.stop().then(() => status(200, paid)(request, response));
+    },
+    { REDIS_URL: redis.url },
+  );
+  await pay("order-1");
+  const { value, sum } = await scrapeOf(gateway);
+  assert.equal(value("events_unrecorded_total", { account }), 1);
+  assert.equal(sum("events_appended_total", { account, outcome: "failed" }), 1);
+});

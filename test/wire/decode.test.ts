@@ -1,0 +1,393 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { decode, decodeList, WireError } from "../../src/wire/wire.ts";
+
+interface Case {
+  what: string;
+  schema: DescMessage;
+  wire: string;
+  /** Property path and the value there. */
+  at: string;
+  holds: unknown;
+  faults?: string[];
+}
+
+const payment = { schema: PaymentSchema };
+const payout = { schema: PayoutSchema };
+const request = { schema: CreatePaymentRequestSchema };
+const fiscal = (code: string) => `{"details":{"fiscalization":{"status_code":${code}}}}`;
+const statusCode = { ...payment, at: "details.fiscalization.statusCode" };
+const badCode = { ...statusCode, holds: undefined };
+const badCodeFault = { faults: ["details.fiscalization.status_code"] };
+const fcId = { ...payout, at: "fcId" };
+const badFcId = { ...fcId, holds: undefined, faults: ["fc_id"] };
+
+const cases: Case[] = [
+  // Text
+  { what: "an empty text as set", ...payment, wire: `{"id":""}`, at: "id", holds: "" },
+  {
+    what: "a decimal number into text with its digits",
+    ...payment,
+    wire: `{"details":{"amount": 10.10 }}`,
+    at: "details.amount",
+    holds: "10.10",
+  },
+  {
+    what: "a number beyond 2^53 into text",
+    ...payment,
+    wire: `{"external_id":12345678901234567890}`,
+    at: "externalId",
+    holds: "12345678901234567890",
+  },
+  {
+    what: "an exponent form written out",
+    ...payment,
+    wire: `{"details":{"amount":-1.250E+2}}`,
+    at: "details.amount",
+    holds: "-125.0",
+  },
+  {
+    what: "the last of repeated members, with its digits",
+    ...payment,
+    wire: `{"details":{"amount":1.0},"details":{"amount":2.0,"am\\u006funt":3.00}}`,
+    at: "details.amount",
+    holds: "3.00",
+  },
+  {
+    what: "digits next to strings that hold numbers, quotes and backslashes",
+    ...payment,
+    wire: `{"x":"\\\\","y":["\\"1.0",-2.50,"\\\\\\""],"1.5":1.5,"id":7.70}`,
+    at: "id",
+    holds: "7.70",
+  },
+  {
+    what: "an absurd exponent as a fault",
+    ...payment,
+    wire: `{"details":{"amount":1e400}}`,
+    at: "details.amount",
+    holds: undefined,
+    faults: ["details.amount"],
+  },
+  {
+    what: "a boolean in text as a fault",
+    ...payment,
+    wire: `{"id":true}`,
+    at: "id",
+    holds: undefined,
+    faults: ["id"],
+  },
+  {
+    what: "an object in text as a fault",
+    ...payment,
+    wire: `{"id":{"a":1}}`,
+    at: "id",
+    holds: undefined,
+    faults: ["id"],
+  },
+  {
+    what: "a list in text as a fault",
+    ...payment,
+    wire: `{"id":["a"]}`,
+    at: "id",
+    holds: undefined,
+    faults: ["id"],
+  },
+  {
+    what: "digits of a number field",
+    schema: OperationSchema,
+    wire: `{"details":{"amount":99999999999.990}}`,
+    at: "details.amount",
+    holds: "99999999999.990",
+  },
+  {
+    what: "a number field given as text",
+    schema: OperationSchema,
+    wire: `{"details":{"amount":"0.10"}}`,
+    at: "details.amount",
+    holds: "0.10",
+  },
+  {
+    what: "digits inside a list",
+    ...request,
+    wire: `{"products":[{"quantity":1.0},{"quantity":2.50}]}`,
+    at: "products.1.quantity",
+    holds: "2.50",
+  },
+  // Booleans
+  { what: "true", ...payment, wire: `{"is_success":true}`, at: "isSuccess", holds: true },
+  { what: "false as set", ...payment, wire: `{"is_success":false}`, at: "isSuccess", holds: false },
+  {
+    what: `"true" in a boolean as a fault`,
+    ...payment,
+    wire: `{"is_success":"true"}`,
+    at: "isSuccess",
+    holds: undefined,
+    faults: ["is_success"],
+  },
+  {
+    what: "1 in a boolean as a fault",
+    ...payment,
+    wire: `{"is_success":1}`,
+    at: "isSuccess",
+    holds: undefined,
+    faults: ["is_success"],
+  },
+  // Integers
+  { what: "an integer", ...statusCode, wire: fiscal("1001"), holds: 1001 },
+  { what: "an integer as text", ...statusCode, wire: fiscal(`"1001"`), holds: 1001 },
+  { what: "an integer with a point", ...statusCode, wire: fiscal("1001.0"), holds: 1001 },
+  { what: "minus zero as zero", ...statusCode, wire: fiscal("-0"), holds: 0 },
+  { what: "the largest int32", ...statusCode, wire: fiscal("2147483647"), holds: 2147483647 },
+  { what: "2^31 as a fault", ...badCode, wire: fiscal("2147483648"), ...badCodeFault },
+  { what: "a fraction as a fault", ...badCode, wire: fiscal("1.5"), ...badCodeFault },
+  { what: "empty text as a fault", ...badCode, wire: fiscal(`""`), ...badCodeFault },
+  { what: "spaced digits as a fault", ...badCode, wire: fiscal(`" 1"`), ...badCodeFault },
+  { what: "hex as a fault", ...badCode, wire: fiscal(`"0x10"`), ...badCodeFault },
+  { what: "true as a fault", ...badCode, wire: fiscal("true"), ...badCodeFault },
+  { what: "a small int64", ...fcId, wire: `{"fc_id":42}`, holds: 42n },
+  { what: "2^53+1", ...fcId, wire: `{"fc_id":9007199254740993}`, holds: 9007199254740993n },
+  {
+    what: "the largest int64",
+    ...fcId,
+    wire: `{"fc_id":9223372036854775807}`,
+    holds: 9223372036854775807n,
+  },
+  {
+    what: "the smallest int64 as text",
+    ...fcId,
+    wire: `{"fc_id":"-9223372036854775808"}`,
+    holds: -9223372036854775808n,
+  },
+  { what: "1e18", ...fcId, wire: `{"fc_id":1e18}`, holds: 1000000000000000000n },
+  { what: "2^63 as a fault", ...badFcId, wire: `{"fc_id":9223372036854775808}` },
+  { what: "an int64 fraction as a fault", ...badFcId, wire: `{"fc_id":1.5}` },
+  { what: "1e400 as a fault", ...badFcId, wire: `{"fc_id":1e400}` },
+  { what: "a long run of digits as a fault", ...badFcId, wire: `{"fc_id":"${"9".repeat(1e5)}"}` },
+  { what: "words as a fault", ...badFcId, wire: `{"fc_id":"many"}` },
+  { what: "a list as a fault", ...badFcId, wire: `{"fc_id":[1]}` },
+  // Enums
+  {
+    what: "an unknown value of an enum as a fault",
+    ...payment,
+    wire: `{"operation":"chargeback"}`,
+    at: "operation",
+    holds: 0,
+    faults: ["operation"],
+  },
+  {
+    what: `"unspecified" as unknown`,
+    ...payment,
+    wire: `{"operation":"unspecified"}`,
+    at: "operation",
+    holds: 0,
+    faults: ["operation"],
+  },
+  {
+    what: "an enum's number as a fault",
+    ...payment,
+    wire: `{"operation":1}`,
+    at: "operation",
+    holds: 0,
+    faults: ["operation"],
+  },
+  {
+    what: "the enum's proto name as unknown",
+    ...payment,
+    wire: `{"operation":"PAYMENT_OPERATION_PAYMENT"}`,
+    at: "operation",
+    holds: 0,
+    faults: ["operation"],
+  },
+  // Instants
+  {
+    what: "an empty instant as a fault, the body's rest kept",
+    ...payment,
+    wire: `{"details":{"created_at":"","status":"success"}}`,
+    at: "details",
+    holds: { $typeName: "payments.v1.PaymentDetails", status: 3 },
+    faults: ["details.created_at"],
+  },
+  {
+    what: "an instant as a number as a fault",
+    ...payment,
+    wire: `{"details":{"created_at":1795132800}}`,
+    at: "details.createdAt",
+    holds: undefined,
+    faults: ["details.created_at"],
+  },
+  // Objects and lists
+  { what: "null as absent", ...payment, wire: `{"action":null}`, at: "action", holds: undefined },
+  {
+    what: "null in each kind of field as absent",
+    ...payment,
+    wire: `{"id":null,"is_success":null,"operation":null,"details":{"created_at":null,"fiscalization":null}}`,
+    at: "",
+    holds: {
+      $typeName: "payments.v1.Payment",
+      operation: 0,
+      details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
+    },
+  },
+  {
+    what: "text in place of an object as a fault",
+    ...payment,
+    wire: `{"details":"none"}`,
+    at: "details",
+    holds: undefined,
+    faults: ["details"],
+  },
+  {
+    what: "a list in place of an object as a fault",
+    ...payment,
+    wire: `{"details":[{"amount":"1"}]}`,
+    at: "details",
+    holds: undefined,
+    faults: ["details"],
+  },
+  {
+    what: "an object in place of a list as a fault",
+    ...request,
+    wire: `{"products":{"id":"1"}}`,
+    at: "products",
+    holds: [],
+    faults: ["products"],
+  },
+  {
+    what: "what a list holds beside objects as faults",
+    ...request,
+    wire: `{"products":[null,{"id":"1"},7,{"id":false}]}`,
+    at: "products",
+    holds: [{ $typeName: "payments.v1.Product", id: "1" }, { $typeName: "payments.v1.Product" }],
+    faults: ["products[]", "products[]", "products[].id"],
+  },
+  {
+    what: "nulls beside the set member of a oneof",
+    ...request,
+    wire: `{"payment_method":{"cc":null,"wallet":{"option_id":"o"},"apple_pay":null}}`,
+    at: "paymentMethod.method",
+    holds: { case: "wallet", value: { $typeName: "payments.v1.WalletOption", optionId: "o" } },
+  },
+  {
+    what: "a second member of a oneof as a fault",
+    ...request,
+    wire: `{"payment_method":{"google_pay":{"token":"t"},"wallet":{"option_id":"o"}}}`,
+    at: "paymentMethod.method.case",
+    holds: "wallet",
+    faults: ["payment_method.google_pay"],
+  },
+  {
+    what: "members that it does not know, whatever they are named",
+    ...payment,
+    wire: `{"__proto__":{"id":"evil"},"constructor":{"prototype":{}},"toString":1,"actionRequired":true,"$typeName":"x","extra":[{}],"details":{"__proto__":{"amount":"1"}}}`,
+    at: "",
+    holds: {
+      $typeName: "payments.v1.Payment",
+      operation: 0,
+      details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
+    },
+  },
+];
+
+describe("decode reads", () => {
+  for (const { what, schema, wire, at, holds, faults = [] } of cases) {
+    it(what, () => {
+      const told: string[] = [];
+      const message = decode(schema, wire, { onFault: ({ path }) => told.push(path) });
+      assert.deepEqual(valueAt(message, at), holds);
+      assert.deepEqual(told, faults);
+      assert.deepEqual(decode(schema, wire), message, "the same with nobody to tell");
+    });
+  }
+
+  it("a body nested a hundred thousand deep", () => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    assert.equal(decode(PaymentSchema, `{"x":${deep},"id":1.0}`).id, "1.0");
+  });
+
+  it("nothing into Object.prototype", () => {
+    decode(PaymentSchema, `{"__proto__":{"polluted":"yes"}}`);
+    assert.equal(Reflect.get({}, "polluted"), undefined);
+  });
+});
+
+describe("decode refuses", () => {
+  const canary = "41111111";
+  const refused: Array<[what: string, text: string, message: string]> = [
+    ["an empty body", "", "the body is empty"],
+    ["white space", " \n", "the body is empty"],
+    ["HTML", `<p>${canary}</p>`, "the body is not JSON"],
+    ["a truncated body", `{"id":"${canary}`, "the body is not JSON"],
+    ["two bodies", `{"id":"${canary}"}{}`, "the body is not JSON"],
+    ["bare digits in front of words", `${canary} x`, "the body is not JSON"],
+    ["a list", `[{"id":"${canary}"}]`, "the body is JSON, but not an object"],
+    ["text", `"${canary}"`, "the body is JSON, but not an object"],
+    ["a number", canary, "the body is JSON, but not an object"],
+    ["null", "null", "the body is JSON, but not an object"],
+    ["true", "true", "the body is JSON, but not an object"],
+  ];
+  for (const [what, text, message] of refused) {
+    it(`${what}, without quoting it`, () => {
+      assert.throws(
+        () => decode(PaymentSchema, text),
+        (error) => {
+          assert.ok(error instanceof WireError);
+          assert.equal(error.message, message);
+          assert.equal(error.cause, undefined);
+          assert.ok(!String(error.stack).includes(canary));
+          return true;
+        },
+      );
+    });
+  }
+
+  it("what the parser's own message would have quoted", () => {
+    assert.throws(() => JSON.parse(`<p>${canary}</p>`), new RegExp(canary));
+  });
+});
+
+describe("decodeList reads", () => {
+  const names = (text: string, faults: string[] = []) =>
+    decodeList(WalletItemSchema, text, { onFault: ({ path }) => faults.push(path) }).map(
+      ({ name }) => name,
+    );
+
+  it("one object as a list of one", () => {
+    assert.deepEqual(names(`{"name":"a"}`), ["a"]);
+  });
+
+  it("a list of objects, in order, with the digits of numbers", () => {
+    assert.deepEqual(names(`[{"name":"b"},{"name":1.0},{"name":2.00}]`), ["b", "1.0", "2.00"]);
+  });
+
+  it("an empty list and null as an empty list", () => {
+    assert.deepEqual(names("[]"), []);
+    assert.deepEqual(names("null"), []);
+  });
+
+  it("past elements that are not objects, telling them", () => {
+    const faults: string[] = [];
+    const text = `[null,{"name":"a","card":{"mask":true}},7,[{"name":"b"}]]`;
+    assert.deepEqual(names(text, faults), ["a"]);
+    assert.deepEqual(faults, ["[]", "[].card.mask", "[]", "[]"]);
+  });
+
+  it("neither text, numbers nor HTML", () => {
+    for (const text of [`"a"`, "1", "true", "<p>", ""]) {
+      assert.throws(() => decodeList(WalletItemSchema, text), WireError, text);
+    }
+  });
+});
+
+function valueAt(message: Message, path: string): unknown {
+  let value: unknown = message;
+  for (const step of path === "" ? [] : path.split(".")) {
+    value = (value as Record<string, unknown> | undefined)?.[step];
+  }
+  return value;
+}

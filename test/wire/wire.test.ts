@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { describe, it } from "node:test";
+import {
+  create,
+  type DescEnum,
+  type DescMessage,
+  equals,
+  fromBinary,
+  fromJsonString,
+  isMessage,
+  type Message,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { ErrorTypeSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import {
+  PaymentModeSchema,
+  ProductSchema,
+  RecipientPaymentMethodTypeSchema,
+} from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  FiscalizationStatusSchema,
+  PaymentMethodTypeSchema,
+  PaymentOperation,
+  PaymentOperationSchema,
+  PaymentSchema,
+  PaymentStatus,
+  PaymentStatusSchema,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { decode, encode } from "../../src/wire/wire.ts";
+import { BODIES, fixture } from "./fixtures.ts";
+
+describe("the wire codec on bodies written from the spec's tables", () => {
+  for (const [schema, ...names] of BODIES) {
+    for (const name of names) {
+      const wire = fixture(`${name}.json`);
+      const message = fromJsonString(schema, fixture(`${name}.message.json`));
+
+      it(`reads every member of ${name}`, () => {
+        const faults: string[] = [];
+        const read = decode(schema, wire, { onFault: ({ path }) => faults.push(path) });
+        assert.deepEqual(read, message);
+        assert.deepEqual(faults, []);
+      });
+
+      it(`writes every member of ${name}`, () => {
+        const written = encode(schema, message);
+        assert.deepEqual(JSON.parse(written), JSON.parse(wire));
+        assert.equal(withoutSpace(written), withoutSpace(wire), "the numbers' digits too");
+      });
+    }
+  }
+
+  it("has a fixture that sets each field of each message, but for those outside the body", () => {
+    const inBodies = new Set<string>();
+    const inFixtures = new Set<string>();
+    for (const [schema, ...names] of BODIES) {
+      for (const field of fieldsBelow(schema)) inBodies.add(field);
+      for (const name of names) {
+        const message = fromJsonString(schema, fixture(`${name}.message.json`));
+        for (const field of fieldsSet(reflect(schema, message))) inFixtures.add(field);
+      }
+    }
+    assert.deepEqual([...inBodies.difference(inFixtures)].sort(), [
+      "payments.v1.DeleteWalletItemRequest.customer",
+      "payments.v1.UpdateSubscriptionRequest.customer",
+      "payments.v1.UpdateSubscriptionRequest.subscription_id",
+      "payments.v1.UpstreamError.http_status",
+    ]);
+  });
+
+  it("has no fixture that no test reads", () => {
+    const files = readdirSync(new URL("../fixtures/wire", import.meta.url)).sort();
+    const named = BODIES.flatMap(([, ...names]) => names);
+    assert.deepEqual(files, named.flatMap((n) => [`${n}.json`, `${n}.message.json`]).sort());
+  });
+});
+
+describe("the closed value sets", () => {
+  const sets: Array<[schema: DescEnum, body: DescMessage, member: string, texts: string]> = [
+    [PaymentStatusSchema, body("PaymentDetails"), "status", "init pending success failure"],
+    [
+      PaymentOperationSchema,
+      PaymentSchema,
+      "operation",
+      "payment confirm refund cancel lookup recurrent",
+    ],
+    [
+      PaymentMethodTypeSchema,
+      body("PaymentMethod"),
+      "type",
+      "cc_token cc_number wallet google_pay apple_pay card",
+    ],
+    [FiscalizationStatusSchema, body("Fiscalization"), "status", "Pending Success Failed"],
+    [PaymentModeSchema, CreatePaymentRequestSchema, "mode", "direct hosted express_checkout"],
+    [
+      RecipientPaymentMethodTypeSchema,
+      body("RecipientPaymentMethod"),
+      "type",
+      "iban cc_token wallet cc_number",
+    ],
+    [
+      ErrorTypeSchema,
+      body("UpstreamError"),
+      "type",
+      "invalid_request_error payment_method_error payment_settings_error payment_error api_error customer_error",
+    ],
+  ];
+  for (const [schema, within, member, spec] of sets) {
+    it(`reads and writes the spec's texts of ${schema.name}`, () => {
+      const texts = spec.split(" ");
+      assert.equal(texts.length, schema.values.length - 1);
+      for (const [index, text] of texts.entries()) {
+        const wire = `{"${member}":"${text}"}`;
+        const read = decode(within, wire) as Message & Record<string, unknown>;
+        const number = schema.values[index + 1]!.number;
+        assert.equal(read[member], number, text);
+        assert.equal(encode(within, read), wire);
+        for (const variant of [text.toUpperCase(), text.toLowerCase()]) {
+          const again = decode(within, `{"${member}":"${variant}"}`) as typeof read;
+          assert.equal(again[member], number, variant);
+        }
+      }
+    });
+  }
+});
+
+describe("a decoded message", () => {
+  const read = decode(PaymentSchema, fixture("payment.json"));
+
+  it("is the message that create makes, absent fields and zeros included", () => {
+    const text = `{"operation":"refund","details":{"status":"success","created_at":"2026-01-02"}}`;
+    assert.deepEqual(
+      decode(PaymentSchema, text),
+      create(PaymentSchema, {
+        operation: PaymentOperation.REFUND,
+        details: {
+          status: PaymentStatus.SUCCESS,
+          createdAt: timestampFromDate(new Date("2026-01-02T00:00:00Z")),
+        },
+      }),
+    );
+    for (const [schema] of BODIES) assert.deepEqual(decode(schema, "{}"), create(schema));
+  });
+
+  it("is taken by protobuf-es as its own", () => {
+    assert.ok(isMessage(read, PaymentSchema));
+    const copy = fromBinary(PaymentSchema, toBinary(PaymentSchema, read));
+    assert.ok(equals(PaymentSchema, copy, read));
+  });
+
+  it("shares nothing with the next one", () => {
+    const text = `{"amount":1}`;
+    const first = decode(CreatePaymentRequestSchema, text);
+    first.products.push(create(ProductSchema));
+    assert.deepEqual(decode(CreatePaymentRequestSchema, text).products, []);
+  });
+});
+
+function body(name: string): DescMessage {
+  const all = [...BODIES].flatMap(([schema]) => [...messagesBelow(schema)]);
+  return all.find((desc) => desc.name === name) ?? assert.fail(`no body holds a ${name}`);
+}
+
+function* messagesBelow(schema: DescMessage): Iterable<DescMessage> {
+  if (schema.typeName.startsWith("google.")) return;
+  yield schema;
+  for (const field of schema.fields) if (field.message) yield* messagesBelow(field.message);
+}
+
+function* fieldsBelow(schema: DescMessage): Iterable<string> {
+  for (const field of schema.fields) {
+    yield `${schema.typeName}.${field.name}`;
+    if (field.message && isInBody(field.message)) yield* fieldsBelow(field.message);
+  }
+}
+
+/** A CustomerIdentity goes into headers and the query, a Timestamp is a text. */
+function isInBody(schema: DescMessage): boolean {
+  return schema.name !== "CustomerIdentity" && schema.name !== "Timestamp";
+}
+
+function* fieldsSet(message: ReflectMessage): Iterable<string> {
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue;
+    yield `${message.desc.typeName}.${field.name}`;
+    if (field.fieldKind === "message" && isInBody(field.message)) {
+      yield* fieldsSet(message.get(field));
+    }
+    if (field.fieldKind === "list" && field.listKind === "message") {
+      for (const item of message.get(field)) yield* fieldsSet(item as ReflectMessage);
+    }
+  }
+}
+
+/** The text with nothing but its tokens, the members in one order; numbers keep their digits. */
+function withoutSpace(json: string): string {
+  const keepDigits = (_key: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" ? `#${context?.source}` : value;
+  return JSON.stringify(sorted(JSON.parse(json, keepDigits as (k: string, v: unknown) => unknown)));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
+}
