@@ -25,6 +25,8 @@ export interface Question<Result> {
    * of a payment. Default: no result is.
    */
   readonly isResult?: ((result: Result) => boolean) | undefined;
+  /** Codes of an Error object that tell of success when they come in a 2xx answer. Default: none. */
+  readonly successCodes?: ReadonlySet<string> | undefined;
   /** The request carried a customer's own credentials. */
   readonly asCustomer: boolean;
   /** Hides what a text quotes of the request's secrets. */
@@ -33,7 +35,7 @@ export interface Question<Result> {
 }
 
 /** All but how its body is read. */
-type Circumstances = Omit<Question<unknown>, "read" | "isResult">;
+type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes">;
 
 /** What an answer said. */
 export type Understood<Result> =
@@ -82,7 +84,11 @@ function understandSuccess<Result>(
   }
   if (toldOfFaults || !isBlank(result)) return { kind: "result", result };
   const object = readErrorObject(answer.text);
-  if (object && isUnmistakable(object)) return refusal(answer, object, question);
+  if (object && isUnmistakable(object)) {
+    const { code = "" } = object;
+    if (question.successCodes?.has(code)) return { kind: "result", result };
+    return refusal(answer, object, question);
+  }
   // JSON without a word about the payment is no answer to who wants to know whether it was made.
   if (question.moneyExternalId !== undefined) return notUnderstood(answer, question);
   return { kind: "result", result };
@@ -129,6 +135,7 @@ function refusal(
     code: told?.code,
     ...(told && { type: told.type }),
     asCustomer,
+    movesMoney: moneyExternalId !== undefined,
   });
   const serviceFailed = status >= 500;
   // 5xx without an Error object is no word of the service: most likely a proxy's.

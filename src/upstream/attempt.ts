@@ -147,6 +147,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       read: call.read,
       moneyExternalId,
       isResult: call.isResult,
+      successCodes: call.successCodes,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),
