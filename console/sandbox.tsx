@@ -17,7 +17,7 @@ import { plainText } from "./scenario.ts";
 import { TrialForm } from "./trial-form.tsx";
 import { type Tried, TriedList } from "./tried-list.tsx";
 
-const mostTried = 20;
+const mostTried = 40;
 
 /** Makes things happen: a payment or payout with each of the sandbox's magic values. */
 export function Sandbox(props: {

@@ -22,11 +22,19 @@ const end = "<!-- end of what is made -->";
 const rows = listedCodes.toSorted().map((name) => {
   const reading = readingOf(name);
   if (!reading) throw new Error(`${name} has no reading`);
-  const { code, retry, leavesOpen } = reading;
+  const { toCustomer, withoutMoney, leavesOpen } = reading;
+  const { code } = withoutMoney ?? reading;
+  const rpc = toCustomer
+    ? `\`${code}\`; to a customer's token \`${toCustomer.code}\``
+    : `\`${code}\``;
   // GraphQL has no other name for an error of the service than the table of its own edge.
   const graphql = code === "RESOURCE_EXHAUSTED" ? "`RateLimitError`" : "`PaymentServiceError`";
-  const onMoney = leavesOpen ? "`UNKNOWN`, `OutcomeUnknownError`" : "the same";
-  return `| \`${name}\` | \`${code}\` | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${retries[retry]} | ${customerWords(name, reading)} |`;
+  let onMoney = "the same";
+  if (leavesOpen) onMoney = "`UNKNOWN`, `OutcomeUnknownError`";
+  else if (withoutMoney) onMoney = `\`${reading.code}\`, \`PaymentServiceError\``;
+  const again = retries[(withoutMoney ?? reading).retry];
+  const onlyMoney = withoutMoney ? `; on a call that moves money ${retries[reading.retry]}` : "";
+  return `| \`${name}\` | ${rpc} | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${again}${onlyMoney} | ${customerWords(name, reading)} |`;
 });
 
 const made = [

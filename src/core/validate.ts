@@ -1,5 +1,5 @@
 import { create, createRegistry, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
-import { pathToString } from "@bufbuild/protobuf/reflect";
+import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { type FieldViolation, GatewayError } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
@@ -14,10 +14,26 @@ export function validate<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc>,
 ): void {
+  const long = longLists(reflect(schema, request));
+  if (long.length > 0) throw invalidFields(long);
   const result = validator.validate(schema, request);
   if (result.kind === "valid") return;
   if (result.kind === "error") throw result.error;
   throw invalidFields(result.violations.map(fieldViolation));
+}
+
+/** The most that a list of a request may hold: each item is checked by rules that take their time. */
+const maxItems = 1_000;
+
+function longLists(message: ReflectMessage, path = ""): FieldViolation[] {
+  return message.fields.flatMap((field) => {
+    const here = `${path}${field.name}`;
+    if (field.fieldKind === "message" && message.isSet(field)) {
+      return longLists(message.get(field), `${here}.`);
+    }
+    if (field.fieldKind !== "list" || message.get(field).size <= maxItems) return [];
+    return [{ path: here, message: `must have at most ${maxItems} items` }];
+  });
 }
 
 /** An INVALID_ARGUMENT that names the given fields. */

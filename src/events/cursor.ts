@@ -28,8 +28,25 @@ export const maxSeq = 0xff_ffff;
  * Writes a place as a cursor: `<ms, 12 hex digits><seq, 6 hex digits>-<epoch>`. Of one epoch, the
  * order of the texts is the order of the places.
  */
-export function encodeCursor({ ms, seq }: Position, epoch: string): Cursor {
-  return `${ms.toString(16).padStart(12, "0")}${seq.toString(16).padStart(6, "0")}-${epoch}`;
+export function encodeCursor(position: Position, epoch: string): Cursor {
+  return `${placeOf(position)}-${epoch}`;
+}
+
+/** A cursor without its epoch. */
+export function placeOf({ ms, seq }: Position): string {
+  return `${ms.toString(16).padStart(12, "0")}${seq.toString(16).padStart(6, "0")}`;
+}
+
+/** The next place behind one: cursors grow even while the clock stands or is set back. */
+export function nextPosition({ ms, seq }: Position, nowMs: number): Position {
+  if (nowMs > ms) return { ms: nowMs, seq: 0 };
+  return seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 };
+}
+
+/** The same for a place as it is written. */
+export function nextPlace(place: string, nowMs: number): string {
+  const ms = Number.parseInt(place.slice(0, 12), 16);
+  return placeOf(nextPosition({ ms, seq: Number.parseInt(place.slice(12), 16) }, nowMs));
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor. */

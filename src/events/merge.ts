@@ -17,7 +17,7 @@ export interface Merge {
  * show as failed what was paid would have it paid twice. Two ends with different operation_ids (two
  * partial refunds, say) are two things that happened, no conflict, and neither makes the other late.
  */
-export function merge(held: OperationState | undefined, entry: Entry): Merge {
+export function merge(held: Step | undefined, entry: Step): Merge {
   if (!held) return { replaces: true, late: false, conflict: false };
   const another =
     held.operationId !== "" && entry.operationId !== "" && held.operationId !== entry.operationId;
@@ -31,6 +31,9 @@ export function merge(held: OperationState | undefined, entry: Entry): Merge {
   return { replaces: entry.status === "success", late: false, conflict: !another };
 }
 
+/** What is told apart of an operation's events. */
+type Step = Pick<OperationState, "operationId" | "rank" | "status">;
+
 /** The state that an event makes; `since` stays that of the operation's first event. */
 export function stateOf(entry: Entry, event: Event, since: Cursor): OperationState {
   const { operation, subjectId, operationId, rank, status } = entry;
@@ -38,6 +41,6 @@ export function stateOf(entry: Entry, event: Event, since: Cursor): OperationSta
 }
 
 /** Which of an external id's states an entry belongs to. */
-export function stateKey({ subjectId, operation }: Entry): string {
+export function stateKey({ subjectId, operation }: Pick<Entry, "subjectId" | "operation">): string {
   return JSON.stringify([subjectId, operation]);
 }

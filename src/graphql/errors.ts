@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { type ErrorCode, type FieldViolation, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { overloadedReason } from "../net/overloaded.ts";
+import { RequestError } from "./request-error.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
 
 /** What a GatewayError is to a GraphQL client. */
@@ -74,6 +75,7 @@ export function createErrorFormatter(
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
     if (cause instanceof GatewayError) return fromGateway(cause, located);
+    if (cause instanceof RequestError) return cause;
     if (cause instanceof GraphQLError) {
       const clean = withoutValues(cause, located ?? cause);
       return hints ? clean : withoutHints(clean);
@@ -157,7 +159,6 @@ function errorTypeName(error: UpstreamError): string | undefined {
 
 /** A GET whose `variables` are no JSON: the parser's own message would quote them. */
 function notJson(): GraphQLError {
-  return new GraphQLError("variables and extensions must be JSON", {
-    extensions: { code: "BAD_REQUEST", http: { status: 400 } },
-  });
+  const message = "variables and extensions must be JSON";
+  return new RequestError(message, "BAD_REQUEST", { status: 400 });
 }

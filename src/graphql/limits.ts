@@ -19,6 +19,12 @@ export const limits = {
   depth: 10,
   /** Renamed fields of a whole document. A page that shows a list of payments takes one for each. */
   aliases: 50,
+  /** Renamed fields within introspection, where each may multiply the whole schema. */
+  introspectionAliases: 5,
+  /** Values in the variables of one operation, at all depths. The largest payment has some 200. */
+  values: 10_000,
+  /** How many faults of a request are told. More would take longer to tell than to find. */
+  faults: 10,
   /** See `operation-cost.ts`: about a hundred calls of the upstream, at its default of 10 a second. */
   cost: 1_000,
 } as const;

@@ -1,14 +1,9 @@
-import {
-  type DocumentNode,
-  type ExecutionArgs,
-  getOperationAST,
-  Kind,
-  type SelectionSetNode,
-} from "graphql";
+import { type ExecutionArgs, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { Context, Surroundings } from "./context.ts";
 import { codeOf } from "./errors.ts";
 import type { OperationRecord } from "./operation-record.ts";
+import { rootFieldsOf } from "./root-fields.ts";
 
 /** Keeps the record of each operation, whatever becomes of it. */
 export function observesOperations(): Plugin<Context, Surroundings> {
@@ -44,25 +39,8 @@ export function observesOperations(): Plugin<Context, Surroundings> {
 function tellAsked(record: OperationRecord, { document, operationName }: ExecutionArgs): void {
   const operation = getOperationAST(document, operationName);
   if (!operation) return;
-  const names = new Set<string>();
-  addFields(names, operation.selectionSet, document);
+  const names = new Set(rootFieldsOf(document, operation).values());
   record.asks(operation.operation, [...names].sort());
-}
-
-/** Names of a selection's fields, with those of its fragments; validation has refused cycles. */
-function addFields(names: Set<string>, { selections }: SelectionSetNode, document: DocumentNode) {
-  for (const selection of selections) {
-    if (selection.kind === Kind.FIELD) names.add(selection.name.value);
-    else if (selection.kind === Kind.INLINE_FRAGMENT) {
-      addFields(names, selection.selectionSet, document);
-    } else {
-      for (const definition of document.definitions) {
-        if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
-        if (definition.name.value !== selection.name.value) continue;
-        addFields(names, definition.selectionSet, document);
-      }
-    }
-  }
 }
 
 /** A stream whose events are made within its operation's span, whoever asks for them. */

@@ -1,12 +1,12 @@
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
-  GraphQLError,
   Kind,
   type SelectionSetNode,
   visit,
 } from "graphql";
 import { limits } from "./limits.ts";
+import { RequestError } from "./request-error.ts";
 
 /**
  * Holds a document to the limits that its text alone tells: this runs before validation, whose own
@@ -16,32 +16,53 @@ import { limits } from "./limits.ts";
  */
 export function checkShape(document: DocumentNode, introspection: boolean): void {
   let aliases = 0;
+  let introspectionAliases = 0;
+  // How many of the nodes above ask for the schema.
+  let within = 0;
   visit(document, {
-    Field({ alias, name }) {
-      if (alias) aliases += 1;
-      if (!introspection && metaFields.has(name.value)) throw introspectionDisabled();
+    FragmentDefinition: {
+      enter({ typeCondition }) {
+        if (typeCondition.name.value.startsWith("__")) within += 1;
+      },
+      leave({ typeCondition }) {
+        if (typeCondition.name.value.startsWith("__")) within -= 1;
+      },
+    },
+    Field: {
+      enter({ alias, name }) {
+        if (metaFields.has(name.value)) {
+          if (!introspection) throw introspectionDisabled();
+          within += 1;
+        }
+        if (!alias) return;
+        aliases += 1;
+        if (within > 0) introspectionAliases += 1;
+      },
+      leave({ name }) {
+        if (metaFields.has(name.value)) within -= 1;
+      },
     },
   });
   if (aliases > limits.aliases) throw tooComplex(`has more than ${limits.aliases} aliases`);
+  if (introspectionAliases > limits.introspectionAliases) {
+    throw tooComplex(`has more than ${limits.introspectionAliases} aliases in introspection`);
+  }
   if (depthOf(document) > limits.depth) {
     throw tooComplex(`is nested more than ${limits.depth} fields deep`);
   }
 }
 
 /** An operation that is refused for what it would take. `how` completes "the operation …". */
-export function tooComplex(how: string): GraphQLError {
-  return new GraphQLError(`the operation ${how}`, {
-    extensions: { code: "OPERATION_TOO_COMPLEX", http: { status: 400 } },
-  });
+export function tooComplex(how: string): RequestError {
+  return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { status: 400 });
 }
 
 /** The fields that tell about the schema; `__typename` tells no more than an answer's own data. */
 const metaFields: ReadonlySet<string> = new Set(["__schema", "__type"]);
 
-function introspectionDisabled(): GraphQLError {
-  return new GraphQLError("the schema is not told here: schema.graphql has it", {
-    extensions: { code: "INTROSPECTION_DISABLED", http: { status: 400 } },
-  });
+function introspectionDisabled(): RequestError {
+  const message = "the schema is not told here: schema.graphql has it";
+  return new RequestError(message, "INTROSPECTION_DISABLED", { status: 400 });
 }
 
 /** Each fragment is measured once, however often it is spread. */

@@ -3,9 +3,8 @@ import {
   type ExecutionArgs,
   GraphQLError,
   getOperationAST,
-  Kind,
   type parse as parseDocument,
-  type SelectionSetNode,
+  type validate as validateDocument,
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
@@ -13,8 +12,11 @@ import type { Context, Surroundings } from "./context.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
+import { RequestError } from "./request-error.ts";
+import { rootFieldsOf } from "./root-fields.ts";
 import { isForeign } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
+import { faultsOfVariables } from "./variables.ts";
 
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
@@ -65,10 +67,8 @@ export function takesJsonOnly(): GatewayPlugin {
   };
 }
 
-function unsupported(message: string): GraphQLError {
-  return new GraphQLError(message, {
-    extensions: { code: "UNSUPPORTED_MEDIA_TYPE", http: { status: 415 } },
-  });
+function unsupported(message: string): RequestError {
+  return new RequestError(message, "UNSUPPORTED_MEDIA_TYPE", { status: 415 });
 }
 
 /** Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. */
@@ -77,9 +77,7 @@ async function orNotJson<T>(parsed: T | PromiseLike<T>): Promise<T> {
     return await parsed;
   } catch (error) {
     if (!(error instanceof GraphQLError && error.extensions.http?.spec)) throw error;
-    throw new GraphQLError("the body must be JSON", {
-      extensions: { code: "BAD_REQUEST", http: { status: 400 } },
-    });
+    throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
   }
 }
 
@@ -113,23 +111,31 @@ export function limitsOperations(introspection: boolean): GatewayPlugin {
         checked.add(result);
       };
     },
+    onValidate({ validateFn, setValidationFn }) {
+      const validate = validateFn as typeof validateDocument;
+      const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
+      setValidationFn((schema, document, rules) => validate(schema, document, rules, options));
+    },
     onExecute({ args, setResultAndStopExecution }) {
-      const refused = costlyRefusal(args);
-      if (refused) setResultAndStopExecution({ errors: [refused] });
+      const errors = refusalsOf(args);
+      if (errors.length > 0) setResultAndStopExecution({ errors });
     },
     onSubscribe({ args, setResultAndStopExecution }) {
-      const refused = costlyRefusal(args);
-      if (refused) setResultAndStopExecution({ errors: [refused] });
+      const errors = refusalsOf(args);
+      if (errors.length > 0) setResultAndStopExecution({ errors });
     },
   };
 }
 
-function costlyRefusal(args: ExecutionArgs): GraphQLError | undefined {
+function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
   const { schema, document, operationName, variableValues } = args;
   const operation = getOperationAST(document, operationName);
-  if (!operation) return undefined;
-  if (costOf(schema, document, operation, variableValues ?? {}) <= limits.cost) return undefined;
-  return tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`);
+  if (!operation) return [];
+  const variables = variableValues ?? {};
+  const faults = faultsOfVariables(schema, operation, variables);
+  if (faults.length > 0) return faults;
+  if (costOf(schema, document, operation, variables) <= limits.cost) return [];
+  return [tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`)];
 }
 
 function parseShort(parse: typeof parseDocument, ...[source, options]: Parameters<typeof parse>) {
@@ -164,35 +170,10 @@ export function refusesAmbiguousIdempotencyKey(): GatewayPlugin {
       if (contextValue.call.idempotencyKey === undefined) return;
       const operation = getOperationAST(document, operationName);
       if (operation?.operation !== "mutation") return;
-      if (rootFields(operation.selectionSet, document) < 2) return;
-      setResultAndStopExecution({
-        errors: [
-          new GraphQLError("Idempotency-Key goes with one mutation: send them one by one", {
-            extensions: { code: "BAD_USER_INPUT", http: { status: 400 } },
-          }),
-        ],
-      });
+      if (rootFieldsOf(document, operation).size < 2) return;
+      const message = "Idempotency-Key goes with one mutation: send them one by one";
+      const refused = new RequestError(message, "BAD_USER_INPUT", { status: 400 });
+      setResultAndStopExecution({ errors: [refused] });
     },
   };
-}
-
-/** Fields of a selection, with those of its fragments. Validation has refused fragment cycles. */
-function rootFields(selections: SelectionSetNode, document: DocumentNode): number {
-  let count = 0;
-  for (const selection of selections.selections) {
-    if (selection.kind === Kind.FIELD) count += 1;
-    else if (selection.kind === Kind.INLINE_FRAGMENT) {
-      count += rootFields(selection.selectionSet, document);
-    } else {
-      const fragment = document.definitions.find(
-        (definition) =>
-          definition.kind === Kind.FRAGMENT_DEFINITION &&
-          definition.name.value === selection.name.value,
-      );
-      if (fragment && "selectionSet" in fragment) {
-        count += rootFields(fragment.selectionSet, document);
-      }
-    }
-  }
-  return count;
 }

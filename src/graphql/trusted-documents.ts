@@ -1,4 +1,5 @@
-import { GraphQLError, type GraphQLSchema, parse, validate } from "graphql";
+import { type GraphQLSchema, parse, validate } from "graphql";
+import { RequestError } from "./request-error.ts";
 
 /** The documents that the operator knows. */
 export interface TrustedDocumentsOptions {
@@ -25,7 +26,7 @@ export interface DocumentParams {
  * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or by
  * its text. The returned function gives the text to run, undefined for a request that names none.
  * @throws WrongDocumentError at once for a document that does not fit the schema, and later
- * GraphQLError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or PERSISTED_QUERY_ONLY
+ * RequestError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or PERSISTED_QUERY_ONLY
  */
 export function createDocumentOf(
   schema: GraphQLSchema,
@@ -63,8 +64,8 @@ function hashOf(extensions: unknown): string | undefined {
   return typeof hash === "string" ? hash : undefined;
 }
 
-function refusal(message: string, code: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
+function refusal(message: string, code: string): RequestError {
+  return new RequestError(message, code, { status: 400 });
 }
 
 function checkDocument(schema: GraphQLSchema, id: string, text: string): void {

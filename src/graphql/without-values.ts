@@ -7,8 +7,7 @@ import { GraphQLError } from "graphql";
  */
 export function withoutValues(error: GraphQLError, located: GraphQLError): GraphQLError {
   const { originalError: _, http, ...extensions } = { ...error.extensions, ...located.extensions };
-  const invalidVariable = invalidVariableMessage(located);
-  return new GraphQLError(invalidVariable ?? cut(located.message), {
+  return new GraphQLError(cut(located.message), {
     ...(located.nodes && { nodes: located.nodes }),
     ...(located.source && { source: located.source }),
     ...(located.positions && { positions: located.positions }),
@@ -23,8 +22,9 @@ export function withoutValues(error: GraphQLError, located: GraphQLError): Graph
 
 /** "Did you mean …" tells, guess by guess, the schema to whom introspection does not. */
 export function withoutHints(error: GraphQLError): GraphQLError {
-  const message = error.message.replace(/ Did you mean .*\?$/s, "");
-  if (message === error.message) return error;
+  const at = error.message.indexOf(" Did you mean ");
+  if (at < 0) return error;
+  const message = error.message.slice(0, at);
   const { nodes, source, positions, path, extensions } = error;
   return new GraphQLError(message, { nodes, source, positions, path, extensions });
 }
@@ -33,29 +33,53 @@ function isSyntaxError({ message }: GraphQLError): boolean {
   return message.startsWith("Syntax Error: ");
 }
 
-/** `Variable "$input" got invalid value <value> at "input.amount"; <what is wrong with it>` */
-function invalidVariableMessage(error: GraphQLError): string | undefined {
-  const variable = /^Variable "\$(\w+)" got invalid value /.exec(error.message)?.[1];
-  if (variable === undefined) return undefined;
-  const why = error.originalError?.message ?? "";
-  const before = error.message.slice(0, error.message.length - why.length);
-  // The path ends what stands before the reason; its characters are those of names and indices.
-  const path = / at "([\w.[\]]{1,500})"; $/.exec(before)?.[1] ?? variable;
-  return `Variable "$${variable}" is invalid at "${path}": ${cut(why) || "wrong value"}`;
-}
+/** Names of the schema are short; a caller's own name of a field may be as long as the document. */
+const longestMessage = 1_000;
 
-/** Where each of GraphQL's messages quotes a value, and what is left of it. */
-const quotes: readonly (readonly [RegExp, string])[] = [
-  [/^(Syntax Error: [^"]*?)(?:, found .*|".*)$/s, "$1"],
-  [/^Value .*(?= does not exist in )/s, "The value"],
-  // A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place.
-  [/( not to include unknown field) "(?![A-Za-z_]\w{0,63}").*$/s, "$1s."],
-  [/ has invalid value .*$/s, " has an invalid value."],
-  [/( cannot represent [^:]*): .*$/s, "$1."],
-  [/\? Found: .*$/s, "?"],
-  [/(?:, found|\. Found|; found): .*$/s, "."],
-];
-
+/**
+ * A message up to where it begins to quote a value: behind the first of GraphQL's phrases that do. They
+ * are searched for and not matched, since a message is as long as what it quotes, which a caller may
+ * fill with whatever takes an expression longest.
+ */
 function cut(message: string): string {
-  return quotes.reduce((text, [quote, rest]) => text.replace(quote, rest), message);
+  return withoutQuote(message).slice(0, longestMessage);
 }
+
+function withoutQuote(message: string): string {
+  if (message.startsWith("Syntax Error: ")) {
+    return message.slice(0, firstOf(message, [", found ", '"']));
+  }
+  if (message.startsWith("Value ")) {
+    const at = message.lastIndexOf(" does not exist in ");
+    if (at >= 0) return `The value${message.slice(at)}`;
+  }
+  const invalid = firstOf(message, [" got invalid value ", " has invalid value "]);
+  const unfit = firstOf(message, [" cannot represent "]);
+  const asked = firstOf(message, ["? Found: "]);
+  const found = firstOf(message, [", found: ", ". Found: ", "; found: "]);
+  const strange = strangeField(message);
+  const end = Math.min(invalid, unfit, asked, found, strange);
+  if (end === message.length) return message;
+  if (end === invalid) return `${message.slice(0, end)} has an invalid value.`;
+  if (end === unfit) return `${message.slice(0, firstOf(message, [":"], end))}.`;
+  if (end === strange) return `${message.slice(0, end)} not to include unknown fields.`;
+  return `${message.slice(0, end)}${end === asked ? "?" : "."}`;
+}
+
+/** Where the first of these phrases stands; the length of the text if there is none. */
+function firstOf(text: string, phrases: readonly string[], from = 0): number {
+  const places = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
+  return Math.min(text.length, ...places);
+}
+
+/** A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place. */
+function strangeField(message: string): number {
+  const phrase = ' not to include unknown field "';
+  const at = firstOf(message, [phrase]);
+  if (at === message.length) return at;
+  const name = message.slice(at + phrase.length, at + phrase.length + longestName + 1);
+  return fieldName.test(name) ? message.length : at;
+}
+
+const longestName = 64;
+const fieldName = /^[A-Za-z_]\w*"/;

@@ -58,7 +58,7 @@ export function createEmulator(options: EmulatorOptions, baseUrl: string): Emula
       createNewPaymentRoute({ ledger, vault, wallets, charge, baseUrl }),
       createRecurrentPaymentRoute(ledger, charge),
       createConfirmPaymentRoute(ledger, charge),
-      createResendCallbackRoute(ledger, flow),
+      createResendCallbackRoute(ledger, flow, callbacks),
       ...createPayoutRoutes({ ledger, vault, callbacks, schedule, delays, rateLimit }),
       ...createWalletRoutes(wallets, ledger),
       ...createSubscriptionRoutes(seedSubscriptions()),

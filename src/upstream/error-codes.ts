@@ -20,6 +20,10 @@ export interface Reading {
   readonly leavesOpen?: true;
   /** The merchant's own credentials were refused. */
   readonly credentials?: true;
+  /** What it means instead where the request carried a customer's own credentials. */
+  readonly toCustomer?: Reading;
+  /** What it means instead on a call that moves no money. */
+  readonly withoutMoney?: Reading;
 }
 
 const badInput: Reading = { code: "INVALID_ARGUMENT", retry: "no" };
@@ -35,6 +39,11 @@ const failed: Reading = { code: "UNAVAILABLE", retry: "yes", leavesOpen: true };
 // As an Error object's code these contradict themselves: they tell of a payment that goes on or
 // went well. To call such a payment failed would invite a second one.
 const underWay: Reading = { code: "FAILED_PRECONDITION", retry: "lookUp", leavesOpen: true };
+// Card tokens have codes of their own (invalid_card_token, token_does_not_exist): with a customer's
+// token that token is meant, and without one what the payment was to be made with.
+const declinedToken: Reading = { ...declined, toCustomer: customerToken };
+// A payment that it stopped is refused; a wallet that could not be read may be read in a moment.
+const declinedWallet: Reading = { ...declined, withoutMoney: failed };
 const wentWell: Reading = { code: "ALREADY_EXISTS", retry: "lookUp", leavesOpen: true };
 
 /**
@@ -64,9 +73,8 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
   ],
   [
     wrongState,
-    `confirm_required confirmation_required 3ds_required card_verification_required
-    transaction_is_not_recurring invalid_transaction_status transaction_is_canceled_by_payer
-    payment_was_refunded order_canceled order_expired completion_limit_reached store_is_not_active
+    `confirm_required 3ds_required card_verification_required
+    transaction_is_not_recurring invalid_transaction_status payment_was_refunded order_canceled order_expired completion_limit_reached store_is_not_active
     plan_not_active plan_project_missing subscription_auto_renew_locked subscription_not_active
     simultaneous_open_orders_not_supported_by_bank`,
   ],
@@ -75,14 +83,15 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     notAllowed,
     `access_not_allowed access_error action_not_allowed payment_method_not_allowed
     preauth_not_allowed recurring_transactions_not_allowed restricted_ip store_is_blocked
-    card_branch_is_blocked payment_settings_not_found wallet_not_configured public_key_not_found
+    payment_settings_not_found wallet_not_configured public_key_not_found
     terminal_not_found fee_not_found card_not_supported card_type_is_not_supported
     payment_system_not_supported country_not_supported transaction_not_supported
     bank_is_not_supported`,
   ],
-  // customer_auth_* name the customer's authentication. invalid_token is read as one of them, since
-  // card tokens have codes of their own (invalid_card_token, token_does_not_exist).
-  [customerToken, "customer_auth_not_found customer_auth_token_expired_or_invalid invalid_token"],
+  // customer_auth_* name the customer's authentication.
+  [customerToken, "customer_auth_not_found customer_auth_token_expired_or_invalid"],
+  [declinedToken, "invalid_token"],
+  [declinedWallet, "failed_to_load_wallet"],
   // The first of the spec's list, among codes about the request as such: our Basic authentication.
   // authorization_error stands among the outcomes of transactions, so there the card was refused;
   // access_not_allowed and access_error are about rights, which presume known credentials (but see
@@ -96,17 +105,18 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     failed_to_create_transaction failed_to_finish_transaction insufficient_funds
     insufficient_funds_for_refund transaction_amount_limit transaction_limit_exceeded
     daily_card_usage_limit_reached card_branch_daily_limit_reached pin_tries_exceeded
-    card_has_constraints card_expired card_is_lost_or_stolen payment_card_has_invalid_status
+    card_has_constraints card_branch_is_blocked card_expired card_is_lost_or_stolen payment_card_has_invalid_status
     anti_fraud_check finmon_validation_failed 3ds_not_supported wrong_cavv wrong_cvv wrong_pin
     wrong_authorization_code wrong_sms_password invalid_verification_code failed_to_verify_card
-    failed_to_send_sms failed_to_load_wallet confirmation_timeout session_expired
+    failed_to_send_sms confirmation_timeout session_expired transaction_is_canceled_by_payer
     banking_application_is_not_installed`,
   ],
   [tooMany, "too_many_requests reached_the_limit_of_attempts_for_ip"],
   [failed, "internal_error request_failed timeout"],
+  // The spec lists confirmation_required as a pending operation's status code.
   [
     underWay,
-    `pending waiting_for_complete waiting_for_redirect waiting_for_verification
+    `pending confirmation_required waiting_for_complete waiting_for_redirect waiting_for_verification
     additional_information_is_pending transaction_created test_transaction`,
   ],
   [
@@ -138,19 +148,24 @@ export interface ErrorAnswer {
   readonly type?: ErrorType;
   /** The request carried a customer's own credentials (X-CUSTOMER-AUTH or X-CUSTOMER-RID). */
   readonly asCustomer: boolean;
+  readonly movesMoney: boolean;
 }
 
 /**
  * What an error answer means: by its code where the table knows it, else by HTTP status and error
  * type. Too Many Requests and 5xx outrank the code.
  */
-export function readError({ httpStatus, code, type, asCustomer }: ErrorAnswer): Reading {
+export function readError(answer: ErrorAnswer): Reading {
+  const { httpStatus, code, type, movesMoney } = answer;
   if (isRateLimit(httpStatus, code)) return tooMany;
   if (httpStatus >= 500) return failed;
+  const asCustomer = answer.asCustomer || type === ErrorType.CUSTOMER_ERROR;
   const known = code === undefined ? undefined : byCode.get(code);
   if (httpStatus === 401 && (known === undefined || known === notAllowed)) {
-    return asCustomer || type === ErrorType.CUSTOMER_ERROR ? customerToken : credentials;
+    return asCustomer ? customerToken : credentials;
   }
+  if (asCustomer && known?.toCustomer) return known.toCustomer;
+  if (!movesMoney && known?.withoutMoney) return known.withoutMoney;
   return known ?? byStatus.get(httpStatus) ?? readType(type, httpStatus);
 }
 

@@ -28,6 +28,7 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
         request,
         body: bodyOf(schema, request),
         read: reader(UpdateSubscriptionResponseSchema),
+        successCodes,
       };
       return send(call, options);
     },
@@ -40,6 +41,7 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
         schema: DeactivateSubscriptionRequestSchema,
         request,
         read: reader(DeactivateSubscriptionResponseSchema),
+        successCodes,
       };
       return send(call, options);
     },
@@ -48,6 +50,12 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
 
 const update = endpointOf(SubscriptionService.method.updateSubscription);
 const deactivate = endpointOf(SubscriptionService.method.deactivateSubscription);
+
+/** Of the spec's codes these tell of what was asked for: with a 2xx status it was done. */
+const successCodes: ReadonlySet<string> = new Set([
+  "subscription_successful",
+  "unsubscribed_successfully",
+]);
 
 function targetOf(
   endpoint: Endpoint,

@@ -4,7 +4,11 @@ import { create, type DescMessage, getOption, hasOption } from "@bufbuild/protob
 import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { validate } from "../../src/core/validate.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { CreateRecurrentPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ProductSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 
 test("each rule over several fields is named after a field of its message", () => {
@@ -85,3 +89,20 @@ for (const [amount, valid] of decimals) {
     }
   });
 }
+
+test("a list of more than 1,000 items is refused before its items are looked at", () => {
+  const refusal = (length: number) => {
+    const products = Array.from({ length }, () =>
+      create(ProductSchema, { netAmount: "no number" }),
+    );
+    try {
+      validate(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, { products }));
+    } catch (error) {
+      assert.ok(error instanceof GatewayError);
+      return error.details.fields ?? [];
+    }
+    return [];
+  };
+  assert.deepEqual(refusal(1_001), [{ path: "products", message: "must have at most 1000 items" }]);
+  assert.ok(refusal(1_000).some(({ path }) => path === "products[999].net_amount"));
+});

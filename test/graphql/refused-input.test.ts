@@ -111,6 +111,76 @@ test("input of the wrong shape never reaches the core", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
+test("half of a surrogate pair is refused by the name of its variable", async (t) => {
+  const gateway = await serve(t);
+  const half = "pay \ud83d";
+  const cases: [query: string, variables: Record<string, unknown>, path: string][] = [
+    ["query($id: ID!) { payment(externalId: $id) { id } }", { id: half }, "id"],
+    ["query($ids: String) { walletItems(optionId: $ids) { name } }", { ids: half }, "ids"],
+    [
+      "mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }",
+      { i: { externalId: "e", payload: half } },
+      "i.payload",
+    ],
+    [
+      "subscription($k: [EventKind!]) { events(kinds: $k) { cursor } }",
+      { k: ["PAYMENT", half] },
+      "k[1]",
+    ],
+    ["subscription($a: String) { events(after: $a) { cursor } }", { a: half }, "a"],
+  ];
+  for (const [query, variables, path] of cases) {
+    const { data, errors } = await gateway.run(query, variables);
+    assert.equal(data, undefined);
+    assert.equal(errors.length, 1, JSON.stringify(errors));
+    assert.equal(errors[0].extensions.code, "BAD_USER_INPUT");
+    assert.ok(errors[0].message.includes(`is invalid at "${path}": `), errors[0].message);
+    assert.ok(errors[0].message.startsWith(`Variable "$${path.split(/\W/)[0]}" `));
+  }
+  assert.deepEqual(gateway.seen(), []);
+  assert.doesNotMatch(gateway.logged(), /INTERNAL_SERVER_ERROR/);
+});
+
+test("of many faults in variables the first ten are told, each with its path", async (t) => {
+  const gateway = await serve(t);
+  const query = "mutation($i: CreatePaymentInput!) { createPayment(input: $i) { __typename } }";
+  const told = async (i: unknown): Promise<string[]> => {
+    const { errors } = await gateway.run(query, { i });
+    for (const { extensions } of errors) assert.equal(extensions.code, "BAD_USER_INPUT");
+    return errors.map(({ message }: { message: string }) => message).sort();
+  };
+  assert.deepEqual(
+    await told({
+      amout: "1",
+      amount: 1.5,
+      mode: "NO_SUCH",
+      externalId: { a: 1 },
+      confirm: "yes",
+      customer: "nobody",
+      paymentMethod: { method: { cc: null, wallet: null } },
+      products: [{ netAmount: "1", taxGroup: "x" }],
+    }),
+    [
+      'Variable "$i" is invalid at "i": CreatePaymentInput has no such field "amout"',
+      'Variable "$i" is invalid at "i.externalId": String expected',
+      'Variable "$i" is invalid at "i.amount": Decimal takes a string, such as "10.10": a JSON ' +
+        "number does not keep its digits",
+      'Variable "$i" is invalid at "i.currency": is required',
+      'Variable "$i" is invalid at "i.mode": is no PaymentMode',
+      'Variable "$i" is invalid at "i.paymentMethod.method": PaymentMethodDetailsInput takes ' +
+        "exactly one field, which is not null",
+      'Variable "$i" is invalid at "i.products[0].taxGroup": Int expected',
+      'Variable "$i" is invalid at "i.confirm": Boolean expected',
+      'Variable "$i" is invalid at "i.customer": PaymentCustomerInput expected, an object',
+    ].sort(),
+  );
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`a${n}`, 1]));
+  assert.equal((await told(many)).length, 10);
+  assert.deepEqual(await told({ list: Array.from({ length: 10_000 }, () => 1) }), [
+    "the variables hold more than 10000 values",
+  ]);
+});
+
 test("no answer and no log record repeats a refused value", async (t) => {
   const gateway = await serve(t);
   const card = `{number: "CANARY", cvv: "CANARY", expMonth: 1, expYear: 2030`;

@@ -79,6 +79,30 @@ const expectations: Readonly<Record<string, Expected>> = {
     ...{ card: "4000000000000754", cents: "75", answer: [500, "internal_error"] },
     ...{ callbacks: [], ledger: undefined },
   },
+  declined_in_payment: {
+    ...{ card: "4000000000000770", cents: "77", answer: [200, "failure"] },
+    ...{ callbacks: ["failure"], ledger: "failure, transaction_declined" },
+  },
+  init: {
+    ...{ card: "4000000000000788", cents: "78", answer: [200, "init"] },
+    ...{ callbacks: ["pending", "success"], ledger: paid },
+  },
+  lookup: {
+    ...{ card: "4000000000000796", cents: "79", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  receipt_pending: {
+    ...{ card: "4000000000000804", cents: "80", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  receipt_failed: {
+    ...{ card: "4000000000000812", cents: "81", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  batch: {
+    ...{ card: "4000000000000820", cents: "82", answer: [200, "success"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
 };
 
 for (const [name, expected] of Object.entries(expectations)) {
@@ -122,7 +146,7 @@ test("the amount of a recurrent payment and of a confirmation is magic too", asy
   assert.equal(declined.body.code, "anti_fraud_check");
   assert.equal(declined.body.payment_id, body.details.payment_id);
   await assert.rejects(confirm(99.76));
-  assert.equal((await confirm(99.8)).body.code, "action_already_done");
+  assert.equal((await confirm(99.83)).body.code, "action_already_done");
 });
 
 test("a lost callback comes when it is asked for", async (t) => {
@@ -169,6 +193,84 @@ test("the magic 429 says when to come back", async (t) => {
   const { headers } = await call("POST", paths.new, cardPayment("4000000000000739"));
   assert.equal(headers.get("x-ratelimit-remaining"), "0");
   assert.equal(headers.get("x-ratelimit-reset"), "1");
+});
+
+test("a decline by a normal answer is payment data, of confirmations too", async (t) => {
+  const { call } = await startRig(t);
+  const { status, body } = await call("POST", paths.new, cardPayment("4000000000000770"));
+  assert.equal(status, 200);
+  const { is_success, operation, details, code } = body;
+  assert.deepEqual([is_success, operation, code], [false, "payment", undefined]);
+  assert.deepEqual(
+    [details.status, details.status_code, details.status_description],
+    ["failure", "transaction_declined", "Transaction is declined"],
+  );
+  await call("POST", paths.new, newPayment({ confirm: false, amount: 100 }));
+  const confirmed = await call("POST", paths.confirm, { external_id: "order-1", amount: 99.77 });
+  assert.deepEqual(
+    [confirmed.status, confirmed.body.operation, confirmed.body.details.status],
+    [200, "confirm", "failure"],
+  );
+});
+
+test("status init has a code of its own, and operation info tells it as pending", async (t) => {
+  const { call, sandbox } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
+  const { body } = await call("POST", paths.new, cardPayment("4000000000000788"));
+  assert.equal(body.details.status_code, "transaction_created");
+  const { operation_id, payment_id } = body.details;
+  const query = new URLSearchParams({ external_id: "order-1", operation_id });
+  const info = await call("GET", `${paths.operation}?${query}`);
+  assert.deepEqual([info.body.status, info.body.status_code], ["pending", "pending"]);
+  await call("POST", `/sandbox/payments/${payment_id}/settle`, { status: "success" });
+  assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
+});
+
+test("a look-up is an operation of its own on the same payment", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const callback_url = receiver.url;
+  await call("POST", paths.new, cardPayment("4000000000000796", { callback_url }));
+  const [payment, lookup] = [(await receiver.next()).body, (await receiver.next()).body];
+  assert.deepEqual([payment.operation, lookup.operation], ["payment", "lookup"]);
+  assert.equal(lookup.details.payment_id, payment.details.payment_id);
+  assert.notEqual(lookup.details.operation_id, payment.details.operation_id);
+});
+
+test("a receipt's registration goes on by callbacks that differ in it alone", async (t) => {
+  const { call } = await startRig(t);
+  for (const [payload, number, expected] of [
+    ["p", "4000000000000804", ["Pending 1002", "Success 1001"]],
+    ["p", "4000000000000812", ["Pending 1002", "Failed 2001"]],
+    ["fiscal-4050", "4111111111111111", ["Pending 1002", "Failed 4050"]],
+    ["fiscal-1000", "4111111111111111", ["Pending 1002", "Success 1000"]],
+    ["fiscal-1002", "4111111111111111", ["Pending 1002"]],
+    ["fiscal-1234", "4111111111111111", [undefined]],
+  ] as const) {
+    const receiver = await startReceiver(t);
+    const external_id = `${payload}-${number}`;
+    const request = { external_id, payload, callback_url: receiver.url };
+    await call("POST", paths.new, cardPayment(number, request));
+    const bodies = [];
+    for (const _ of expected) bodies.push((await receiver.next()).body);
+    const told = bodies.map(
+      ({ details: { fiscalization: f } }) => f && `${f.status} ${f.status_code}`,
+    );
+    assert.deepEqual(told, expected);
+    const others = bodies.map(({ details: { fiscalization: _, ...rest }, ...body }) => ({
+      ...body,
+      details: rest,
+    }));
+    for (const other of others) assert.deepEqual(other, others[0]);
+  }
+});
+
+test("payments of a batch share its batch_external_id", async (t) => {
+  const { call } = await startRig(t);
+  const pay = async (external_id: string, number: string) =>
+    (await call("POST", paths.new, cardPayment(number, { external_id }))).body.batch_external_id;
+  assert.equal(await pay("1", "4000000000000820"), "sandbox-batch-1");
+  assert.equal(await pay("2", "4000000000000820"), "sandbox-batch-1");
+  assert.equal(await pay("3", "4111111111111111"), undefined);
 });
 
 test("the document lists every magic value", async () => {

@@ -198,7 +198,26 @@ test("a recurrent payment charges the card of its primary payment", async (t) =>
   assert.equal(body.details.subscription_id, "sub-1");
   assert.equal(body.payment_method.cc_token.mask, "411111******1111");
   assert.notEqual(body.details.payment_id, primary.body.details.payment_id);
+  assert.match(body.project_id, /^delegate-[0-9a-f]{8}$/);
   assert.deepEqual((await receiver.next()).body, body);
+});
+
+test("a delegated payment goes to the project of the key's owner", async (t) => {
+  const { call } = await startRig(t);
+  const primary = await call("POST", paths.new, newPayment({ init_recurrent_payment: true }));
+  const { recurrent_id } = primary.body.details;
+  const keys = ["0b6f5c0e-7a51-4a0e-9f4e-5d3b8c1a2f60", "1b6f5c0e-7a51-4a0e-9f4e-5d3b8c1a2f60"];
+  const projectOf = async (external_id: string, delegate_api_key?: string) => {
+    const request = { recurrent_id, external_id, amount: 3, delegate_api_key };
+    const { body, text } = await call("POST", paths.recurrent, request);
+    for (const key of keys) assert.ok(!text.includes(key.slice(0, 8)));
+    return body.project_id;
+  };
+  assert.equal(await projectOf("own"), "sandbox");
+  const one = await projectOf("a", keys[0]);
+  assert.notEqual(one, "sandbox");
+  assert.equal(await projectOf("b", keys[0]?.toUpperCase()), one);
+  assert.notEqual(await projectOf("c", keys[1]), one);
 });
 
 test("a recurrent payment needs a successful primary one", async (t) => {

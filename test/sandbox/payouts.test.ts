@@ -155,6 +155,32 @@ test("a payout's outcome is that of its magic card or amount", async (t) => {
   assert.equal(unknown.status, 404);
 });
 
+test("a payout's callback comes again when it is asked for", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const resend = (members: object) => call("POST", paths.resend, members);
+  const order = { callback_url: receiver.url, original_amount: "5.69" };
+  await call("POST", paths.requestPayout, withOrder(cashPayout, order));
+  await sandbox.idle();
+  assert.equal(receiver.received.length, 0);
+  assert.equal((await resend({ external_id: "payout-1" })).status, 200);
+  const { body, headers, bytes } = await receiver.next();
+  assert.deepEqual([body.external_id, body.status], ["payout-1", "success"]);
+  assert.equal(headers["x-service-signature"], signatureOf(bytes, password));
+  const other = await resend({ external_id: "payout-1", operation: "payment" });
+  assert.deepEqual([other.status, other.body.code], [404, "transaction_not_found"]);
+  await call("POST", paths.requestPayout, withOrder(cashPayout, { external_id: "silent" }));
+  const silent = await resend({ external_id: "silent" });
+  assert.deepEqual([silent.status, silent.body.code], [403, "action_not_allowed"]);
+  await call(
+    "POST",
+    paths.new,
+    newPayment({ external_id: "payout-1", callback_url: receiver.url }),
+  );
+  await resend({ external_id: "payout-1" });
+  assert.equal((await receiver.next()).body.operation, "payment");
+});
+
 test("an unknown payout is not found", async (t) => {
   const { call } = await startRig(t);
   const { status, body } = await call("GET", `${paths.payoutInfo}?external_id=nothing`);

@@ -112,8 +112,12 @@ test("confirmation/status tells whether a card is confirmed", async (t) => {
   assert.equal(waiting.status, "waiting_for_verification");
   const unknown = await status("&option_id=other");
   assert.deepEqual([unknown.status, unknown.body.code], [404, "payment_method_not_found"]);
-  const missing = await status("");
-  assert.deepEqual([missing.status, missing.body.param], [400, "option_id"]);
+  // The spec does not require option_id.
+  const usual = await status("");
+  assert.deepEqual([usual.status, usual.body.option_id], [200, confirmed]);
+  await call("POST", paths.new, newPayment());
+  const none = await call("GET", `${paths.walletStatus}?external_id=customer-1`);
+  assert.deepEqual([none.status, none.body.code], [404, "payment_method_not_found"]);
 });
 
 test("a deleted card is gone", async (t) => {

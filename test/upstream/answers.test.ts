@@ -111,6 +111,12 @@ test("the other resources come back", async (t) => {
 
   const message = await serverRig(t, json(200, '{"message":"unsubscribed"}'));
   assert.equal((await deactivate(message.upstream)).message, "unsubscribed");
+
+  const object = '{"code":"unsubscribed_successfully","message":"gone","type":"api_error"}';
+  const gone = await serverRig(t, json(200, object));
+  assert.equal((await deactivate(gone.upstream)).message, "gone");
+  const refused = await serverRig(t, json(200, object.replace("unsubscribed_successfully", "x")));
+  await assert.rejects(deactivate(refused.upstream), { code: "UNAVAILABLE" });
 });
 
 test("a field of an unexpected type is left unset and told, and the call succeeds", async (t) => {
@@ -197,6 +203,10 @@ const open: Array<[what: string, script: string]> = [
   ["timeout in a 200", json(200, '{"code":"timeout","message":"late"}')],
   ["request_failed", json(422, '{"code":"request_failed"}')],
   ["an error that says pending", json(400, '{"code":"pending","type":"payment_error"}')],
+  [
+    "an error that asks for a confirmation",
+    json(402, '{"code":"confirmation_required","type":"payment_error"}'),
+  ],
 ];
 for (const [what, script] of open) {
   test(`${what} leaves a money call's outcome unknown, with the Error object`, async (t) => {
@@ -394,7 +404,7 @@ test("refused merchant credentials are INTERNAL and told, until they are accepte
   const scripts = [
     json(401, '{"code":"authorization_failed","message":"Wrong login"}'),
     answer(401, "<html>"),
-    json(200, '{"external_id":"x"}'),
+    json(200, '{"id":"x","currency":"UAH"}'),
   ];
   const { upstream, credentials } = await serverRig(t, ({ socket }) => {
     socket.write(scripts.shift() ?? "");

@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ErrorCode } from "../../src/errors.ts";
-import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
-import { readError, readingOf } from "../../src/upstream/error-codes.ts";
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { codeOf } from "../../src/graphql/errors.ts";
+import { statusCodes } from "../../src/rpc/errors.ts";
+import {
+  type ErrorAnswer,
+  type Retry,
+  readError,
+  readingOf,
+} from "../../src/upstream/error-codes.ts";
 
 /** The spec's Errors part, word for word. */
 const errorCodes = words(`
@@ -51,67 +60,123 @@ const operationCodes = words(`
   finmon_validation_failed insufficient_funds_for_refund
 `);
 
-/** The rows of contract section 9, by their RPC code. */
-const groups: Partial<Record<ErrorCode, string>> = {
-  INVALID_ARGUMENT: `
-    invalid_request_body invalid_data invalid_card_token invalid_card_data invalid_currency
-    customer_id_not_passed receiver_info_error invalid_phone_number wrong_amount
-    wrong_account_number cvv_is_required sender_info_required missed_payout_method_data
-    incorrect_refund_sum_or_currency wrong_card_number
-    confirm_amount_cannot_be_more_than_the_transaction_amount card_bin_not_found
-    currency_rate_not_found invalid_recipient_name invalid_transaction_amount
-    invalid_transaction_type wrong_cooperation_type wrong_payment_count
-    wrong_installment_period
-  `,
-  NOT_FOUND: `
-    transaction_success_primary_not_found payment_method_not_found customer_profile_not_found
-    transaction_not_found user_not_found card_not_found no_discount_found token_does_not_exist
-    plan_not_found subscription_not_found
-  `,
-  ALREADY_EXISTS: `
-    transaction_already_paid action_already_done payment_method_already_confirmed
-    subscription_already_exists transaction_successful subscription_successful
-    unsubscribed_successfully contract_was_signed_on_client_side refund_successful
-  `,
-  PERMISSION_DENIED: `
-    access_not_allowed payment_settings_not_found action_not_allowed
-    payment_method_not_allowed wallet_not_configured card_not_supported access_error
-    transaction_not_supported payment_system_not_supported country_not_supported
-    card_type_is_not_supported store_is_blocked public_key_not_found terminal_not_found
-    fee_not_found restricted_ip preauth_not_allowed card_branch_is_blocked
-    recurring_transactions_not_allowed bank_is_not_supported
-  `,
-  UNAUTHENTICATED: `
-    customer_auth_not_found customer_auth_token_expired_or_invalid invalid_token
-  `,
-  INTERNAL: `
-    authorization_failed
-  `,
-  RESOURCE_EXHAUSTED: `
-    reached_the_limit_of_attempts_for_ip
-  `,
-  UNAVAILABLE: `
-    request_failed internal_error timeout
-  `,
-  FAILED_PRECONDITION: `
-    waiting_for_verification transaction_amount_limit transaction_declined authorization_error
-    transaction_rejected anti_fraud_check confirmation_timeout pending waiting_for_complete
-    card_expired transaction_limit_exceeded 3ds_not_supported 3ds_required
-    failed_to_create_transaction failed_to_finish_transaction insufficient_funds
-    card_has_constraints pin_tries_exceeded session_expired transaction_created
-    waiting_for_redirect test_transaction wrong_pin wrong_authorization_code wrong_cavv
-    wrong_cvv confirm_required confirmation_required card_verification_required
-    payment_card_has_invalid_status failed_to_send_sms wrong_sms_password
-    failed_to_load_wallet invalid_verification_code additional_information_is_pending
-    transaction_is_not_recurring daily_card_usage_limit_reached store_is_not_active
-    transaction_cannot_be_processed invalid_transaction_status failed_to_verify_card
-    card_branch_daily_limit_reached completion_limit_reached transaction_is_canceled_by_payer
-    payment_was_refunded card_is_lost_or_stolen plan_not_active plan_project_missing
-    subscription_auto_renew_locked subscription_not_active order_canceled order_expired
-    banking_application_is_not_installed simultaneous_open_orders_not_supported_by_bank
-    finmon_validation_failed insufficient_funds_for_refund
-  `,
-};
+/** What an Error object with a code is to callers, by groups of like codes. */
+interface Row {
+  readonly of: string;
+  readonly rpc: Code;
+  /** In `errors`; a mutation's result is a PaymentServiceError or a RateLimitError. */
+  readonly graphql: string;
+  readonly retry: Retry;
+  /** On a call that moves money it is no answer: UNKNOWN with an OutcomeUnknown. */
+  readonly leavesOpen?: boolean;
+  readonly codes: string;
+}
+
+const rows: Row[] = [
+  {
+    of: "a bad field, amount, currency or card data",
+    ...{ rpc: Code.InvalidArgument, graphql: "BAD_USER_INPUT", retry: "no" },
+    codes: `
+      invalid_request_body invalid_data invalid_card_token invalid_card_data invalid_currency
+      customer_id_not_passed receiver_info_error invalid_phone_number wrong_amount
+      wrong_account_number cvv_is_required sender_info_required missed_payout_method_data
+      incorrect_refund_sum_or_currency wrong_card_number
+      confirm_amount_cannot_be_more_than_the_transaction_amount card_bin_not_found
+      currency_rate_not_found invalid_recipient_name invalid_transaction_amount
+      invalid_transaction_type wrong_cooperation_type wrong_payment_count
+      wrong_installment_period`,
+  },
+  {
+    of: "an unknown payment, card, subscription, user or plan",
+    ...{ rpc: Code.NotFound, graphql: "NOT_FOUND", retry: "no" },
+    codes: `
+      transaction_success_primary_not_found payment_method_not_found customer_profile_not_found
+      transaction_not_found user_not_found card_not_found no_discount_found token_does_not_exist
+      plan_not_found subscription_not_found`,
+  },
+  {
+    of: "what is done already",
+    ...{ rpc: Code.AlreadyExists, graphql: "UPSTREAM_ERROR", retry: "no" },
+    codes: `
+      transaction_already_paid action_already_done payment_method_already_confirmed
+      subscription_already_exists`,
+  },
+  {
+    of: "a state that forbids it",
+    ...{ rpc: Code.FailedPrecondition, graphql: "UPSTREAM_ERROR", retry: "no" },
+    codes: `
+      3ds_required confirm_required card_verification_required transaction_is_not_recurring
+      store_is_not_active invalid_transaction_status completion_limit_reached
+      payment_was_refunded plan_not_active plan_project_missing subscription_auto_renew_locked
+      subscription_not_active order_canceled order_expired
+      simultaneous_open_orders_not_supported_by_bank`,
+  },
+  {
+    of: "what is not allowed or not set up",
+    ...{ rpc: Code.PermissionDenied, graphql: "FORBIDDEN", retry: "no" },
+    codes: `
+      access_not_allowed payment_settings_not_found action_not_allowed
+      payment_method_not_allowed wallet_not_configured card_not_supported access_error
+      transaction_not_supported payment_system_not_supported country_not_supported
+      card_type_is_not_supported store_is_blocked public_key_not_found terminal_not_found
+      fee_not_found restricted_ip preauth_not_allowed recurring_transactions_not_allowed
+      bank_is_not_supported`,
+  },
+  {
+    of: "a customer's token",
+    ...{ rpc: Code.Unauthenticated, graphql: "UNAUTHENTICATED", retry: "newToken" },
+    codes: "customer_auth_not_found customer_auth_token_expired_or_invalid",
+  },
+  {
+    of: "the merchant's own credentials",
+    ...{ rpc: Code.Internal, graphql: "UPSTREAM_ERROR", retry: "no" },
+    codes: "authorization_failed",
+  },
+  {
+    of: "a decline",
+    ...{ rpc: Code.FailedPrecondition, graphql: "UPSTREAM_ERROR", retry: "otherCard" },
+    codes: `
+      transaction_amount_limit transaction_declined authorization_error transaction_rejected
+      anti_fraud_check confirmation_timeout card_expired transaction_limit_exceeded
+      3ds_not_supported failed_to_create_transaction failed_to_finish_transaction
+      insufficient_funds card_has_constraints pin_tries_exceeded session_expired wrong_pin
+      wrong_authorization_code wrong_cavv wrong_cvv payment_card_has_invalid_status
+      failed_to_send_sms wrong_sms_password failed_to_load_wallet invalid_verification_code
+      daily_card_usage_limit_reached transaction_cannot_be_processed failed_to_verify_card
+      card_branch_is_blocked card_branch_daily_limit_reached invalid_token
+      transaction_is_canceled_by_payer card_is_lost_or_stolen
+      banking_application_is_not_installed finmon_validation_failed
+      insufficient_funds_for_refund`,
+  },
+  {
+    of: "too many attempts",
+    ...{ rpc: Code.ResourceExhausted, graphql: "RATE_LIMITED", retry: "after" },
+    codes: "reached_the_limit_of_attempts_for_ip",
+  },
+  {
+    of: "a failure of the service",
+    ...{ rpc: Code.Unavailable, graphql: "UPSTREAM_UNAVAILABLE", retry: "yes" },
+    leavesOpen: true,
+    codes: "request_failed internal_error timeout",
+  },
+  {
+    of: "what goes on",
+    ...{ rpc: Code.FailedPrecondition, graphql: "UPSTREAM_ERROR", retry: "lookUp" },
+    leavesOpen: true,
+    codes: `
+      waiting_for_verification pending confirmation_required waiting_for_complete
+      transaction_created waiting_for_redirect test_transaction
+      additional_information_is_pending`,
+  },
+  {
+    of: "what went well",
+    ...{ rpc: Code.AlreadyExists, graphql: "UPSTREAM_ERROR", retry: "lookUp" },
+    leavesOpen: true,
+    codes: `
+      transaction_successful subscription_successful unsubscribed_successfully
+      contract_was_signed_on_client_side refund_successful`,
+  },
+];
 
 function words(text: string): string[] {
   return text.trim().split(/\s+/);
@@ -125,41 +190,43 @@ test("each of the spec's 116 codes and operation status codes has a meaning", ()
   assert.equal(readingOf("no_code_of_the_spec"), undefined);
 });
 
-test("each code belongs to the row of the contract that its name says", () => {
-  const expected = new Map<string, ErrorCode>();
-  for (const [code, names] of Object.entries(groups)) {
-    for (const name of words(names)) {
-      assert.ok(!expected.has(name), `${name} is expected twice`);
-      expected.set(name, code as ErrorCode);
+test("each code stands in one row, and no row knows another", () => {
+  const listed = rows.flatMap(({ codes }) => words(codes));
+  assert.equal(new Set(listed).size, listed.length);
+  assert.deepEqual(listed.sort(), [...new Set([...errorCodes, ...operationCodes])].sort());
+});
+
+for (const { of, rpc, graphql, retry, leavesOpen = false, codes } of rows) {
+  test(`${of}: ${Code[rpc]}, in GraphQL ${graphql}`, () => {
+    for (const code of words(codes)) {
+      const answer = { httpStatus: 400, code, asCustomer: false, movesMoney: true };
+      const reading = readError(answer);
+      const error = new GatewayError(reading.code, "", {
+        upstream: create(UpstreamErrorSchema, { code }),
+      });
+      assert.deepEqual(
+        [statusCodes[reading.code], codeOf(error), reading.retry, reading.leavesOpen ?? false],
+        [rpc, graphql, retry, leavesOpen],
+        code,
+      );
     }
-  }
-  for (const name of new Set([...errorCodes, ...operationCodes])) {
-    assert.equal(readingOf(name)?.code, expected.get(name), name);
-  }
-});
+  });
+}
 
-test("only what a customer can change is worth another try", () => {
-  assert.equal(readingOf("insufficient_funds")?.retry, "otherCard");
-  assert.equal(readingOf("customer_auth_token_expired_or_invalid")?.retry, "newToken");
-  assert.equal(readingOf("reached_the_limit_of_attempts_for_ip")?.retry, "after");
-  assert.equal(readingOf("internal_error")?.retry, "yes");
-  for (const code of ["invalid_data", "card_not_found", "transaction_already_paid"]) {
-    assert.equal(readingOf(code)?.retry, "no", code);
+test("of an operation's codes those of success and of pending are never a refusal", () => {
+  const success =
+    "transaction_successful contract_was_signed_on_client_side refund_successful pending " +
+    "waiting_for_redirect confirmation_required";
+  for (const code of words(success)) assert.equal(readingOf(code)?.leavesOpen, true, code);
+  for (const code of operationCodes.filter((name) => !words(success).includes(name))) {
+    // Of a failure that the service's own fault has made nobody knows how far it came.
+    assert.equal(readingOf(code)?.leavesOpen ?? false, code === "internal_error", code);
   }
 });
 
-test("the outcome stays open for failures of the service and for what tells of no failure", () => {
-  const open = [...errorCodes, ...operationCodes].filter((code) => readingOf(code)?.leavesOpen);
-  assert.deepEqual(
-    [...new Set(open)].sort(),
-    words(`additional_information_is_pending contract_was_signed_on_client_side internal_error
-      pending refund_successful request_failed subscription_successful test_transaction timeout
-      transaction_created transaction_successful unsubscribed_successfully waiting_for_complete
-      waiting_for_redirect waiting_for_verification`),
-  );
-});
+type Answer = Omit<ErrorAnswer, "movesMoney"> & { readonly movesMoney?: boolean };
 
-const answers: Array<[what: string, answer: Parameters<typeof readError>[0], code: ErrorCode]> = [
+const answers: Array<[what: string, answer: Answer, code: ErrorCode]> = [
   [
     "429 whatever its code",
     { httpStatus: 429, code: "invalid_data", asCustomer: false },
@@ -179,6 +246,31 @@ const answers: Array<[what: string, answer: Parameters<typeof readError>[0], cod
     "a known code rather than its status",
     { httpStatus: 404, code: "invalid_currency", asCustomer: false },
     "INVALID_ARGUMENT",
+  ],
+  [
+    "invalid_token without a customer's token",
+    { httpStatus: 400, code: "invalid_token", asCustomer: false },
+    "FAILED_PRECONDITION",
+  ],
+  [
+    "invalid_token with a customer's token",
+    { httpStatus: 400, code: "invalid_token", asCustomer: true },
+    "UNAUTHENTICATED",
+  ],
+  [
+    "invalid_token as a customer_error",
+    { httpStatus: 401, code: "invalid_token", type: ErrorType.CUSTOMER_ERROR, asCustomer: false },
+    "UNAUTHENTICATED",
+  ],
+  [
+    "a wallet that was not loaded for a read",
+    { httpStatus: 400, code: "failed_to_load_wallet", asCustomer: false },
+    "UNAVAILABLE",
+  ],
+  [
+    "a wallet that was not loaded for a payment",
+    { httpStatus: 400, code: "failed_to_load_wallet", asCustomer: false, movesMoney: true },
+    "FAILED_PRECONDITION",
   ],
   ["a bare 401", { httpStatus: 401, asCustomer: false }, "INTERNAL"],
   ["a bare 401 to a customer's token", { httpStatus: 401, asCustomer: true }, "UNAUTHENTICATED"],
@@ -249,6 +341,6 @@ const answers: Array<[what: string, answer: Parameters<typeof readError>[0], cod
 
 for (const [what, answer, code] of answers) {
   test(`${what} is ${code}`, () => {
-    assert.equal(readError(answer).code, code);
+    assert.equal(readError({ movesMoney: false, ...answer }).code, code);
   });
 }

@@ -10,8 +10,8 @@ import {
   type Bounds,
   beginning,
   encodeCursor,
-  maxSeq,
   newEpoch,
+  nextPosition,
   type Position,
 } from "../cursor.ts";
 import { Deque } from "../deque.ts";
@@ -210,7 +210,8 @@ export class MemoryAccount implements StoredLog {
   #store(entry: Entry, key: string, now: number): Event {
     // The writer keeps its message; ours is shared by all readers.
     const event = clone(EventSchema, entry.event);
-    event.cursor = this.#tail = encodeCursor(this.#advance(now), this.#epoch);
+    this.#position = nextPosition(this.#position, now);
+    event.cursor = this.#tail = encodeCursor(this.#position, this.#epoch);
     event.receivedAt = timestampFromMs(now);
     rememberTrace(event, entry.trace);
     this.#stored.push({ event, atMs: now });
@@ -218,14 +219,6 @@ export class MemoryAccount implements StoredLog {
     ofSubject.push(event);
     this.#bySubject.set(key, ofSubject);
     return event;
-  }
-
-  /** The next place: cursors grow even while the clock stands or is set back. */
-  #advance(now: number): Position {
-    const { ms, seq } = this.#position;
-    if (now > ms) this.#position = { ms: now, seq: 0 };
-    else this.#position = seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 };
-    return this.#position;
   }
 
   /** Forgets what is older than its time. */

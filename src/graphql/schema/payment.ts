@@ -106,9 +106,9 @@ builder.queryField("payment", (t) =>
 
 mutation("createPayment", {
   description:
-    "Creates a payment. Any number of attempts may use the same externalId until one succeeds. Of a " +
-    "declined payment the result tells why; the answer's `action` tells what the customer has to do " +
-    "next. The header `Idempotency-Key` makes a repeat safe.",
+    "Creates a payment. Any number of attempts may use the same externalId until one succeeds. A " +
+    "decline is a `PaymentServiceError` or a `Payment` with the status FAILURE; the `action` of a " +
+    "payment tells what the customer has to do next. The header `Idempotency-Key` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
   run: (core, request, call) => core.createPayment(request, call),

@@ -13,8 +13,8 @@ export interface Recorded {
 }
 
 /**
- * Does an operation on a payment and answers: Payment transaction data, or the Error object of the
- * refusal (with the payment's id, since the attempt is in the ledger). A scenario that fails before
+ * Does an operation on a payment and answers: Payment transaction data, or of a decline the Error
+ * object (with the payment's id, since the attempt is in the ledger) or payment data. A scenario that fails before
  * the charge records nothing.
  */
 export type Charge = (scenario: Scenario, record: () => Recorded) => Answer;
@@ -36,8 +36,8 @@ export function createCharge(options: ChargeOptions): Charge {
   };
 
   function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): Answer {
-    const { status, statusCode } = operation;
-    if (status === "failure" && isApiErrorCode(statusCode)) {
+    const { status, statusCode, scenario } = operation;
+    if (status === "failure" && scenario.declines === "error" && isApiErrorCode(statusCode)) {
       return errorAnswer(new ApiError(statusCode, { paymentId: payment.paymentId }));
     }
     return json(paymentBody(payment, operation, options.baseUrl));

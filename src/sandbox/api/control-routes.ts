@@ -1,4 +1,4 @@
-import { hasLive, type Ledger, succeeded } from "../ledger/ledger.ts";
+import { hasLive, isOpen, type Ledger, succeeded } from "../ledger/ledger.ts";
 import { ledgerView } from "../ledger/ledger-view.ts";
 import { add, compare, subtract } from "../ledger/money.ts";
 import { newOperation } from "../ledger/new-records.ts";
@@ -69,7 +69,7 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
       handle(request) {
         const status = fieldsOf(request).requiredChoice("status", ["success", "failure"]);
         const payment = paymentOf(request);
-        const pending = payment.operations.find((operation) => operation.status === "pending");
+        const pending = payment.operations.find(isOpen);
         if (!pending) {
           throw new ApiError("action_already_done", { paymentId: payment.paymentId });
         }

@@ -13,6 +13,7 @@ import { encode } from "../../wire/wire.ts";
 import type { Card } from "../ledger/cards.ts";
 import { primaryOperation } from "../ledger/ledger.ts";
 import { onePercent } from "../ledger/money.ts";
+import { type Receipt, receiptOf } from "../ledger/receipts.ts";
 import type {
   MethodType,
   OperationKind,
@@ -71,7 +72,8 @@ export function operationBody(
       amount: details?.amount,
       currency: details?.currency,
     },
-    status: statuses[operation.status],
+    // Operation info has no status init.
+    status: statuses[operation.status === "init" ? "pending" : operation.status],
     statusCode: operationStatusCode(operation),
     statusDescription: details?.statusDescription,
     createdAt: details?.createdAt,
@@ -97,6 +99,7 @@ export function pageUrl(payment: PaymentRecord, baseUrl: string): string {
 /** Human-readable form of a status code. */
 export function describeStatus(code: StatusCode): string {
   if (code === "transaction_successful") return "Transaction is successful";
+  if (code === "transaction_created") return "Transaction is created";
   if (code === "pending") return "Transaction is pending";
   return code === "waiting_for_redirect" ? "Waiting for the customer" : describe(code);
 }
@@ -145,21 +148,13 @@ function toPayment(
       tid: "sandbox-tid",
       recipientIban: payment.recipientIban,
       subscriptionId: payment.subscriptionId,
-      fiscalization:
-        success && payment.products.some(({ taxGroup }) => taxGroup !== undefined)
-          ? {
-              fiscalId: operation.rrn,
-              fiscalUrl: receiptUrl,
-              status: FiscalizationStatus.SUCCESS,
-              statusCode: 1000,
-              statusDescription: "test result",
-            }
-          : undefined,
+      fiscalization: fiscalization(operation, receiptUrl),
     },
     externalId: payment.externalId,
     unifiedExternalId: payment.unifiedExternalId,
+    batchExternalId: primaryOperation(payment).scenario.batch ? "sandbox-batch-1" : undefined,
     id: payment.paymentId,
-    projectId: "sandbox",
+    projectId: payment.projectId ?? "sandbox",
     isSuccess: success,
     receiptUrl: success ? receiptUrl : undefined,
     paymentMethod: {
@@ -169,6 +164,18 @@ function toPayment(
     customer: payment.customer,
     operation: operations[operation.kind],
   });
+}
+
+/** A receipt has its number and its address once it is registered. */
+function fiscalization({ receiptCode, rrn }: PaymentOperationRecord, receiptUrl: string) {
+  if (receiptCode === undefined) return undefined;
+  const { code, status, description } = receiptOf(receiptCode);
+  return {
+    ...(status === "Success" && { fiscalId: rrn, fiscalUrl: receiptUrl }),
+    status: receiptStatuses[status],
+    statusCode: code,
+    statusDescription: description,
+  };
 }
 
 function cardView({ card, methodType, saveToWallet }: PaymentRecord) {
@@ -197,6 +204,7 @@ function providerMethod(payment: PaymentRecord, kind: OperationKind): string {
 /** Operation info has a smaller set of codes: what is not among them is a decline. */
 function operationStatusCode({ kind, status, statusCode }: PaymentOperationRecord): string {
   if (status === "success") return kind === "refund" ? "refund_successful" : statusCode;
+  if (status === "init") return "pending";
   if (status === "pending" || failureCodesOfOperations.has(statusCode)) return statusCode;
   return "transaction_declined";
 }
@@ -214,7 +222,14 @@ function withAction(body: string, present: boolean): string {
   return present ? body : `{"action":null,${body.slice(1)}`;
 }
 
+const receiptStatuses: Record<Receipt["status"], FiscalizationStatus> = {
+  Pending: FiscalizationStatus.PENDING,
+  Success: FiscalizationStatus.SUCCESS,
+  Failed: FiscalizationStatus.FAILED,
+};
+
 const statuses: Record<Status, PaymentStatus> = {
+  init: PaymentStatus.INIT,
   pending: PaymentStatus.PENDING,
   success: PaymentStatus.SUCCESS,
   failure: PaymentStatus.FAILURE,
@@ -225,6 +240,7 @@ const operations: Record<OperationKind, PaymentOperation> = {
   confirm: PaymentOperation.CONFIRM,
   refund: PaymentOperation.REFUND,
   cancel: PaymentOperation.CANCEL,
+  lookup: PaymentOperation.LOOKUP,
   recurrent: PaymentOperation.RECURRENT,
 };
 

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type Ledger, primaryOperation, refuseIfPaid, succeeded } from "../ledger/ledger.ts";
 import { newPayment } from "../ledger/new-records.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
@@ -15,7 +16,7 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
     handle(request) {
       const body = fieldsOf(request);
       const recurrentId = body.requiredText("recurrent_id");
-      body.text("delegate_api_key", uuid);
+      const delegateKey = body.text("delegate_api_key", uuid);
       const given = {
         externalId: body.requiredText("external_id"),
         unifiedExternalId: body.text("unified_external_id"),
@@ -24,6 +25,7 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
         payload: body.text("payload"),
         subscriptionId: body.text("subscription_id"),
         confirm: body.flag("confirm") ?? true,
+        projectId: delegateKey && projectOf(delegateKey),
       };
       const { currency, customer, methodType, card } = primaryOf(ledger, recurrentId);
       refuseIfPaid(ledger, given.externalId);
@@ -40,6 +42,12 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
       });
     },
   };
+}
+
+/** The project of a key's owner; the key itself cannot be read from it. */
+function projectOf(apiKey: string): string {
+  const digest = createHash("sha256").update(apiKey.toLowerCase()).digest("hex");
+  return `delegate-${digest.slice(0, 8)}`;
 }
 
 function primaryOf(ledger: Ledger, recurrentId: string): PaymentRecord {

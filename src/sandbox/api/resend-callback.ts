@@ -1,17 +1,39 @@
+import type { Callbacks } from "../ledger/callbacks.ts";
 import { attemptsOf, type Ledger } from "../ledger/ledger.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { PayoutRecord } from "../ledger/records.ts";
 import { ApiError } from "./api-error.ts";
-import { fieldsOf, json, type Route } from "./http.ts";
+import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import { payoutCallbackBody } from "./payout-view.ts";
 
-/** POST payments/v1/callback/resend: the callback of the given or else of the latest operation. */
-export function createResendCallbackRoute(ledger: Ledger, flow: PaymentFlow): Route {
+/**
+ * POST payments/v1/callback/resend: the callback of the given or else of the latest operation. An
+ * external id that only a payout has gets the payout's callback.
+ */
+export function createResendCallbackRoute(
+  ledger: Ledger,
+  flow: PaymentFlow,
+  callbacks: Callbacks,
+): Route {
+  function resendPayout({ transactionId, callbackUrl: url, ...rest }: PayoutRecord): Answer {
+    if (url === undefined) throw withoutCallbackUrl();
+    const body = payoutCallbackBody({ transactionId, ...rest });
+    callbacks.send({ subject: transactionId, url, body, delayMs: 0 });
+    callbacks.hurry(transactionId);
+    return onItsWay;
+  }
+
   return {
     method: "POST",
     path: "/api/payments/v1/callback/resend",
     handle(request) {
-      const body = fieldsOf(request);
-      const externalId = body.requiredText("external_id");
-      const kind = body.text("operation");
+      const fields = fieldsOf(request);
+      const externalId = fields.requiredText("external_id");
+      const kind = fields.text("operation");
+      const payout = ledger.payout(externalId);
+      if (payout && kind === undefined && ledger.attempts(externalId).length === 0) {
+        return resendPayout(payout);
+      }
       const latest = attemptsOf(ledger, externalId)
         .flatMap((payment) => payment.operations.map((operation) => ({ payment, operation })))
         .filter(({ operation }) => kind === undefined || operation.kind === kind)
@@ -19,12 +41,16 @@ export function createResendCallbackRoute(ledger: Ledger, flow: PaymentFlow): Ro
         .at(-1);
       if (!latest) throw new ApiError("transaction_not_found", { param: "operation" });
       const { payment, operation } = latest;
-      if (operation.callbackUrl === undefined) {
-        const { paymentId } = payment;
-        throw new ApiError("action_not_allowed", { message: "It has no callback_url", paymentId });
-      }
+      if (operation.callbackUrl === undefined) throw withoutCallbackUrl(payment.paymentId);
       flow.resend(payment, operation);
-      return json('{"message":"The callback is on its way"}');
+      return onItsWay;
     },
   };
+}
+
+const onItsWay = json('{"message":"The callback is on its way"}');
+
+function withoutCallbackUrl(paymentId?: string): ApiError {
+  const message = "It has no callback_url";
+  return new ApiError("action_not_allowed", { message, ...(paymentId && { paymentId }) });
 }

@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { WalletEntry, Wallets } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import { walletCustomer } from "./customers.ts";
-import { requiredQuery, uuid } from "./fields.ts";
+import { uuid } from "./fields.ts";
 import { fieldsOf, json, type Route } from "./http.ts";
 
 /** The three wallet endpoints (spec, Customer wallet). */
@@ -24,6 +24,13 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
     itemsOf(customerId);
     const entry = wallets.item(customerId, optionId);
     if (!entry) throw new ApiError("payment_method_not_found", { param: "option_id" });
+    return entry;
+  }
+
+  function defaultOf(customerId: string): WalletEntry {
+    const items = itemsOf(customerId);
+    const entry = items.find(({ isDefault }) => isDefault) ?? items[0];
+    if (!entry) throw new ApiError("payment_method_not_found");
     return entry;
   }
 
@@ -46,7 +53,9 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
       path: "/api/customers/v1/wallet/confirmation/status",
       handle(request) {
         const customerId = walletCustomer(request);
-        return json(statusBody(entryOf(customerId, requiredQuery(request.query, "option_id"))));
+        const optionId = request.query.get("option_id");
+        // The spec does not require option_id: without one it is about the default card.
+        return json(statusBody(optionId ? entryOf(customerId, optionId) : defaultOf(customerId)));
       },
     },
     {

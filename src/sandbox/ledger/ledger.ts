@@ -81,6 +81,11 @@ export function succeeded(payment: PaymentRecord): boolean {
   return primaryOperation(payment).status === "success";
 }
 
+/** Whether an operation is still to end. */
+export function isOpen({ status }: PaymentOperationRecord): boolean {
+  return status === "init" || status === "pending";
+}
+
 /** Whether an operation of this kind was done or is under way. */
 export function hasLive(payment: PaymentRecord, kind: OperationKind): boolean {
   return payment.operations.some((done) => done.kind === kind && done.status !== "failure");

@@ -1,9 +1,11 @@
 import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
 import type { SandboxDelays } from "../options.ts";
 import type { Callbacks } from "./callbacks.ts";
-import { type Ledger, primaryOperation, succeeded } from "./ledger.ts";
+import { isOpen, type Ledger, primaryOperation, succeeded } from "./ledger.ts";
+import { newOperation } from "./new-records.ts";
+import { type ReceiptCode, receiptOfPayload } from "./receipts.ts";
 import type { PaymentOperationRecord, PaymentRecord } from "./records.ts";
-import type { Scenario } from "./scenarios.ts";
+import { type Scenario, success } from "./scenarios.ts";
 import type { Schedule } from "./schedule.ts";
 import type { Wallets } from "./wallets.ts";
 
@@ -47,7 +49,21 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
       return;
     }
     const ms = scenario.callbacks === "reordered" ? delays.callbackMs : delays.settleMs;
-    schedule.after(ms, () => settle(payment, operation, scenario.outcome));
+    const settleLater = () =>
+      schedule.after(ms, () => settle(payment, operation, scenario.outcome));
+    if (scenario.begins === "pending") {
+      settleLater();
+      return;
+    }
+    operation.status = "init";
+    operation.statusCode = "transaction_created";
+    schedule.after(delays.callbackMs, () => {
+      if (operation.status !== "init") return;
+      operation.status = "pending";
+      operation.statusCode = "pending";
+      announce(payment, operation);
+      settleLater();
+    });
   }
 
   function settle(
@@ -55,7 +71,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     operation: PaymentOperationRecord,
     wanted: Scenario["outcome"],
   ): void {
-    if (operation.status !== "pending") return;
+    if (!isOpen(operation)) return;
     const primary = operation === primaryOperation(payment);
     const paidAlready = ledger.attempts(payment.externalId).some(succeeded);
     const outcome =
@@ -66,11 +82,36 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
       operation.status = "success";
       operation.statusCode = "transaction_successful";
       keepCard(payment);
+      const [receipt, ...further] = receiptsOf(payment, operation);
+      operation.receiptCode = receipt;
+      announce(payment, operation);
+      register(payment, operation, further);
+      if (operation.scenario.lookup) lookUp(payment, operation);
     } else {
       operation.status = "failure";
       operation.statusCode = outcome;
+      announce(payment, operation);
     }
-    announce(payment, operation);
+  }
+
+  /** The further states of an operation's receipt, one after the other. */
+  function register(
+    payment: PaymentRecord,
+    operation: PaymentOperationRecord,
+    [next, ...further]: readonly ReceiptCode[],
+  ): void {
+    if (next === undefined) return;
+    schedule.after(delays.callbackMs, () => {
+      operation.receiptCode = next;
+      announce(payment, operation);
+      register(payment, operation, further);
+    });
+  }
+
+  function lookUp(payment: PaymentRecord, { amount, callbackUrl }: PaymentOperationRecord): void {
+    const operation = newOperation({ kind: "lookup", amount, scenario: success, callbackUrl });
+    payment.operations.push(operation);
+    begin(payment, operation);
   }
 
   function keepCard({ saveToWallet, card, customer }: PaymentRecord): void {
@@ -111,4 +152,16 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
       callbacks.hurry(payment.paymentId);
     },
   };
+}
+
+/** The codes that an operation's receipt goes through; products with a tax group are registered. */
+function receiptsOf(
+  { products, payload }: PaymentRecord,
+  operation: PaymentOperationRecord,
+): readonly ReceiptCode[] {
+  const asked = receiptOfPayload(operation.payload ?? payload);
+  if (asked.length > 0) return asked;
+  const { receipt } = operation.scenario;
+  if (receipt.length > 0) return receipt;
+  return products.some(({ taxGroup }) => taxGroup !== undefined) ? [1000] : [];
 }

@@ -1,14 +1,16 @@
 import type { ApiErrorCode } from "../api/api-error.ts";
 import type { Card } from "./cards.ts";
+import type { ReceiptCode } from "./receipts.ts";
 import type { Scenario } from "./scenarios.ts";
 
-export type Status = "pending" | "success" | "failure";
+export type Status = "init" | "pending" | "success" | "failure";
 
-export type OperationKind = "payment" | "confirm" | "refund" | "cancel" | "recurrent";
+export type OperationKind = "payment" | "confirm" | "refund" | "cancel" | "lookup" | "recurrent";
 
 /** Why an operation is in its state: a code of the spec. */
 export type StatusCode =
   | "transaction_successful"
+  | "transaction_created"
   | "pending"
   | "waiting_for_redirect"
   | ApiErrorCode;
@@ -19,6 +21,8 @@ export interface PaymentRecord {
   readonly transactionId: string;
   readonly externalId: string;
   readonly unifiedExternalId?: string | undefined;
+  /** The merchant's project; another one's for a payment in favor of another merchant. */
+  readonly projectId?: string | undefined;
   /** The text of the JSON number in the request. */
   readonly amount: string;
   readonly currency: string;
@@ -59,6 +63,8 @@ export interface PaymentOperationRecord {
   status: Status;
   statusCode: StatusCode;
   processedAt?: Date | undefined;
+  /** How the registration of its receipt stands; without one none is registered. */
+  receiptCode?: ReceiptCode | undefined;
 }
 
 export type MethodType = "cc_token" | "cc_number" | "wallet" | "google_pay" | "apple_pay" | "card";

@@ -1,4 +1,5 @@
 import type { ApiErrorCode } from "../api/api-error.ts";
+import type { ReceiptCode } from "./receipts.ts";
 
 /** What a magic value makes happen. */
 export interface Scenario {
@@ -9,9 +10,19 @@ export interface Scenario {
   readonly outcome: "success" | ApiErrorCode;
   /** Whether the customer has to pass a 3DS page first. */
   readonly challenge: boolean;
+  /** Status of the first answer, where the end comes later. */
+  readonly begins: "init" | "pending";
   /** Whether the end is known at once or only later, by callback. */
   readonly settles: "now" | "later";
   readonly callbacks: "once" | "three times" | "reordered" | "never";
+  /** How a call is answered that is declined at once: by an Error object or by payment data. */
+  readonly declines: "error" | "payment";
+  /** Codes of the fiscal receipt, each told by a callback of its own; none without a receipt. */
+  readonly receipt: readonly ReceiptCode[];
+  /** Whether a look-up of the state follows the success, with a callback of its own. */
+  readonly lookup: boolean;
+  /** Whether the payment is part of a batch. */
+  readonly batch: boolean;
   readonly answer: "normal" | "slow" | "lost" | "html_500" | "internal_error" | "too_many_requests";
 }
 
@@ -26,8 +37,13 @@ export interface MagicValue {
 const plain = {
   outcome: "success",
   challenge: false,
+  begins: "pending",
   settles: "now",
   callbacks: "once",
+  declines: "error",
+  receipt: [],
+  lookup: false,
+  batch: false,
   answer: "normal",
 } as const;
 
@@ -202,6 +218,68 @@ export const magicValues: readonly MagicValue[] = [
       summary: "HTTP 500 with the Error object `internal_error`; nothing was charged",
     },
   },
+  {
+    cards: ["4000000000000770"],
+    cents: "77",
+    scenario: {
+      ...plain,
+      name: "declined_in_payment",
+      outcome: "transaction_declined",
+      declines: "payment",
+      summary: "Declined by a normal answer: payment data with status `failure`, no Error object",
+    },
+  },
+  {
+    cards: ["4000000000000788"],
+    cents: "78",
+    scenario: {
+      ...plain,
+      name: "init",
+      begins: "init",
+      settles: "later",
+      summary: "Status `init`, then pending, then success, each with its callback",
+    },
+  },
+  {
+    cards: ["4000000000000796"],
+    cents: "79",
+    scenario: {
+      ...plain,
+      name: "lookup",
+      lookup: true,
+      summary: "Success, followed by the callback of an operation `lookup`",
+    },
+  },
+  {
+    cards: ["4000000000000804"],
+    cents: "80",
+    scenario: {
+      ...plain,
+      name: "receipt_pending",
+      receipt: [1002, 1001],
+      summary: "Success; its fiscal receipt is Pending, and Success by a further callback",
+    },
+  },
+  {
+    cards: ["4000000000000812"],
+    cents: "81",
+    scenario: {
+      ...plain,
+      name: "receipt_failed",
+      receipt: [1002, 2001],
+      summary: "Success; its fiscal receipt is Pending, and Failed (2001) by a further callback",
+    },
+  },
+  {
+    cards: ["4000000000000820"],
+    cents: "82",
+    scenario: {
+      ...plain,
+      name: "batch",
+      batch: true,
+      summary: "Success, as part of a batch: it has a `batch_external_id`",
+    },
+  },
 ];
 
 /** The card that pays, as far as it is known. */
@@ -226,6 +304,7 @@ const byCents = new Map(
   ),
 );
 
+/** JSON's 12.8 and 12.80 are one number. */
 function centsOf(amount: string): string {
-  return /\.(\d\d)0*$/.exec(amount)?.[1] ?? "";
+  return /\.(\d\d?)0*$/.exec(amount)?.[1]?.padEnd(2, "0") ?? "";
 }

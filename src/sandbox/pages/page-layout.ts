@@ -70,7 +70,7 @@ h2 { margin-top: 2rem; }
 p { margin: 0 0 1rem; }
 .amount { font-size: 1.9rem; font-weight: 650; margin-bottom: 1rem; }
 .soft { color: var(--soft); }
-.success { color: var(--good); } .failure { color: var(--bad); } .pending { color: var(--wait); }
+.success { color: var(--good); } .failure { color: var(--bad); } .init, .pending { color: var(--wait); }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; margin: 0 0 1.25rem; }
 dt { color: var(--soft); } dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 form { display: grid; gap: .9rem; }

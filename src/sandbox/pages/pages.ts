@@ -168,6 +168,7 @@ function productRow({ name, quantity, netAmount, currency }: ProductRecord): Htm
 }
 
 const results = {
+  init: "Payment in progress",
   pending: "Payment in progress",
   success: "Payment successful",
   failure: "Payment failed",

@@ -193,7 +193,7 @@ export const CreatePaymentRequestSchema: GenMessage<CreatePaymentRequest> = /*@_
  */
 export type CreatePaymentResponse = Message<"payments.v1.CreatePaymentResponse"> & {
   /**
-   * Its state; `action` tells what the customer has to do next.
+   * Its state, which may be a decline; `action` tells what the customer has to do next.
    *
    * @generated from field: payments.v1.Payment payment = 1;
    */
@@ -563,6 +563,10 @@ export const WatchPaymentResponseSchema: GenMessage<WatchPaymentResponse> = /*@_
  * same method for the same external_id has no answer yet; an unknown outcome is no
  * answer, until it is settled or given up.
  *
+ * A decline comes in either of two ways, as the payments service likes: as
+ * FAILED_PRECONDITION with an UpstreamError, or as a normal answer whose payment has
+ * the status failure. So a call that is OK is not a payment that is paid.
+ *
  * @generated from service payments.v1.PaymentService
  */
 export const PaymentService: GenService<{
@@ -571,7 +575,7 @@ export const PaymentService: GenService<{
    *
    * Any number of attempts may use the same external_id, one at a time, until one
    * succeeds; then ALREADY_EXISTS.
-   * FAILED_PRECONDITION when the payment was declined.
+   * FAILED_PRECONDITION, or OK with the status failure, when the payment was declined.
    *
    * @generated from rpc payments.v1.PaymentService.CreatePayment
    */

@@ -1,0 +1,174 @@
+import { errorOfAbort, GatewayError } from "../../errors.ts";
+import type { Keyring } from "../../secrets/keyring.ts";
+import type { Seal } from "../../secrets/seal.ts";
+import type { StoreThread } from "../../sqlite/store-thread.ts";
+import { numberOf } from "../letter-place.ts";
+import type { DeadLetter, EventLog, KeptLetter, LettersOptions } from "../log.ts";
+import { readOn } from "../tail.ts";
+import { SqliteAccount } from "./account.ts";
+import type { LettersBound } from "./operations.ts";
+import type { LetterRow } from "./rows.ts";
+
+export interface SqliteLogOptions {
+  /** With the room `events` of `eventsRoom`. Stays open when the log is closed. */
+  readonly thread: StoreThread;
+  /** How long events can be replayed and repeats are known, in milliseconds. */
+  readonly retentionMs: number;
+  /** What seals the secrets of an account's events and dead letters. */
+  readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
+  /**
+   * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
+   * event is told without its secret fields, the letter without its body.
+   */
+  readonly onLocked?: (told: {
+    readonly account: string;
+    readonly what: "event" | "dead_letter";
+  }) => void;
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+  /** What an account's dead letters may be together. Default: 10,000, and 64 MiB. */
+  readonly letters?: LettersBound;
+}
+
+/** Its operations in the store's thread. */
+export const eventsRoom = new URL(
+  `./operations${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  import.meta.url,
+);
+
+/** Small, since a body may have a mebibyte. */
+const pageSize = 20;
+
+/** How often what is older than its time is deleted, in milliseconds; nobody reads it before. */
+const sweepMs = 60_000;
+
+/**
+ * The event log in the embedded store of this process: what it acknowledges is on the disk. State is
+ * kept for twice the retention after its last event, repeats are known for the retention. While the
+ * disk takes no writes, appending is UNAVAILABLE and readers go on.
+ */
+export function createSqliteLog(options: SqliteLogOptions): EventLog {
+  const { thread, retentionMs, keyringOf, onLocked, now = Date.now } = options;
+  const { letters: most = { letters: 10_000, bytes: 64 * 1024 * 1024 } } = options;
+  const accounts = new Map<string, SqliteAccount>();
+  let closed = false;
+  const sweeper = setInterval(() => void sweep(), sweepMs).unref();
+
+  async function sweep(): Promise<void> {
+    try {
+      // In small portions: writers get in between.
+      while (!closed && (await thread.run("events", "sweep", [now(), retentionMs])));
+    } catch {
+      // A store that fails says so itself; it is swept another time.
+    }
+  }
+
+  function accountOf(name: string): SqliteAccount {
+    if (closed) throw closedError();
+    let account = accounts.get(name);
+    if (!account) {
+      account = new SqliteAccount({
+        ...{ thread, name, retentionMs, now },
+        seal: keyringOf(name).events,
+        onLocked: () => onLocked?.({ account: name, what: "event" }),
+      });
+      accounts.set(name, account);
+    }
+    return account;
+  }
+
+  /** Runs an operation on an account's dead letters. */
+  async function onLetters<T>(account: string, operation: string, ...args: unknown[]): Promise<T> {
+    return thread.run<T>("events", operation, [await accountOf(account).id(), ...args]);
+  }
+
+  function letterOf(account: string, row: LetterRow): KeptLetter {
+    const { place, id, kind, reason, receivedMs, body: sealed } = row;
+    const body = sealOf(account).open(sealed, id)?.toString("base64");
+    if (body === undefined) onLocked?.({ account, what: "dead_letter" });
+    return {
+      ...{ id, kind, reason, receivedAtMs: receivedMs, place: `${place}` },
+      ...(body !== undefined && { body }),
+    };
+  }
+
+  function sealOf(account: string): Seal {
+    return keyringOf(account).deadLetters;
+  }
+
+  return {
+    durable: true,
+
+    async append(account, entry) {
+      return accountOf(account).append(entry);
+    },
+
+    async snapshot(account, kind, externalId) {
+      return accountOf(account).snapshot(kind, externalId);
+    },
+
+    async read(account, topic, after, read) {
+      if (read.signal.aborted) throw errorOfAbort(read.signal);
+      return readOn(accountOf(account), topic, after, read);
+    },
+
+    async history(account, kind, externalId, limit) {
+      return accountOf(account).history(kind, externalId, limit);
+    },
+
+    async cursorBefore(account, count) {
+      return accountOf(account).cursorBefore(count);
+    },
+
+    async bury(account: string, { receivedAtMs: receivedMs, ...letter }: DeadLetter) {
+      const body = sealOf(account).close(Buffer.from(letter.body, "base64"), letter.id);
+      const row: Omit<LetterRow, "place"> = { ...letter, receivedMs, body };
+      if (await onLetters<boolean>(account, "bury", row, most)) return;
+      throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
+        reason: "DEAD_LETTERS_FULL",
+      });
+    },
+
+    async *deadLetters(account: string, { newestFirst = false, behind }: LettersOptions = {}) {
+      let from = numberOf(behind);
+      for (;;) {
+        const args = [from, newestFirst, pageSize];
+        const rows = await onLetters<LetterRow[]>(account, "letters", ...args);
+        for (const row of rows) yield letterOf(account, row);
+        if (rows.length < pageSize) return;
+        from = rows.at(-1)?.place;
+      }
+    },
+
+    async deadLetter(account, id) {
+      const row = await onLetters<LetterRow | undefined>(account, "letter", id);
+      return row && letterOf(account, row);
+    },
+
+    async countDeadLetters(account) {
+      return onLetters<number>(account, "countLetters");
+    },
+
+    async exhume(account, id) {
+      return onLetters<boolean>(account, "exhume", id);
+    },
+
+    async unfinished(account, forMs, limit) {
+      return accountOf(account).unfinished(forMs, limit);
+    },
+
+    async dismiss(account, unfinished) {
+      await accountOf(account).dismiss(unfinished);
+    },
+
+    async close() {
+      closed = true;
+      clearInterval(sweeper);
+      for (const account of accounts.values()) account.close(closedError());
+    },
+  };
+}
+
+function closedError(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
+}

@@ -1,0 +1,39 @@
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from "graphql";
+
+/**
+ * The fields that an operation asks for at its root, with those of its fragments, by the names that
+ * they have in the answer. Each fragment is visited once, however often it is spread.
+ */
+export function rootFieldsOf(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): ReadonlyMap<string, string> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
+      fragments.set(definition.name.value, definition);
+    }
+  }
+  const fields = new Map<string, string>();
+  const pending: SelectionSetNode[] = [operation.selectionSet];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    for (const selection of next.selections) {
+      if (selection.kind === Kind.FIELD) {
+        fields.set((selection.alias ?? selection.name).value, selection.name.value);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        pending.push(selection.selectionSet);
+      } else {
+        const fragment = fragments.get(selection.name.value);
+        fragments.delete(selection.name.value);
+        if (fragment) pending.push(fragment.selectionSet);
+      }
+    }
+  }
+  return fields;
+}

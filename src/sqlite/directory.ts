@@ -1,0 +1,150 @@
+import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { migrate } from "./schema.ts";
+import { reasonOf, sqliteCodes } from "./sqlite-error.ts";
+import { StoreRefused } from "./store-refused.ts";
+
+/** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
+export const databaseFile = "gateway.sqlite";
+
+/** A database that this process alone has. */
+export interface OpenDatabase {
+  readonly database: DatabaseSync;
+  close(): void;
+}
+
+/**
+ * Opens the store of a directory for this process alone, and makes it when there is none. The lock is
+ * one of the operating system's: it ends with the process, however that ends.
+ * @throws StoreRefused
+ */
+export function openDirectory(
+  directory: string,
+  synchronous: "FULL" | "OFF" = "FULL",
+): OpenDatabase {
+  makeDirectory(directory);
+  const lock = takeLock(directory);
+  try {
+    const database = openFile(join(directory, databaseFile), synchronous);
+    return {
+      database,
+      close() {
+        database.close();
+        lock.close();
+      },
+    };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/** The directory's own parents have to be there: a disk that was not mounted is no place to begin. */
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+      throw new StoreRefused(`is no directory and cannot be made one (${codeOf(error)})`);
+    }
+  }
+  if (!statSync(directory).isDirectory()) throw new StoreRefused("is no directory");
+}
+
+/** @throws StoreRefused naming the process that has it */
+function takeLock(directory: string): DatabaseSync {
+  const path = join(directory, "lock");
+  createPrivate(path);
+  const lock = openedOrRefused(path);
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE");
+    lock.exec("BEGIN EXCLUSIVE");
+    writeFileSync(join(directory, "pid"), `${process.pid}\n`, { mode: 0o600 });
+    return lock;
+  } catch (error) {
+    lock.close();
+    const { errcode } = error as { errcode?: number };
+    if (errcode === sqliteCodes.busy) {
+      throw new StoreRefused(
+        `is held by another gateway, the process with the pid ${pidIn(directory)}: one directory is for one process`,
+      );
+    }
+    throw new StoreRefused(`cannot be locked (${codeOf(error)})`);
+  }
+}
+
+function pidIn(directory: string): string {
+  try {
+    return readFileSync(join(directory, "pid"), "utf8").trim();
+  } catch {
+    return "unknown";
+  }
+}
+
+/** So large a file is not read from end to end at each start; `check` does. */
+const quickCheckBytes = 256 * 1024 * 1024;
+
+function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
+  createPrivate(path);
+  const { size } = statSync(path);
+  const database = openedOrRefused(path);
+  try {
+    // `backup` reads beside us, and holds nothing up for long.
+    database.exec("PRAGMA busy_timeout = 5000");
+    database.exec("PRAGMA journal_mode = WAL");
+    database.exec(`PRAGMA synchronous = ${synchronous}`);
+    database.exec("PRAGMA journal_size_limit = 67108864");
+    database.exec("PRAGMA cache_size = -16000");
+    if (size <= quickCheckBytes) checkPages(database, "quick_check");
+    migrate(database);
+    return database;
+  } catch (error) {
+    database.close();
+    if (error instanceof StoreRefused) throw error;
+    throw refusalOf(error);
+  }
+}
+
+/** @throws StoreRefused for a damaged file */
+export function checkPages(database: DatabaseSync, how: "quick_check" | "integrity_check"): void {
+  const [found] = Object.values(database.prepare(`PRAGMA ${how}(1)`).get() ?? {});
+  if (found !== "ok") throw new StoreRefused(`${damaged}: ${String(found)}`);
+}
+
+const damaged = `${databaseFile} is damaged: restore a backup, or move the file away to begin anew`;
+
+function openedOrRefused(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path);
+  } catch (error) {
+    throw refusalOf(error);
+  }
+}
+
+/** What an operator is told of a file that cannot be opened. */
+export function refusalOf(error: unknown): StoreRefused {
+  const { errcode } = error as { errcode?: number };
+  const primary = errcode === undefined ? undefined : errcode & 0xff;
+  if (primary === sqliteCodes.notADatabase) {
+    return new StoreRefused(
+      `${databaseFile} is no SQLite database, or is damaged: move it away, or restore a backup`,
+    );
+  }
+  if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${reasonOf(error)}`);
+  return new StoreRefused(`cannot be written: ${reasonOf(error)}`);
+}
+
+/** For its owner alone; SQLite gives the files beside it the same rights. */
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    throw new StoreRefused(`cannot be written (${codeOf(error)})`);
+  }
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? reasonOf(error);
+}

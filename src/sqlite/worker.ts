@@ -1,0 +1,162 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import {
+  type MessagePort,
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+} from "node:worker_threads";
+import { openDirectory } from "./directory.ts";
+import type {
+  Opened,
+  Operation,
+  Reply,
+  Request,
+  RoomModule,
+  RoomOperations,
+  ThreadData,
+} from "./room.ts";
+import { reasonOf } from "./sqlite-error.ts";
+import { StoreRefused } from "./store-refused.ts";
+
+/** Requests of one transaction at most. */
+const mostAtOnce = 1_000;
+
+/** The store's thread: what waits when it comes to look is done in one transaction. */
+class StoreWorker {
+  readonly #port: MessagePort;
+  readonly #database: DatabaseSync;
+  readonly #rooms: ReadonlyMap<string, RoomOperations>;
+  readonly #save: StatementSync;
+  readonly #undo: StatementSync;
+  readonly #keep: StatementSync;
+  #closing = false;
+
+  constructor(
+    port: MessagePort,
+    database: DatabaseSync,
+    rooms: ReadonlyMap<string, RoomOperations>,
+  ) {
+    this.#port = port;
+    this.#database = database;
+    this.#rooms = rooms;
+    this.#save = database.prepare("SAVEPOINT request");
+    this.#undo = database.prepare("ROLLBACK TO request");
+    this.#keep = database.prepare("RELEASE request");
+  }
+
+  /**
+   * Does this request, and all that came while the last transaction was written.
+   * @returns false when nothing more is to be done
+   */
+  take(first: Request): boolean {
+    const requests = [first];
+    while (requests.length < mostAtOnce) {
+      const next = receiveMessageOnPort(this.#port);
+      if (next?.message === "close") this.#closing = true;
+      if (!next || this.#closing) break;
+      requests.push(next.message as Request);
+    }
+    this.#port.postMessage(this.#do(requests));
+    return !this.#closing;
+  }
+
+  #do(requests: readonly Request[]): Reply[] {
+    if (!requests.some((request) => this.#isWrite(request))) {
+      return requests.map((request) => this.#reply(request, () => this.#operation(request)));
+    }
+    try {
+      this.#database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map((request) =>
+        this.#reply(request, () =>
+          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
+        ),
+      );
+      this.#database.exec("COMMIT");
+      return replies;
+    } catch (error) {
+      try {
+        if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      } catch {
+        // What it could not undo, it undoes when it is opened again: nothing was acknowledged.
+      }
+      return requests.map(({ id }) => ({ id, error: reasonOf(error) }));
+    }
+  }
+
+  /** One that fails takes none of the others with it, while the transaction stands. */
+  #reply({ id }: Request, run: () => unknown): Reply {
+    try {
+      return { id, value: run() };
+    } catch (error) {
+      if (error instanceof TransactionLost) throw error.cause;
+      return { id, error: reasonOf(error) };
+    }
+  }
+
+  #saved(request: Request): unknown {
+    this.#save.run();
+    try {
+      const value = this.#operation(request);
+      this.#keep.run();
+      return value;
+    } catch (error) {
+      // A full disk may have ended the whole transaction.
+      if (!this.#database.isTransaction) throw new TransactionLost(error);
+      this.#undo.run();
+      this.#keep.run();
+      throw error;
+    }
+  }
+
+  #operation({ room, operation, args }: Request): unknown {
+    const operations = this.#rooms.get(room);
+    const run: Operation | undefined =
+      operations?.writes[operation] ?? operations?.reads[operation];
+    if (!run) throw new Error(`no such operation: ${room}.${operation}`);
+    return run(...args);
+  }
+
+  #isWrite({ room, operation }: Request): boolean {
+    return this.#rooms.get(room)?.writes[operation] !== undefined;
+  }
+}
+
+class TransactionLost extends Error {
+  constructor(cause: unknown) {
+    super("the transaction was rolled back", { cause });
+  }
+}
+
+async function start(port: MessagePort): Promise<void> {
+  const { directory, rooms, synchronous } = workerData as ThreadData;
+  const { database, close } = openDirectory(directory, synchronous);
+  const opened = new Map([["store", probing(database)]]);
+  for (const [name, address] of Object.entries(rooms)) {
+    const module = (await import(address)) as RoomModule;
+    opened.set(name, module.open(database));
+  }
+  const worker = new StoreWorker(port, database, opened);
+  port.on("message", (message: Request | "close") => {
+    if (message !== "close" && worker.take(message)) return;
+    close();
+    port.close();
+  });
+  port.postMessage({ opened: true } satisfies Opened);
+}
+
+/** Shows that the disk takes writes, and has room for more than the smallest one. */
+function probing(database: DatabaseSync): RoomOperations {
+  const write = database.prepare(
+    "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",
+  );
+  return { reads: {}, writes: { probe: () => void write.run() } };
+}
+
+if (parentPort) {
+  const port = parentPort;
+  start(port).catch((error: unknown) => {
+    if (!(error instanceof StoreRefused)) throw error;
+    port.postMessage({ refused: error.message } satisfies Opened);
+    port.close();
+  });
+}

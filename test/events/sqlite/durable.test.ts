@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { it, type TestContext } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { freshDirectory } from "../../sqlite/directories.ts";
+import { cursors, payment, take } from "../entries.ts";
+import { lettersOf } from "../letters.ts";
+import { day, openLog } from "./rig.ts";
+
+const timeout = 60_000;
+const { signal } = new AbortController();
+const everything = { kinds: [] };
+
+function directory(t: TestContext): string {
+  const { path, remove } = freshDirectory();
+  t.after(remove);
+  return path;
+}
+
+const letter = (id: string, body = "x") => ({
+  ...{ id, kind: EventKind.PAYMENT, reason: "the body is not JSON", receivedAtMs: 1 },
+  body: Buffer.from(body).toString("base64"),
+});
+
+it("goes on after a restart: events, cursors, state, repeats and letters", {
+  timeout,
+}, async (t) => {
+  const path = directory(t);
+  const before = await openLog(path);
+  assert.equal(before.log.durable, true);
+  const first = await before.log.append("shop", payment());
+  const second = await before.log.append("shop", payment({ status: "success" }));
+  await before.log.bury("shop", letter("l-1"));
+  await before.close();
+
+  const after = await openLog(path);
+  t.after(() => after.close());
+  assert.equal((await after.log.append("shop", payment())).outcome, "duplicate");
+  const rest = await after.log.read("shop", everything, first.event?.cursor ?? "", { signal });
+  assert.equal((await take(rest, 1))[0]?.cursor, second.event?.cursor);
+  const third = await after.log.append("shop", payment({ operation: "refund" }));
+  assert.deepEqual(cursors(await take(rest, 1)), [third.event?.cursor]);
+  const snapshot = await after.log.snapshot("shop", EventKind.PAYMENT, "order-1");
+  assert.deepEqual(
+    snapshot?.states.map(({ operation, status }) => [operation, status]),
+    [
+      ["payment", "success"],
+      ["refund", "pending"],
+    ],
+  );
+  assert.deepEqual(await lettersOf(after.log, "shop"), [letter("l-1")]);
+});
+
+it("deletes what is older than its time, and knows it no more", { timeout }, async (t) => {
+  let ahead = 0;
+  const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
+  t.after(close);
+  const old = await log.append("shop", payment({ status: "init" }));
+  await log.append("shop", payment({ operation: "confirm" }));
+  await log.bury("shop", letter("l-1"));
+  ahead = 7 * day + 1_000;
+  const sweep = () => thread.run("events", "sweep", [Date.now() + ahead, 7 * day]);
+  assert.equal(await sweep(), false);
+  assert.deepEqual(await log.history("shop", EventKind.PAYMENT, "order-1", 10), []);
+  await assert.rejects(log.read("shop", everything, old.event?.cursor ?? "", { signal }), {
+    code: "OUT_OF_RANGE",
+  });
+  assert.ok(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), "the state outlives it");
+  assert.equal((await log.append("shop", payment({ status: "init" }))).outcome, "stored");
+  ahead = 30 * day;
+  assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
+  assert.deepEqual(await log.unfinished("shop", 0, 10), []);
+  await sweep();
+  assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are exhumed");
+  assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
+});
+
+it("refuses a letter for which there is no room, rather than drop another", {
+  timeout,
+}, async (t) => {
+  const { log, close } = await openLog(directory(t), { letters: { letters: 2, bytes: 2_000 } });
+  t.after(close);
+  const isFull = (error: unknown) =>
+    error instanceof GatewayError &&
+    error.code === "UNAVAILABLE" &&
+    error.details.reason === "DEAD_LETTERS_FULL";
+  await log.bury("shop", letter("l-1", "x".repeat(1_500)));
+  await assert.rejects(log.bury("shop", letter("large", "x".repeat(1_500))), isFull);
+  await log.bury("shop", letter("l-2"));
+  await assert.rejects(log.bury("shop", letter("l-3")), isFull);
+  await log.bury("shop", letter("l-1"));
+  await log.exhume("shop", "l-1");
+  await log.bury("shop", letter("l-3"));
+});
+
+it("writes together what comes together, and what fails takes no other with it", {
+  timeout,
+}, async (t) => {
+  const { log, thread, close } = await openLog(directory(t));
+  t.after(close);
+  await log.append("shop", payment({ paymentId: "first" }));
+  const broken = thread.run("events", "append", [{}]);
+  const appends = Array.from({ length: 50 }, (_, i) =>
+    log.append("shop", payment({ paymentId: `p-${i}` })),
+  );
+  await assert.rejects(broken, { code: "UNAVAILABLE" });
+  assert.equal(
+    (await Promise.all(appends)).filter(({ outcome }) => outcome === "stored").length,
+    50,
+  );
+  const rest = await log.read("shop", everything, "earliest", { signal });
+  assert.equal((await take(rest, 51)).length, 51);
+});

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, it, type TestContext } from "node:test";
+import { openDirectory } from "../../src/sqlite/directory.ts";
+import { migrate, migrations } from "../../src/sqlite/schema.ts";
+import { StoreRefused } from "../../src/sqlite/store-refused.ts";
+import { freshDirectory } from "./directories.ts";
+
+describe("the directory of the embedded store", { timeout: 60_000 }, () => {
+  function directory(t: TestContext): string {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    return path;
+  }
+
+  const refused = (path: string, message: RegExp) =>
+    assert.throws(
+      () => openDirectory(path),
+      (error: unknown) => {
+        assert(error instanceof StoreRefused, String(error));
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+
+  /** Another process that has it. */
+  async function holder(t: TestContext, path: string): Promise<ChildProcess> {
+    const script = new URL("./holder.ts", import.meta.url).pathname;
+    const child = spawn(process.execPath, [script, path], { stdio: ["ignore", "pipe", "inherit"] });
+    t.after(() => child.kill("SIGKILL"));
+    await once(child.stdout, "data");
+    return child;
+  }
+
+  it("is for one process: a second one is told the pid of the first", async (t) => {
+    const path = directory(t);
+    const { pid } = await holder(t, path);
+    refused(path, new RegExp(`held by another gateway, the process with the pid ${pid}:`));
+  });
+
+  it("is free as soon as its process is killed, whatever that left behind", async (t) => {
+    const path = directory(t);
+    const child = await holder(t, path);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    assert.equal(readFileSync(join(path, "pid"), "utf8"), `${child.pid}\n`);
+    openDirectory(path).close();
+  });
+
+  it("is made, for its owner alone, when its parent is there", (t) => {
+    const path = join(directory(t), "data");
+    const { close } = openDirectory(path);
+    assert.equal(statSync(path).mode & 0o777, 0o700);
+    for (const file of ["gateway.sqlite", "gateway.sqlite-wal", "lock", "pid"]) {
+      assert.equal(statSync(join(path, file)).mode & 0o777, 0o600, file);
+    }
+    close();
+    refused(join(path, "no", "such"), /cannot be made one \(ENOENT\)/);
+  });
+
+  it("writes each commit through to the disk", (t) => {
+    const { database, close } = openDirectory(directory(t));
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {});
+    assert.deepEqual(pragma("synchronous"), [2], "FULL");
+    assert.deepEqual(pragma("journal_mode"), ["wal"]);
+    close();
+  });
+
+  it("is refused when it is a file, or nobody can write there", (t) => {
+    const file = join(directory(t), "file");
+    writeFileSync(file, "");
+    refused(file, /is no directory/);
+    refused("/proc", /cannot be written/);
+  });
+
+  it("is refused with a file of another program, which stays as it is", (t) => {
+    const path = directory(t);
+    const file = join(path, "gateway.sqlite");
+    writeFileSync(file, "a letter to the editor, of some length".repeat(100));
+    refused(path, /is no SQLite database, or is damaged/);
+    const other = directory(t);
+    const foreign = new DatabaseSync(join(other, "gateway.sqlite"));
+    foreign.exec("CREATE TABLE shopping (item TEXT)");
+    foreign.close();
+    refused(other, /a database of another program/);
+    assert.match(readFileSync(file, "utf8"), /^a letter/);
+  });
+
+  it("is refused with a damaged file", (t) => {
+    const path = directory(t);
+    const { database, close } = openDirectory(path);
+    const insert = database.prepare(
+      "INSERT INTO events (account, place, kind, external_id, bytes) VALUES (1, ?, 1, 'x', ?)",
+    );
+    for (let i = 0; i < 200; i++) insert.run(`${i}`.padStart(18, "0"), Buffer.alloc(1_000));
+    close();
+    const file = openSync(join(path, "gateway.sqlite"), "r+");
+    for (let page = 3; page < 40; page++)
+      writeSync(file, Buffer.alloc(512, 0x55), 0, 512, page * 4_096);
+    refused(path, /gateway\.sqlite is damaged: restore a backup/);
+  });
+
+  it("is refused with the file of a newer gateway", (t) => {
+    const path = directory(t);
+    const { database, close } = openDirectory(path);
+    database.exec("PRAGMA user_version = 99");
+    close();
+    refused(path, /schema version 99, and this gateway knows \d+ at most/);
+  });
+
+  it("keeps what an older version wrote, and refuses a step that fails as a whole", (t) => {
+    const database = new DatabaseSync(join(directory(t), "gateway.sqlite"));
+    t.after(() => database.close());
+    migrate(database, ["CREATE TABLE orders (id TEXT)"]);
+    database.exec("INSERT INTO orders VALUES ('order-1')");
+    const steps = ["CREATE TABLE orders (id TEXT)", "ALTER TABLE orders ADD COLUMN paid INTEGER"];
+    assert.throws(() => migrate(database, [...steps, "CREATE TABLE broken ("]));
+    migrate(database, steps);
+    migrate(database, steps);
+    assert.deepEqual(
+      { ...database.prepare("SELECT * FROM orders").get() },
+      { id: "order-1", paid: null },
+    );
+    assert(migrations.length > 0);
+  });
+});

@@ -1,0 +1,6 @@
+/** A process that holds the store of a directory until it is killed. */
+import { openDirectory } from "../../src/sqlite/directory.ts";
+
+const { database } = openDirectory(process.argv[2] ?? "");
+setInterval(() => database.isOpen, 60_000);
+process.stdout.write("held\n");
