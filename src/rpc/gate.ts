@@ -7,7 +7,7 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { cutIfUnread } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
-import { toConnectError } from "./errors.ts";
+import { toConnectError, withErrorInfo } from "./errors.ts";
 import { type Exchange, setExchange } from "./exchange.ts";
 import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
@@ -42,7 +42,10 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     const exchange: Exchange = { record, answerHeader: context.responseHeader };
     setExchange(context.values, exchange);
     onSettled(context, (error) => {
-      if (error instanceof ConnectError) withoutValues(error);
+      if (error instanceof ConnectError) {
+        withoutValues(error);
+        withErrorInfo(error);
+      }
       record.settle(error);
     });
     if (quiet) return;
