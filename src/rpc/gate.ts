@@ -15,7 +15,7 @@ import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
 
 /** Reads who is calling from a request's headers. @throws GatewayError for a caller it refuses */
-export type Identify = (headers: Headers) => Promise<Caller>;
+export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
 
 export interface GateOptions {
   readonly core: Core;
