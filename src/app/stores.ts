@@ -59,7 +59,7 @@ function memoryStores(config: Config, log: Logger): Stores {
 
 function redisStores(
   config: Config,
-  { url, prefix, minReplicas }: NonNullable<Config["redis"]>,
+  { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
@@ -89,6 +89,7 @@ function redisStores(
     ...intentOptions(config),
     client: redis.client,
     writer: createWriter({ redis, minReplicas }),
+    required: requiredForMoney,
     prefix,
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
