@@ -1,5 +1,4 @@
 import { Cluster, type Redis } from "ioredis";
-import type { RedisClient } from "./connect.ts";
 
 /** What the connections of a client have shown of the store so far. */
 export interface Link {
@@ -11,10 +10,10 @@ export interface Link {
   isAway(): boolean;
 }
 
-const links = new WeakMap<RedisClient, Link>();
+const links = new WeakMap<Redis | Cluster, Link>();
 
 /** Follows a client's connections from the first call on: best right after it was made. */
-export function linkOf(client: RedisClient): Link {
+export function linkOf(client: Redis | Cluster): Link {
   const known = links.get(client);
   if (known) return known;
   const link = client instanceof Cluster ? clusterLink(client) : connectionLink(client);
