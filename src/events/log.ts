@@ -1,4 +1,5 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Facts } from "./facts.ts";
 
 /** A cursor in a request: text that `Event.cursor` once was. */
 export type Cursor = string;
@@ -13,7 +14,7 @@ export type Rank = 0 | 1 | 2;
 
 /** Something learned of a payment or payout, before it has a place in the log. */
 export interface Entry {
-  /** The event without `cursor` and `received_at`, which the log sets. */
+  /** The event without `cursor`, `received_at` and the states, which the log sets. */
   readonly event: Event;
   readonly kind: EventKind;
   readonly source: EventSource;
@@ -27,6 +28,12 @@ export interface Entry {
   readonly rank: Rank;
   /** Status text in lower case, to tell two different final states apart; empty if not told. */
   readonly status: string;
+  readonly statusCode?: string;
+  /** Decimal text. */
+  readonly amount?: string;
+  readonly currency?: string;
+  /** Whether it was made with `confirm: false`; absent where this gateway cannot know. */
+  readonly held?: boolean;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
   /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
@@ -64,6 +71,8 @@ export interface OperationState {
 export interface Snapshot {
   /** One per subject and operation, in the order of the events that set them. */
   readonly states: readonly OperationState[];
+  /** The same without events, and what was left out: what the state of the external id follows from. */
+  readonly facts: Facts;
   /** Position of the snapshot: reading behind it yields exactly what came after the snapshot. */
   readonly cursor: Cursor;
 }
@@ -122,7 +131,9 @@ export interface ReadOptions {
  * - cursors of an account grow with each event, and their text order is their order;
  * - `read` yields each event of the topic behind its start exactly once, in order, live after the
  *   stored ones, with no gap between the two;
- * - state never goes back in rank; of two different final states success stands (see merge.ts).
+ * - state never goes back in rank; of two different final states success stands (see merge.ts);
+ * - each event carries the state of its external id after it (see payment-state.ts), and of failures
+ *   an external id keeps the newest 100.
  *
  * Events are shared by all readers: nobody changes one.
  *
@@ -135,6 +146,12 @@ export interface EventLog {
   readonly durable: boolean;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
+  /**
+   * Notes that a payment is about to be made with `confirm: false`: what becomes known of attempts
+   * that no answer told of is a hold. No event, and nothing is known of an external id by it alone.
+   * @throws GatewayError UNAVAILABLE when the store is out of reach
+   */
+  noteHold(account: string, externalId: string): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
   snapshot(account: string, kind: EventKind, externalId: string): Promise<Snapshot | undefined>;
   /**

@@ -17,6 +17,15 @@ import type {
   Snapshot,
   Unfinished,
 } from "../log.ts";
+import {
+  type Facts,
+  maxFailures,
+  noFacts,
+  readFacts,
+  type StoredFact,
+  setState,
+  storedFact,
+} from "../facts.ts";
 import { stateKey } from "../merge.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
@@ -82,11 +91,14 @@ export class RedisStore {
         touchDuplicates ? "1" : "0",
         memberOf(entry) ?? "",
         `${mostUnfinished}`,
+        JSON.stringify(storedFact(entry, 0)),
+        `${maxFailures}`,
       ],
-    )) as ["duplicate"] | ["stored", epoch: string, id: string, conflict: 0 | 1];
+    )) as ["duplicate"] | ["stored", epoch: string, id: string, conflict: 0 | 1, facts: string];
     if (answer[0] === "duplicate") return { outcome: "duplicate", conflict: false };
-    const [outcome, epoch, id, conflict] = answer;
+    const [outcome, epoch, id, conflict, facts] = answer;
     event.cursor = cursorOf(id, epoch);
+    setState(event, factsOf(facts));
     return { outcome, event, conflict: conflict === 1 };
   }
 
@@ -126,7 +138,16 @@ export class RedisStore {
     const last = cursorOf(`${fields.get("last") ?? floor}`, epoch);
     // An event that is no longer kept is no place to read on from.
     const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(tail, epoch);
-    return { states: this.#statesOf(fields, epoch), cursor };
+    const facts = readFacts(JSON.parse(`${fields.get("facts") ?? "[]"}`) as StoredFact[], {
+      held: fields.has("held"),
+      folded: Number(`${fields.get("folded") ?? 0}`),
+    });
+    return { states: this.#statesOf(fields, epoch), facts, cursor };
+  }
+
+  async noteHold(externalId: string): Promise<void> {
+    const { writer, keys, retentionMs } = this.#options;
+    await writer.run(noteHold, [keys.state("payment", externalId)], [`${retentionMs}`]);
   }
 
   /** The newest events of a subject, oldest first. */
@@ -145,8 +166,15 @@ export class RedisStore {
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 
-  #eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
-    return pairs(idsAndBytes).map(([id, bytes]) => this.#eventOf(`${id}`, bytes, epoch));
+  #eventsOf(told: readonly Buffer[], epoch: string): Event[] {
+    const events: Event[] = [];
+    for (let at = 0; at + 2 < told.length; at += 3) {
+      const [id, bytes, facts] = told.slice(at, at + 3) as [Buffer, Buffer, Buffer];
+      const event = this.#eventOf(`${id}`, bytes, epoch);
+      setState(event, factsOf(`${facts}`));
+      events.push(event);
+    }
+    return events;
   }
 
   #eventOf(id: string, bytes: Buffer, epoch: string): Event {
@@ -209,9 +237,17 @@ const readEvents = script("./read-events.lua");
 const readHistory = script("./read-history.lua");
 const placeBefore = script("./place-before.lua");
 const readState = script("./read-state.lua");
+const noteHold = loadScript(new URL("./note-hold.lua", import.meta.url));
 
 function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
+}
+
+/** The facts beside an event, as append-event.lua writes them; older events have none. */
+function factsOf(text: string): Facts {
+  if (text === "") return noFacts;
+  const [held, folded, facts] = JSON.parse(text) as [string, string, StoredFact[]];
+  return readFacts(facts, { held: held === "1", folded: Number(folded) });
 }
 
 /** As append-event.lua writes them. */

@@ -8,7 +8,7 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
 import type { Event } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
-import type { Payment, PaymentOperation } from "./payment_pb.ts";
+import type { OperationSummary, Payment, PaymentOperation, PaymentState } from "./payment_pb.ts";
 import { file_payments_v1_payment } from "./payment_pb.ts";
 import type { Fingerprint, PaymentCustomerInput, PaymentMethodInput, PaymentMode, PaymentRecipient, Product } from "./payment_input_pb.ts";
 import { file_payments_v1_payment_input } from "./payment_input_pb.ts";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payment_service.proto.
  */
 export const file_payments_v1_payment_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIvcMChRDcmVhdGVQYXltZW50UmVxdWVzdBIiCgZhbW91bnQYASABKAlCErpICcgBAXIEiLUYAYq1GAIIARIYCghjdXJyZW5jeRgCIAEoCUIGukgDyAEBEjMKBG1vZGUYAyABKA4yGC5wYXltZW50cy52MS5QYXltZW50TW9kZUILukgIyAEBggECEAESGwoLZXh0ZXJuYWxfaWQYBCABKAlCBrpIA8gBARIgChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJSACIAQESJAoMY2FsbGJhY2tfdXJsGAYgASgJQgm6SAZyBJC1GAFIAYgBARIiCgpyZXN1bHRfdXJsGAcgASgJQgm6SAZyBJC1GAFIAogBARIUCgdjb25maXJtGAggASgISAOIAQESGAoLZGVzY3JpcHRpb24YCSABKAlIBIgBARIUCgdwYXlsb2FkGAogASgJSAWIAQESIwoWaW5pdF9yZWN1cnJlbnRfcGF5bWVudBgLIAEoCEgGiAEBEhwKD3N1YnNjcmlwdGlvbl9pZBgMIAEoCUgHiAEBEjMKCGN1c3RvbWVyGA0gASgLMiEucGF5bWVudHMudjEuUGF5bWVudEN1c3RvbWVySW5wdXQSPwoOcGF5bWVudF9tZXRob2QYDiABKAsyHy5wYXltZW50cy52MS5QYXltZW50TWV0aG9kSW5wdXRCBrpIA8gBARItCgtmaW5nZXJwcmludBgPIAEoCzIYLnBheW1lbnRzLnYxLkZpbmdlcnByaW50EiYKCHByb2R1Y3RzGBAgAygLMhQucGF5bWVudHMudjEuUHJvZHVjdBIwCglyZWNpcGllbnQYESABKAsyHS5wYXltZW50cy52MS5QYXltZW50UmVjaXBpZW50EisKCmNvbG9yX21vZGUYEiABKAlCErpID3INUgV3aGl0ZVIEZGFya0gIiAEBEjYKBmxvY2FsZRgTIAEoCUIhukgechxSAlVLUgJFTlICRVNSAlBMUgJGUlICU0tSAkRFSAmIAQESIAoOYWNjb3VudF9udW1iZXIYFCABKAlCA4ABAUgKiAEBEiAKCmlwX2FkZHJlc3MYFSABKAlCB7pIBHICeAFIC4gBATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MiPgoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50IqYDCh1DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVxdWVzdBIcCgxyZWN1cnJlbnRfaWQYASABKAlCBrpIA8gBARIbCgtleHRlcm5hbF9pZBgCIAEoCUIGukgDyAEBEiAKE3VuaWZpZWRfZXh0ZXJuYWxfaWQYAyABKAlIAIgBARIiCgZhbW91bnQYBCABKAlCErpICcgBAXIEiLUYAYq1GAIIARIkCgxjYWxsYmFja191cmwYBSABKAlCCbpIBnIEkLUYAUgBiAEBEhQKB3BheWxvYWQYBiABKAlIAogBARIqChBkZWxlZ2F0ZV9hcGlfa2V5GAcgASgJQguAAQG6SAVyA7ABAUgDiAEBEhwKD3N1YnNjcmlwdGlvbl9pZBgIIAEoCUgEiAEBEhQKB2NvbmZpcm0YCSABKAhIBYgBAUIWChRfdW5pZmllZF9leHRlcm5hbF9pZEIPCg1fY2FsbGJhY2tfdXJsQgoKCF9wYXlsb2FkQhMKEV9kZWxlZ2F0ZV9hcGlfa2V5QhIKEF9zdWJzY3JpcHRpb25faWRCCgoIX2NvbmZpcm0iRwoeQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50IuQBChVDb25maXJtUGF5bWVudFJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARImCgZhbW91bnQYAiABKAlCEbpICHIGiLUYARABirUYAggBSACIAQESFQoIY3VycmVuY3kYAyABKAlIAYgBARIkCgxjYWxsYmFja191cmwYBCABKAlCCbpIBnIEkLUYAUgCiAEBEhQKB3BheWxvYWQYBSABKAlIA4gBAUIJCgdfYW1vdW50QgsKCV9jdXJyZW5jeUIPCg1fY2FsbGJhY2tfdXJsQgoKCF9wYXlsb2FkIj8KFkNvbmZpcm1QYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQigwEKFVJlc2VuZENhbGxiYWNrUmVxdWVzdBIbCgtleHRlcm5hbF9pZBgBIAEoCUIGukgDyAEBEj8KCW9wZXJhdGlvbhgCIAEoDjIdLnBheW1lbnRzLnYxLlBheW1lbnRPcGVyYXRpb25CCLpIBYIBAhABSACIAQFCDAoKX29wZXJhdGlvbiIYChZSZXNlbmRDYWxsYmFja1Jlc3BvbnNlIjAKEUdldFBheW1lbnRSZXF1ZXN0EhsKC2V4dGVybmFsX2lkGAEgASgJQga6SAPIAQEifAoSR2V0UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50Eg4KBmN1cnNvchgCIAEoCRIXCg9vdXRjb21lX3Vua25vd24YAyABKAgSFgoObmVlZHNfb3BlcmF0b3IYBCABKAgivgEKE1dhdGNoUGF5bWVudFJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARIiCgxhZnRlcl9jdXJzb3IYAiABKAlCB7pIBHICEAFIAIgBARITCgt1bnRpbF9maW5hbBgDIAEoCBIqChFoZWFydGJlYXRfc2Vjb25kcxgEIAEoBUIKukgHGgUYkBwoAUgBiAEBQg8KDV9hZnRlcl9jdXJzb3JCFAoSX2hlYXJ0YmVhdF9zZWNvbmRzIjkKFFdhdGNoUGF5bWVudFJlc3BvbnNlEiEKBWV2ZW50GAEgASgLMhIucGF5bWVudHMudjEuRXZlbnQyzwYKDlBheW1lbnRTZXJ2aWNlEosBCg1DcmVhdGVQYXltZW50EiEucGF5bWVudHMudjEuQ3JlYXRlUGF5bWVudFJlcXVlc3QaIi5wYXltZW50cy52MS5DcmVhdGVQYXltZW50UmVzcG9uc2UiM4q1GA5wYXltZW50czp3cml0ZZC1GAGatRgZUE9TVCAvYXBpL3BheW1lbnRzL3YxL25ldxKsAQoWQ3JlYXRlUmVjdXJyZW50UGF5bWVudBIqLnBheW1lbnRzLnYxLkNyZWF0ZVJlY3VycmVudFBheW1lbnRSZXF1ZXN0GisucGF5bWVudHMudjEuQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlIjmKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYH1BPU1QgL2FwaS9wYXltZW50cy92MS9yZWN1cnJlbnQSkgEKDkNvbmZpcm1QYXltZW50EiIucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXF1ZXN0GiMucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXNwb25zZSI3irUYDnBheW1lbnRzOndyaXRlkLUYAZq1GB1QT1NUIC9hcGkvcGF5bWVudHMvdjEvY29uZmlybRKYAQoOUmVzZW5kQ2FsbGJhY2sSIi5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1JlcXVlc3QaIy5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1Jlc3BvbnNlIj2KtRgQY2FsbGJhY2tzOnJlc2VuZJq1GCVQT1NUIC9hcGkvcGF5bWVudHMvdjEvY2FsbGJhY2svcmVzZW5kEmMKCkdldFBheW1lbnQSHi5wYXltZW50cy52MS5HZXRQYXltZW50UmVxdWVzdBofLnBheW1lbnRzLnYxLkdldFBheW1lbnRSZXNwb25zZSIUkAIBirUYDXBheW1lbnRzOnJlYWQSawoMV2F0Y2hQYXltZW50EiAucGF5bWVudHMudjEuV2F0Y2hQYXltZW50UmVxdWVzdBohLnBheW1lbnRzLnYxLldhdGNoUGF5bWVudFJlc3BvbnNlIhSQAgGKtRgNcGF5bWVudHM6cmVhZDABYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
+  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIvcMChRDcmVhdGVQYXltZW50UmVxdWVzdBIiCgZhbW91bnQYASABKAlCErpICcgBAXIEiLUYAYq1GAIIARIYCghjdXJyZW5jeRgCIAEoCUIGukgDyAEBEjMKBG1vZGUYAyABKA4yGC5wYXltZW50cy52MS5QYXltZW50TW9kZUILukgIyAEBggECEAESGwoLZXh0ZXJuYWxfaWQYBCABKAlCBrpIA8gBARIgChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJSACIAQESJAoMY2FsbGJhY2tfdXJsGAYgASgJQgm6SAZyBJC1GAFIAYgBARIiCgpyZXN1bHRfdXJsGAcgASgJQgm6SAZyBJC1GAFIAogBARIUCgdjb25maXJtGAggASgISAOIAQESGAoLZGVzY3JpcHRpb24YCSABKAlIBIgBARIUCgdwYXlsb2FkGAogASgJSAWIAQESIwoWaW5pdF9yZWN1cnJlbnRfcGF5bWVudBgLIAEoCEgGiAEBEhwKD3N1YnNjcmlwdGlvbl9pZBgMIAEoCUgHiAEBEjMKCGN1c3RvbWVyGA0gASgLMiEucGF5bWVudHMudjEuUGF5bWVudEN1c3RvbWVySW5wdXQSPwoOcGF5bWVudF9tZXRob2QYDiABKAsyHy5wYXltZW50cy52MS5QYXltZW50TWV0aG9kSW5wdXRCBrpIA8gBARItCgtmaW5nZXJwcmludBgPIAEoCzIYLnBheW1lbnRzLnYxLkZpbmdlcnByaW50EiYKCHByb2R1Y3RzGBAgAygLMhQucGF5bWVudHMudjEuUHJvZHVjdBIwCglyZWNpcGllbnQYESABKAsyHS5wYXltZW50cy52MS5QYXltZW50UmVjaXBpZW50EisKCmNvbG9yX21vZGUYEiABKAlCErpID3INUgV3aGl0ZVIEZGFya0gIiAEBEjYKBmxvY2FsZRgTIAEoCUIhukgechxSAlVLUgJFTlICRVNSAlBMUgJGUlICU0tSAkRFSAmIAQESIAoOYWNjb3VudF9udW1iZXIYFCABKAlCA4ABAUgKiAEBEiAKCmlwX2FkZHJlc3MYFSABKAlCB7pIBHICeAFIC4gBATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MieAoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSKmAwodQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QSHAoMcmVjdXJyZW50X2lkGAEgASgJQga6SAPIAQESGwoLZXh0ZXJuYWxfaWQYAiABKAlCBrpIA8gBARIgChN1bmlmaWVkX2V4dGVybmFsX2lkGAMgASgJSACIAQESIgoGYW1vdW50GAQgASgJQhK6SAnIAQFyBIi1GAGKtRgCCAESJAoMY2FsbGJhY2tfdXJsGAUgASgJQgm6SAZyBJC1GAFIAYgBARIUCgdwYXlsb2FkGAYgASgJSAKIAQESKgoQZGVsZWdhdGVfYXBpX2tleRgHIAEoCUILgAEBukgFcgOwAQFIA4gBARIcCg9zdWJzY3JpcHRpb25faWQYCCABKAlIBIgBARIUCgdjb25maXJtGAkgASgISAWIAQFCFgoUX3VuaWZpZWRfZXh0ZXJuYWxfaWRCDwoNX2NhbGxiYWNrX3VybEIKCghfcGF5bG9hZEITChFfZGVsZWdhdGVfYXBpX2tleUISChBfc3Vic2NyaXB0aW9uX2lkQgoKCF9jb25maXJtIoEBCh5DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSKAoFc3RhdGUYAiABKA4yGS5wYXltZW50cy52MS5QYXltZW50U3RhdGUSDgoGY3Vyc29yGAMgASgJIuQBChVDb25maXJtUGF5bWVudFJlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARImCgZhbW91bnQYAiABKAlCEbpICHIGiLUYARABirUYAggBSACIAQESFQoIY3VycmVuY3kYAyABKAlIAYgBARIkCgxjYWxsYmFja191cmwYBCABKAlCCbpIBnIEkLUYAUgCiAEBEhQKB3BheWxvYWQYBSABKAlIA4gBAUIJCgdfYW1vdW50QgsKCV9jdXJyZW5jeUIPCg1fY2FsbGJhY2tfdXJsQgoKCF9wYXlsb2FkInkKFkNvbmZpcm1QYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSKAoFc3RhdGUYAiABKA4yGS5wYXltZW50cy52MS5QYXltZW50U3RhdGUSDgoGY3Vyc29yGAMgASgJIoMBChVSZXNlbmRDYWxsYmFja1JlcXVlc3QSGwoLZXh0ZXJuYWxfaWQYASABKAlCBrpIA8gBARI/CglvcGVyYXRpb24YAiABKA4yHS5wYXltZW50cy52MS5QYXltZW50T3BlcmF0aW9uQgi6SAWCAQIQAUgAiAEBQgwKCl9vcGVyYXRpb24iGAoWUmVzZW5kQ2FsbGJhY2tSZXNwb25zZSIwChFHZXRQYXltZW50UmVxdWVzdBIbCgtleHRlcm5hbF9pZBgBIAEoCUIGukgDyAEBIvEBChJHZXRQYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSDgoGY3Vyc29yGAIgASgJEhcKD291dGNvbWVfdW5rbm93bhgDIAEoCBIWCg5uZWVkc19vcGVyYXRvchgEIAEoCBIoCgVzdGF0ZRgFIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIxCgpvcGVyYXRpb25zGAYgAygLMh0ucGF5bWVudHMudjEuT3BlcmF0aW9uU3VtbWFyeRIWCg5vbGRlcl9mYWlsdXJlcxgHIAEoBSLEAgoTV2F0Y2hQYXltZW50UmVxdWVzdBIbCgtleHRlcm5hbF9pZBgBIAEoCUIGukgDyAEBEiIKDGFmdGVyX2N1cnNvchgCIAEoCUIHukgEcgIQAUgAiAEBEhMKC3VudGlsX2ZpbmFsGAMgASgIEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAQgASgFQgq6SAcaBRiQHCgBSAGIAQESEgoKZnJvbV9zdGFydBgFIAEoCDpwukhtGmsKEGZyb21fc3RhcnQuYWxvbmUSKmNhbm5vdCBiZSBnaXZlbiB0b2dldGhlciB3aXRoIGFmdGVyX2N1cnNvchorIXRoaXMuZnJvbV9zdGFydCB8fCAhaGFzKHRoaXMuYWZ0ZXJfY3Vyc29yKUIPCg1fYWZ0ZXJfY3Vyc29yQhQKEl9oZWFydGJlYXRfc2Vjb25kcyI5ChRXYXRjaFBheW1lbnRSZXNwb25zZRIhCgVldmVudBgBIAEoCzISLnBheW1lbnRzLnYxLkV2ZW50Ms8GCg5QYXltZW50U2VydmljZRKLAQoNQ3JlYXRlUGF5bWVudBIhLnBheW1lbnRzLnYxLkNyZWF0ZVBheW1lbnRSZXF1ZXN0GiIucGF5bWVudHMudjEuQ3JlYXRlUGF5bWVudFJlc3BvbnNlIjOKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYGVBPU1QgL2FwaS9wYXltZW50cy92MS9uZXcSrAEKFkNyZWF0ZVJlY3VycmVudFBheW1lbnQSKi5wYXltZW50cy52MS5DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVxdWVzdBorLnBheW1lbnRzLnYxLkNyZWF0ZVJlY3VycmVudFBheW1lbnRSZXNwb25zZSI5irUYDnBheW1lbnRzOndyaXRlkLUYAZq1GB9QT1NUIC9hcGkvcGF5bWVudHMvdjEvcmVjdXJyZW50EpIBCg5Db25maXJtUGF5bWVudBIiLnBheW1lbnRzLnYxLkNvbmZpcm1QYXltZW50UmVxdWVzdBojLnBheW1lbnRzLnYxLkNvbmZpcm1QYXltZW50UmVzcG9uc2UiN4q1GA5wYXltZW50czp3cml0ZZC1GAGatRgdUE9TVCAvYXBpL3BheW1lbnRzL3YxL2NvbmZpcm0SmAEKDlJlc2VuZENhbGxiYWNrEiIucGF5bWVudHMudjEuUmVzZW5kQ2FsbGJhY2tSZXF1ZXN0GiMucGF5bWVudHMudjEuUmVzZW5kQ2FsbGJhY2tSZXNwb25zZSI9irUYEGNhbGxiYWNrczpyZXNlbmSatRglUE9TVCAvYXBpL3BheW1lbnRzL3YxL2NhbGxiYWNrL3Jlc2VuZBJjCgpHZXRQYXltZW50Eh4ucGF5bWVudHMudjEuR2V0UGF5bWVudFJlcXVlc3QaHy5wYXltZW50cy52MS5HZXRQYXltZW50UmVzcG9uc2UiFJACAYq1GA1wYXltZW50czpyZWFkEmsKDFdhdGNoUGF5bWVudBIgLnBheW1lbnRzLnYxLldhdGNoUGF5bWVudFJlcXVlc3QaIS5wYXltZW50cy52MS5XYXRjaFBheW1lbnRSZXNwb25zZSIUkAIBirUYDXBheW1lbnRzOnJlYWQwAWIGcHJvdG8z", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
 
 /**
  * A payment to make.
@@ -193,11 +193,27 @@ export const CreatePaymentRequestSchema: GenMessage<CreatePaymentRequest> = /*@_
  */
 export type CreatePaymentResponse = Message<"payments.v1.CreatePaymentResponse"> & {
   /**
-   * Its state, which may be a decline; `action` tells what the customer has to do next.
+   * As the service answered: it may be a decline (`details.status` is failure, `state` is
+   * FAILED); `action` tells what the customer has to do next.
    *
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -297,6 +313,21 @@ export type CreateRecurrentPaymentResponse = Message<"payments.v1.CreateRecurren
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -368,6 +399,21 @@ export type ConfirmPaymentResponse = Message<"payments.v1.ConfirmPaymentResponse
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -478,6 +524,28 @@ export type GetPaymentResponse = Message<"payments.v1.GetPaymentResponse"> & {
    * @generated from field: bool needs_operator = 4;
    */
   needsOperator: boolean;
+
+  /**
+   * Is it paid? What all operations amount to.
+   *
+   * @generated from field: payments.v1.PaymentState state = 5;
+   */
+  state: PaymentState;
+
+  /**
+   * What was done, in the order in which the gateway learned of it: attempts,
+   * confirmations, refunds. Of more than 100 failed ones the newest.
+   *
+   * @generated from field: repeated payments.v1.OperationSummary operations = 6;
+   */
+  operations: OperationSummary[];
+
+  /**
+   * How many failed ones are left out of operations.
+   *
+   * @generated from field: int32 older_failures = 7;
+   */
+  olderFailures: number;
 };
 
 /**
@@ -508,7 +576,9 @@ export type WatchPaymentRequest = Message<"payments.v1.WatchPaymentRequest"> & {
   afterCursor?: string | undefined;
 
   /**
-   * End the stream after the first event with final = true.
+   * End the stream when the payment has come to an end: after the first event with
+   * final = true of an operation that pays (payment, recurrent, confirm) while no call for
+   * the external_id is open, and after a call_outcome of NOT_DONE or NEEDS_OPERATOR.
    *
    * @generated from field: bool until_final = 3;
    */
@@ -522,6 +592,14 @@ export type WatchPaymentRequest = Message<"payments.v1.WatchPaymentRequest"> & {
    * @generated from field: optional int32 heartbeat_seconds = 4;
    */
   heartbeatSeconds?: number | undefined;
+
+  /**
+   * Begin with the oldest event of the payment that is kept, instead of its current state.
+   * Not together with after_cursor.
+   *
+   * @generated from field: bool from_start = 5;
+   */
+  fromStart: boolean;
 };
 
 /**

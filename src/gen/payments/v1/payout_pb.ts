@@ -2,18 +2,18 @@
 // @generated from file payments/v1/payout.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_payments_v1_options } from "./options_pb.ts";
 import { file_payments_v1_rules } from "./rules_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file payments/v1/payout.proto.
  */
 export const file_payments_v1_payout: GenFile = /*@__PURE__*/
-  fileDesc("ChhwYXltZW50cy92MS9wYXlvdXQucHJvdG8SC3BheW1lbnRzLnYxIpoGCgZQYXlvdXQSFQoIY3VycmVuY3kYASABKAlIAIgBARIgCgtkZXNjcmlwdGlvbhgCIAEoCUIGirUYAiABSAGIAQESGAoLZXh0ZXJuYWxfaWQYAyABKAlIAogBARISCgVmY19pZBgEIAEoA0gDiAEBEhwKD29yaWdpbmFsX2Ftb3VudBgFIAEoCUgEiAEBEhsKDnBhcnRuZXJfa2V5X2lkGAYgASgJSAWIAQESMAoNcGF5ZXJfYWNjb3VudBgHIAEoCzIZLnBheW1lbnRzLnYxLlBheWVyQWNjb3VudBIZCgxwYXllcl9hbW91bnQYCCABKAlIBogBARIcCg9wYXllcl9vdXRlcl9mZWUYCSABKAlIB4gBARIZCgxwYXltZW50X3R5cGUYCiABKAlICIgBARIYCgtwYXlvdXRfdHlwZRgLIAEoCUgJiAEBEjIKDnJlY2lwaWVudF91c2VyGAwgASgLMhoucGF5bWVudHMudjEuUmVjaXBpZW50VXNlchITCgZzdGF0dXMYDSABKAlICogBARIYCgtzdGF0dXNfY29kZRgOIAEoCUgLiAEBEiwKF3N0YXR1c19jb2RlX2Rlc2NyaXB0aW9uGA8gASgJQgaKtRgCIAFIDIgBARIbCg50cmFuc2FjdGlvbl9pZBgQIAEoCUgNiAEBEh0KEHJlY2lwaWVudF9hbW91bnQYESABKAlIDogBAUILCglfY3VycmVuY3lCDgoMX2Rlc2NyaXB0aW9uQg4KDF9leHRlcm5hbF9pZEIICgZfZmNfaWRCEgoQX29yaWdpbmFsX2Ftb3VudEIRCg9fcGFydG5lcl9rZXlfaWRCDwoNX3BheWVyX2Ftb3VudEISChBfcGF5ZXJfb3V0ZXJfZmVlQg8KDV9wYXltZW50X3R5cGVCDgoMX3BheW91dF90eXBlQgkKB19zdGF0dXNCDgoMX3N0YXR1c19jb2RlQhoKGF9zdGF0dXNfY29kZV9kZXNjcmlwdGlvbkIRCg9fdHJhbnNhY3Rpb25faWRCEwoRX3JlY2lwaWVudF9hbW91bnQiNAoMUGF5ZXJBY2NvdW50EhYKCWVudGl0eV9pZBgBIAEoCUgAiAEBQgwKCl9lbnRpdHlfaWQioQIKDVJlY2lwaWVudFVzZXISEgoFZW1haWwYASABKAlIAIgBARIXCgpmaXJzdF9uYW1lGAIgASgJSAGIAQESFgoJbGFzdF9uYW1lGAMgASgJSAKIAQESGAoLbWlkZGxlX25hbWUYBCABKAlIA4gBARISCgVwaG9uZRgFIAEoCUgEiAEBEhAKA3JpZBgGIAEoCUgFiAEBEhAKA2lwbhgHIAEoCUgGiAEBEhgKC2V4dGVybmFsX2lkGAggASgJSAeIAQFCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWVCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkIr8BCgtQYXlvdXRPcmRlchIkCgxjYWxsYmFja191cmwYASABKAlCCbpIBnIEkLUYAUgAiAEBEhgKCGN1cnJlbmN5GAIgASgJQga6SAPIAQESGwoLZGVzY3JpcHRpb24YAyABKAlCBrpIA8gBARIbCgtleHRlcm5hbF9pZBgEIAEoCUIGukgDyAEBEiUKD29yaWdpbmFsX2Ftb3VudBgFIAEoCUIMukgJyAEBcgSItRgBQg8KDV9jYWxsYmFja191cmwiIgoFUGF5ZXISGQoJZW50aXR5X2lkGAEgASgJQga6SAPIAQEiZQoPUGF5b3V0UmVjaXBpZW50EigKBGNhcmQYASABKAsyGi5wYXltZW50cy52MS5DYXJkUmVjaXBpZW50EigKBGNhc2gYAiABKAsyGi5wYXltZW50cy52MS5DYXNoUmVjaXBpZW50IscCCg1DYXJkUmVjaXBpZW50EhsKBWVtYWlsGAEgASgJQge6SARyAmABSACIAQESGgoKZmlyc3RfbmFtZRgCIAEoCUIGukgDyAEBEhkKCWxhc3RfbmFtZRgDIAEoCUIGukgDyAEBEhgKC21pZGRsZV9uYW1lGAQgASgJSAGIAQESEgoFcGhvbmUYBSABKAlIAogBARIaCgNyaWQYBiABKAlCCLpIBXIDsAEBSAOIAQESEAoDaXBuGAcgASgJSASIAQESGAoLZXh0ZXJuYWxfaWQYCCABKAlIBYgBARIoCgljYXJkX2RhdGEYCSABKAsyFS5wYXltZW50cy52MS5DYXJkRGF0YUIICgZfZW1haWxCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkItYCCghDYXJkRGF0YRItCgZudW1iZXIYASABKAlCGIABAbpIEnIQMg5eWzAtOV17MTIsMTl9JEgAiAEBEh4KBXRva2VuGAIgASgJQgqAAQG6SARyAhABSAGIAQESFgoJb3B0aW9uX2lkGAMgASgJSAKIAQE6vwG6SLsBGlkKD251bWJlci5yZXF1aXJlZBIhaXMgcmVxdWlyZWQgdW5sZXNzIHRva2VuIGlzIGdpdmVuGiNoYXModGhpcy5udW1iZXIpIHx8IGhhcyh0aGlzLnRva2VuKRpeCg50b2tlbi5leGNsdWRlZBIkY2Fubm90IGJlIGdpdmVuIHRvZ2V0aGVyIHdpdGggbnVtYmVyGiYhKGhhcyh0aGlzLm51bWJlcikgJiYgaGFzKHRoaXMudG9rZW4pKUIJCgdfbnVtYmVyQggKBl90b2tlbkIMCgpfb3B0aW9uX2lkIp0CCg1DYXNoUmVjaXBpZW50EhsKBWVtYWlsGAEgASgJQge6SARyAmABSACIAQESGgoKZmlyc3RfbmFtZRgCIAEoCUIGukgDyAEBEhkKCWxhc3RfbmFtZRgDIAEoCUIGukgDyAEBEhgKC21pZGRsZV9uYW1lGAQgASgJSAGIAQESEgoFcGhvbmUYBSABKAlIAogBARIaCgNyaWQYBiABKAlCCLpIBXIDsAEBSAOIAQESEAoDaXBuGAcgASgJSASIAQESGAoLZXh0ZXJuYWxfaWQYCCABKAlIBYgBAUIICgZfZW1haWxCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_options, file_payments_v1_rules]);
+  fileDesc("ChhwYXltZW50cy92MS9wYXlvdXQucHJvdG8SC3BheW1lbnRzLnYxIpoGCgZQYXlvdXQSFQoIY3VycmVuY3kYASABKAlIAIgBARIgCgtkZXNjcmlwdGlvbhgCIAEoCUIGirUYAiABSAGIAQESGAoLZXh0ZXJuYWxfaWQYAyABKAlIAogBARISCgVmY19pZBgEIAEoA0gDiAEBEhwKD29yaWdpbmFsX2Ftb3VudBgFIAEoCUgEiAEBEhsKDnBhcnRuZXJfa2V5X2lkGAYgASgJSAWIAQESMAoNcGF5ZXJfYWNjb3VudBgHIAEoCzIZLnBheW1lbnRzLnYxLlBheWVyQWNjb3VudBIZCgxwYXllcl9hbW91bnQYCCABKAlIBogBARIcCg9wYXllcl9vdXRlcl9mZWUYCSABKAlIB4gBARIZCgxwYXltZW50X3R5cGUYCiABKAlICIgBARIYCgtwYXlvdXRfdHlwZRgLIAEoCUgJiAEBEjIKDnJlY2lwaWVudF91c2VyGAwgASgLMhoucGF5bWVudHMudjEuUmVjaXBpZW50VXNlchITCgZzdGF0dXMYDSABKAlICogBARIYCgtzdGF0dXNfY29kZRgOIAEoCUgLiAEBEiwKF3N0YXR1c19jb2RlX2Rlc2NyaXB0aW9uGA8gASgJQgaKtRgCIAFIDIgBARIbCg50cmFuc2FjdGlvbl9pZBgQIAEoCUgNiAEBEh0KEHJlY2lwaWVudF9hbW91bnQYESABKAlIDogBAUILCglfY3VycmVuY3lCDgoMX2Rlc2NyaXB0aW9uQg4KDF9leHRlcm5hbF9pZEIICgZfZmNfaWRCEgoQX29yaWdpbmFsX2Ftb3VudEIRCg9fcGFydG5lcl9rZXlfaWRCDwoNX3BheWVyX2Ftb3VudEISChBfcGF5ZXJfb3V0ZXJfZmVlQg8KDV9wYXltZW50X3R5cGVCDgoMX3BheW91dF90eXBlQgkKB19zdGF0dXNCDgoMX3N0YXR1c19jb2RlQhoKGF9zdGF0dXNfY29kZV9kZXNjcmlwdGlvbkIRCg9fdHJhbnNhY3Rpb25faWRCEwoRX3JlY2lwaWVudF9hbW91bnQiNAoMUGF5ZXJBY2NvdW50EhYKCWVudGl0eV9pZBgBIAEoCUgAiAEBQgwKCl9lbnRpdHlfaWQioQIKDVJlY2lwaWVudFVzZXISEgoFZW1haWwYASABKAlIAIgBARIXCgpmaXJzdF9uYW1lGAIgASgJSAGIAQESFgoJbGFzdF9uYW1lGAMgASgJSAKIAQESGAoLbWlkZGxlX25hbWUYBCABKAlIA4gBARISCgVwaG9uZRgFIAEoCUgEiAEBEhAKA3JpZBgGIAEoCUgFiAEBEhAKA2lwbhgHIAEoCUgGiAEBEhgKC2V4dGVybmFsX2lkGAggASgJSAeIAQFCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWVCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkIr8BCgtQYXlvdXRPcmRlchIkCgxjYWxsYmFja191cmwYASABKAlCCbpIBnIEkLUYAUgAiAEBEhgKCGN1cnJlbmN5GAIgASgJQga6SAPIAQESGwoLZGVzY3JpcHRpb24YAyABKAlCBrpIA8gBARIbCgtleHRlcm5hbF9pZBgEIAEoCUIGukgDyAEBEiUKD29yaWdpbmFsX2Ftb3VudBgFIAEoCUIMukgJyAEBcgSItRgBQg8KDV9jYWxsYmFja191cmwiIgoFUGF5ZXISGQoJZW50aXR5X2lkGAEgASgJQga6SAPIAQEiZQoPUGF5b3V0UmVjaXBpZW50EigKBGNhcmQYASABKAsyGi5wYXltZW50cy52MS5DYXJkUmVjaXBpZW50EigKBGNhc2gYAiABKAsyGi5wYXltZW50cy52MS5DYXNoUmVjaXBpZW50IscCCg1DYXJkUmVjaXBpZW50EhsKBWVtYWlsGAEgASgJQge6SARyAmABSACIAQESGgoKZmlyc3RfbmFtZRgCIAEoCUIGukgDyAEBEhkKCWxhc3RfbmFtZRgDIAEoCUIGukgDyAEBEhgKC21pZGRsZV9uYW1lGAQgASgJSAGIAQESEgoFcGhvbmUYBSABKAlIAogBARIaCgNyaWQYBiABKAlCCLpIBXIDsAEBSAOIAQESEAoDaXBuGAcgASgJSASIAQESGAoLZXh0ZXJuYWxfaWQYCCABKAlIBYgBARIoCgljYXJkX2RhdGEYCSABKAsyFS5wYXltZW50cy52MS5DYXJkRGF0YUIICgZfZW1haWxCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkItYCCghDYXJkRGF0YRItCgZudW1iZXIYASABKAlCGIABAbpIEnIQMg5eWzAtOV17MTIsMTl9JEgAiAEBEh4KBXRva2VuGAIgASgJQgqAAQG6SARyAhABSAGIAQESFgoJb3B0aW9uX2lkGAMgASgJSAKIAQE6vwG6SLsBGlkKD251bWJlci5yZXF1aXJlZBIhaXMgcmVxdWlyZWQgdW5sZXNzIHRva2VuIGlzIGdpdmVuGiNoYXModGhpcy5udW1iZXIpIHx8IGhhcyh0aGlzLnRva2VuKRpeCg50b2tlbi5leGNsdWRlZBIkY2Fubm90IGJlIGdpdmVuIHRvZ2V0aGVyIHdpdGggbnVtYmVyGiYhKGhhcyh0aGlzLm51bWJlcikgJiYgaGFzKHRoaXMudG9rZW4pKUIJCgdfbnVtYmVyQggKBl90b2tlbkIMCgpfb3B0aW9uX2lkIp0CCg1DYXNoUmVjaXBpZW50EhsKBWVtYWlsGAEgASgJQge6SARyAmABSACIAQESGgoKZmlyc3RfbmFtZRgCIAEoCUIGukgDyAEBEhkKCWxhc3RfbmFtZRgDIAEoCUIGukgDyAEBEhgKC21pZGRsZV9uYW1lGAQgASgJSAGIAQESEgoFcGhvbmUYBSABKAlIAogBARIaCgNyaWQYBiABKAlCCLpIBXIDsAEBSAOIAQESEAoDaXBuGAcgASgJSASIAQESGAoLZXh0ZXJuYWxfaWQYCCABKAlIBYgBAUIICgZfZW1haWxCDgoMX21pZGRsZV9uYW1lQggKBl9waG9uZUIGCgRfcmlkQgYKBF9pcG5CDgoMX2V4dGVybmFsX2lkKo8BCgtQYXlvdXRTdGF0ZRIcChhQQVlPVVRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRQQVlPVVRfU1RBVEVfUEVORElORxABEhUKEVBBWU9VVF9TVEFURV9QQUlEEAISFwoTUEFZT1VUX1NUQVRFX0ZBSUxFRBADEhgKFFBBWU9VVF9TVEFURV9VTktOT1dOEARiBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_options, file_payments_v1_rules]);
 
 /**
  * A payout as the payments service describes it, in the answer to a call ("Payout
@@ -108,8 +108,8 @@ export type Payout = Message<"payments.v1.Payout"> & {
   recipientUser?: RecipientUser | undefined;
 
   /**
-   * State of the payout. The service's own set of values, open; `success` and `failure`
-   * are read as final.
+   * State of the payout. The service's own set of values, open. Which of them are ends,
+   * the gateway is told by PAYOUT_SUCCESS_STATUSES and PAYOUT_FAILURE_STATUSES.
    *
    * @generated from field: optional string status = 13;
    */
@@ -521,4 +521,60 @@ export type CashRecipient = Message<"payments.v1.CashRecipient"> & {
  */
 export const CashRecipientSchema: GenMessage<CashRecipient> = /*@__PURE__*/
   messageDesc(file_payments_v1_payout, 8);
+
+/**
+ * Is it paid out? As far as the gateway knows, of the external_id as a whole.
+ *
+ * @generated from enum payments.v1.PayoutState
+ */
+export const PayoutState = {
+  /**
+   * Nothing is known that says so.
+   *
+   * @generated from enum value: PAYOUT_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Under way.
+   *
+   * @generated from enum value: PAYOUT_STATE_PENDING = 1;
+   */
+  PENDING: 1,
+
+  /**
+   * The money moved.
+   *
+   * @generated from enum value: PAYOUT_STATE_PAID = 2;
+   */
+  PAID: 2,
+
+  /**
+   * It failed.
+   *
+   * @generated from enum value: PAYOUT_STATE_FAILED = 3;
+   */
+  FAILED: 3,
+
+  /**
+   * A RequestPayout is out without an understood answer: do not repeat it. The gateway
+   * finds out and tells.
+   *
+   * @generated from enum value: PAYOUT_STATE_UNKNOWN = 4;
+   */
+  UNKNOWN: 4,
+} as const;
+
+/**
+ * Is it paid out? As far as the gateway knows, of the external_id as a whole.
+ *
+ * @generated from enum payments.v1.PayoutState
+ */
+export type PayoutState = (typeof PayoutState)[keyof typeof PayoutState] | UnknownEnum;
+
+/**
+ * Describes the enum payments.v1.PayoutState.
+ */
+export const PayoutStateSchema: GenEnum<PayoutState> = /*@__PURE__*/
+  enumDesc(file_payments_v1_payout, 0);
 
