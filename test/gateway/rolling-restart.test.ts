@@ -62,8 +62,8 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       REDIS_URL: redis.url,
       RATE_LIMIT_INITIAL: "2000",
       RECONCILE_AFTER: "0",
-      // Twenty looks of the proxy, of which one is enough.
-      SHUTDOWN_DELAY: "2s",
+      // Ten looks of the proxy, of which one is enough.
+      SHUTDOWN_DELAY: "1s",
       LOG_LEVEL: "warn",
     });
     return { spawned, ready: await spawned.ready };
