@@ -30,11 +30,23 @@ const atOnce = Number(values["at-once"]);
 const fileLimitMs = Number(values["file-limit"]) * 1_000;
 const runLimitMs = Number(values["run-limit"]) * 1_000;
 
-/** Files that measure times or load: they run one after the other, when the rest is over. */
-const alone: RegExp[] = [];
+/**
+ * Files whose load or budget a busy machine spoils: two at once, when the rest is over. Redis that
+ * answers after 250 ms, for one, counts as away.
+ */
+const calm = [
+  /^test\/gateway\/(replicas|rolling-restart)\.test\.ts$/,
+  /^test\/hardening\/(attacks|overload)\.test\.ts$/,
+  /^test\/ratelimit\/redis\/(bucket|load|outages|topologies)\.test\.ts$/,
+];
 
-/** The longest files. They start first, so that none of them is left over at the end. */
-const longest: RegExp[] = [];
+/** The longest of the others. They start first, so that none of them is left over at the end. */
+const longest = [
+  /^test\/gateway\/(slow-readers|authorization|data-dir|money-replicas|event-source)\.test\.ts$/,
+  /^test\/events\/redis\/(failover|cluster)\.test\.ts$/,
+  /^test\/gateway\//,
+  /^test\/console\//,
+];
 
 /** What one process is to do. */
 interface Job {
@@ -75,15 +87,15 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const files = globSync(positionals.length > 0 ? positionals : ["test/**/*.test.ts"]).sort(
   (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
 );
-const isAlone = (file: string) => alone.some((pattern) => pattern.test(file));
-const beside = files.filter((file) => !isAlone(file)).map(testJob);
+const isCalm = (file: string) => calm.some((pattern) => pattern.test(file));
+const beside = files.filter((file) => !isCalm(file)).map(testJob);
 if (values.checks) {
   // Writes files that the tests load, so nothing runs beside it.
   await runAll([checkJob("generated")], 1);
   beside.unshift(checkJob("static"));
 }
 await runAll(beside, atOnce);
-await runAll(files.filter(isAlone).map(testJob), 1);
+await runAll(files.filter(isCalm).map(testJob), Math.min(2, atOnce));
 clearTimeout(runTimer);
 report();
 
