@@ -1,4 +1,12 @@
-import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { migrate } from "./schema.ts";
@@ -71,6 +79,22 @@ function takeLock(directory: string): DatabaseSync {
       );
     }
     throw new StoreRefused(`cannot be locked (${codeOf(error)})`);
+  }
+}
+
+/** The pid of the process that has the directory; undefined: none. */
+export function holderOf(directory: string): string | undefined {
+  const path = join(directory, "lock");
+  if (!existsSync(path)) return undefined;
+  const lock = openedOrRefused(path);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return undefined;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === sqliteCodes.busy) return pidIn(directory);
+    throw refusalOf(error);
+  } finally {
+    lock.close();
   }
 }
 

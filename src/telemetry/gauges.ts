@@ -64,6 +64,7 @@ function beginAtZero(metrics: Metrics, account: string): void {
   }
   for (const what of ["event", "dead_letter"]) metrics.locked.inc({ account, what }, 0);
   metrics.bucketRejections.inc({ account }, 0);
+  metrics.mixUps.inc({ account }, 0);
   metrics.credentialsRefused.set({ account }, 0);
   metrics.upstreamInFlight.set({ account }, 0);
   for (const calls of ["money", "other"]) metrics.breaker.set({ account, calls }, 0);

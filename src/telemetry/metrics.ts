@@ -59,6 +59,12 @@ export function createMetrics() {
       labelNames: ["account", "endpoint", "next"],
       registers,
     }),
+    mixUps: new Counter({
+      name: `${prefix}upstream_mix_ups_total`,
+      help: "Answers that named another external_id than their request, taken for no answer",
+      labelNames: ["account"],
+      registers,
+    }),
     fieldFaults: new Counter({
       name: `${prefix}upstream_field_faults_total`,
       help: "Fields of answers and callbacks with an unexpected type, left unset",

@@ -38,6 +38,13 @@ export function upstreamObserver(
       metrics.fieldFaults.inc({ endpoint, field: path });
       log.warn({ endpoint, field: path }, "a field of an answer had an unexpected type");
     },
+    onMixUp({ endpoint }) {
+      metrics.mixUps.inc({ account: account.name });
+      log.error(
+        { account: account.name, endpoint },
+        "an answer is about another external_id: the service or a proxy mixes answers up; each request has its own connection for 10 minutes",
+      );
+    },
     onBreaker({ calls, state }) {
       metrics.breaker.set({ account: account.name, calls }, breakerLevels[state]);
       const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";

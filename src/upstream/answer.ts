@@ -25,6 +25,10 @@ export interface Question<Result> {
    * of a payment. Default: no result is.
    */
   readonly isResult?: ((result: Result) => boolean) | undefined;
+  /** The external_id that the answer is to be about, and where an answer names its own. */
+  readonly about?:
+    | { readonly externalId: string; readonly namedIn: (result: Result) => string | undefined }
+    | undefined;
   /** Codes of an Error object that tell of success when they come in a 2xx answer. Default: none. */
   readonly successCodes?: ReadonlySet<string> | undefined;
   /** The request carried a customer's own credentials. */
@@ -35,7 +39,7 @@ export interface Question<Result> {
 }
 
 /** All but how its body is read. */
-type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes">;
+type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes" | "about">;
 
 /** What an answer said. */
 export type Understood<Result> =
@@ -47,6 +51,8 @@ export type Understood<Result> =
       readonly rateLimited?: boolean;
       /** The merchant's own credentials were refused. */
       readonly credentialsRefused?: boolean;
+      /** It was the answer to another request: nothing in it is about this one. */
+      readonly mixedUp?: boolean;
       /** It was no word of the service about the call: 5xx, or nothing that could be understood. */
       readonly serviceFailed?: boolean;
     };
@@ -64,7 +70,22 @@ export function understand<Result>(
   const object = readErrorObject(answer.text);
   if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
   const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
-  return result === undefined ? refusal(answer, object, question) : { kind: "result", result };
+  return result === undefined
+    ? refusal(answer, object, question)
+    : unlessMixedUp(result, answer, question);
+}
+
+/** An answer that names another external_id is no answer to this call (contract, section 3). */
+function unlessMixedUp<Result>(
+  result: Result,
+  answer: HttpAnswer,
+  question: Question<Result>,
+): Understood<Result> {
+  const { about } = question;
+  const named = about?.namedIn(result);
+  if (!named || named === about?.externalId) return { kind: "result", result };
+  const cause = new Error("the answer is about another external_id");
+  return { ...notUnderstood(answer, question, cause), mixedUp: true };
 }
 
 function understandSuccess<Result>(
@@ -82,7 +103,7 @@ function understandSuccess<Result>(
   } catch (cause) {
     return notUnderstood(answer, question, cause);
   }
-  if (toldOfFaults || !isBlank(result)) return { kind: "result", result };
+  if (toldOfFaults || !isBlank(result)) return unlessMixedUp(result, answer, question);
   const object = readErrorObject(answer.text);
   if (object && isUnmistakable(object)) {
     const { code = "" } = object;
@@ -193,7 +214,7 @@ function notUnderstood(
   { status }: HttpAnswer,
   { moneyExternalId }: Circumstances,
   cause?: unknown,
-): Understood<never> {
+): Extract<Understood<never>, { kind: "error" }> {
   const error =
     moneyExternalId === undefined
       ? unavailable(

@@ -1,9 +1,9 @@
-import type { Pool } from "undici";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Understood, understand } from "./answer.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
+import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
 import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
 import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
@@ -15,7 +15,7 @@ import { type Verdict, verdictOf } from "./verdict.ts";
 
 export interface AttemptOptions {
   readonly account: MerchantAccount;
-  readonly pool: Pool;
+  readonly connections: Connections;
   readonly bucket: TokenBucket;
   readonly breakers: Breakers;
   readonly observer: UpstreamObserver;
@@ -50,7 +50,7 @@ export interface Attempts {
 }
 
 export function createAttempts(options: AttemptOptions): Attempts {
-  const { account, pool, bucket, breakers, observer, tracing, maxResponseBytes } = options;
+  const { account, connections, bucket, breakers, observer, tracing, maxResponseBytes } = options;
   const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
   const server = {
@@ -125,7 +125,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
         body: call.body ?? null,
       };
       const limits = { ...patience, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
-      const exchanged = exchange(pool, request, { ...limits, onSent });
+      const exchanged = exchange(connections, request, { ...limits, onSent });
       underWay.add(exchanged);
       answer = await exchanged.finally(() => underWay.delete(exchanged));
     } catch (failure) {
@@ -148,14 +148,21 @@ export function createAttempts(options: AttemptOptions): Attempts {
       moneyExternalId,
       isResult: call.isResult,
       successCodes: call.successCodes,
+      about: call.about,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),
     });
+    const mixedUp = understood.kind === "error" && understood.mixedUp === true;
+    if (mixedUp) {
+      connections.onMixUp();
+      observer.onMixUp?.({ endpoint });
+    }
     const failed = understood.kind === "error" && understood.serviceFailed;
     const verdict = failed ? "failed" : "answered";
     tell(verdict, true);
-    settleAnswered(permit, answer, understood);
+    if (mixedUp) permit.observe({});
+    else settleAnswered(permit, answer, understood);
     const lastedMs = tellCall(String(answer.status), failed ? "answer" : undefined);
     if (understood.kind === "result") {
       tellCredentials(true);

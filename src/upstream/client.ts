@@ -1,10 +1,11 @@
-import { type buildConnector, Pool } from "undici";
+import type { buildConnector } from "undici";
 import type { GatewayError } from "../errors.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAttempts } from "./attempt.ts";
 import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
+import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
 import { createInFlight, type SharedPatience } from "./in-flight.ts";
 import { unavailable } from "./outcome.ts";
@@ -50,11 +51,12 @@ export function createClient(options: ClientOptions): Client {
   const { account, bucket, timeoutMs, observer } = options;
   const { now = () => performance.now(), random = Math.random } = options;
   const { maxResponseBytes = 4 * 1024 * 1024, tracing = noTracing } = options;
-  const pool = createPool(new URL(account.url).origin, options);
+  const { origin } = new URL(account.url);
+  const connections = createConnections({ origin, timeoutMs, tls: options.tls, now });
   const breakers = createBreakers({ policy: options.breaker, now, random, observer });
   const attempts = createAttempts({
     account,
-    pool,
+    connections,
     bucket,
     breakers,
     observer,
@@ -108,9 +110,9 @@ export function createClient(options: ClientOptions): Client {
   /** undici alone would wait for connections that nobody waits for any more. */
   async function close(): Promise<void> {
     closing.abort();
-    pool.close().catch(() => {}); // From now on it takes no requests.
+    connections.close();
     await attempts.ended();
-    await pool.destroy();
+    await connections.destroy();
   }
 
   return {
@@ -125,19 +127,6 @@ export function createClient(options: ClientOptions): Client {
 
 function closedError(): GatewayError {
   return unavailable("the gateway is shutting down", undefined);
-}
-
-/** HTTP/1.1, one request at a time on a connection, so that undici never writes one again. */
-function createPool(origin: string, { timeoutMs, tls }: ClientOptions): Pool {
-  return new Pool(origin, {
-    connections: 256,
-    pipelining: 1,
-    allowH2: false,
-    connect: { ...tls, timeout: Math.min(timeoutMs, 10_000) },
-    // The exchange's own time-out spans the whole call, to the millisecond; undici's are coarser.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
 }
 
 /** Resolves after `ms`, or when one of the signals aborts. */

@@ -62,7 +62,7 @@ export class ExchangeFailure extends Error {
  * @throws ExchangeFailure
  */
 export function exchange(
-  dispatcher: Dispatcher,
+  dispatcher: Pick<Dispatcher, "dispatch">,
   request: HttpRequest,
   options: ExchangeOptions,
 ): Promise<HttpAnswer> {
@@ -98,7 +98,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  begin(dispatcher: Dispatcher, request: HttpRequest): void {
+  begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): void {
     const { signal, deadlineMs, timeoutMs } = this.#options;
     const left = (deadlineMs ?? Infinity) - Date.now();
     if (signal.aborted || left <= 0) {

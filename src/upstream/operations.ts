@@ -1,4 +1,4 @@
-import { OperationSchema } from "../gen/payments/v1/operation_pb.ts";
+import { type Operation, OperationSchema } from "../gen/payments/v1/operation_pb.ts";
 import {
   GetOperationRequestSchema,
   OperationService,
@@ -20,6 +20,7 @@ export function operationCalls({ read }: Client): Pick<Upstream, "getOperation">
         schema: GetOperationRequestSchema,
         request,
         read: readOperation,
+        about: { externalId: request.externalId, namedIn },
       };
       return read(call, options);
     },
@@ -27,6 +28,8 @@ export function operationCalls({ read }: Client): Pick<Upstream, "getOperation">
 }
 
 const info = endpointOf(OperationService.method.getOperation);
+
+const namedIn = ({ externalId }: Operation) => externalId;
 
 const readOperation = (text: string, options: DecodeOptions) =>
   decode(OperationSchema, text, options);

@@ -58,8 +58,11 @@ const endpoints = {
 };
 
 function movesMoney(endpoint: Endpoint, moneyExternalId: string) {
-  return { endpoint, target: endpoint.path, moneyExternalId, read, isResult };
+  const about = { externalId: moneyExternalId, namedIn };
+  return { endpoint, target: endpoint.path, moneyExternalId, read, isResult, about };
 }
+
+const namedIn = ({ externalId }: Payment) => externalId;
 
 const read = (text: string, options: DecodeOptions) => decode(PaymentSchema, text, options);
 

@@ -15,15 +15,17 @@ export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayo
   return {
     async requestPayout(request, options) {
       const schema = RequestPayoutRequestSchema;
+      const externalId = request.order?.externalId ?? "";
       const call = {
         endpoint: requestPayout,
         target: requestPayout.path,
         schema,
         request,
         body: bodyOf(schema, request),
-        moneyExternalId: request.order?.externalId ?? "",
+        moneyExternalId: externalId,
         read: readPayout,
         isResult,
+        about: { externalId, namedIn },
       };
       return send(call, options);
     },
@@ -35,6 +37,7 @@ export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayo
         schema: GetPayoutRequestSchema,
         request,
         read: readPayout,
+        about: { externalId: request.externalId, namedIn },
       };
       return read(call, options);
     },
@@ -45,6 +48,8 @@ const requestPayout = endpointOf(PayoutService.method.requestPayout);
 const info = endpointOf(PayoutService.method.getPayout);
 
 const readPayout = (text: string, options: DecodeOptions) => decode(PayoutSchema, text, options);
+
+const namedIn = ({ externalId }: Payout) => externalId;
 
 const isResult = ({ transactionId, status }: Payout) =>
   transactionId !== undefined && status !== undefined;

@@ -7,7 +7,10 @@ import type { Endpoint } from "./endpoint.ts";
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>
-  extends Pick<Question<Result>, "read" | "moneyExternalId" | "isResult" | "successCodes"> {
+  extends Pick<
+    Question<Result>,
+    "read" | "moneyExternalId" | "isResult" | "successCodes" | "about"
+  > {
   readonly endpoint: Endpoint;
   /** Path with its values, and query; from `/api` on. */
   readonly target: string;

@@ -105,6 +105,8 @@ export interface UpstreamObserver {
   onMoneyCall?(call: { endpoint: string; externalId: string; trace: string | undefined }): void;
   /** A field of an answer had an unexpected type and was left unset: `path` names it, no value. */
   onFieldFault(fault: { endpoint: string; path: string }): void;
+  /** An answer named another `external_id` than its request: it is taken for no answer. */
+  onMixUp?(mixUp: { endpoint: string }): void;
   /** The merchant's own credentials were refused or accepted: readiness reports it. */
   onCredentials(accepted: boolean): void;
   /**

@@ -404,7 +404,7 @@ test("refused merchant credentials are INTERNAL and told, until they are accepte
   const scripts = [
     json(401, '{"code":"authorization_failed","message":"Wrong login"}'),
     answer(401, "<html>"),
-    json(200, '{"external_id":"x"}'),
+    json(200, '{"id":"x","currency":"UAH"}'),
   ];
   const { upstream, credentials } = await serverRig(t, ({ socket }) => {
     socket.write(scripts.shift() ?? "");

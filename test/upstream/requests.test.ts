@@ -297,7 +297,7 @@ const cases: Case[] = [
 
 for (const { name, call, line, headers, body, priority } of cases) {
   test(name, async (t) => {
-    const server = await scriptedServer(json(200, '{"id":"1","external_id":"x"}'));
+    const server = await scriptedServer(json(200, '{"id":"1","currency":"UAH"}'));
     t.after(() => server.close());
     const { upstream, taken } = rig(t, server.url);
     await call(upstream);

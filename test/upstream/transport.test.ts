@@ -60,7 +60,7 @@ async function closedPort(): Promise<number> {
 }
 
 test("connections serve the calls that follow", async (t) => {
-  const { upstream, server } = await serverRig(t, json(200, '{"external_id":"x"}'));
+  const { upstream, server } = await serverRig(t, json(200, '{"id":"x","currency":"UAH"}'));
   for (let i = 0; i < 5; i++) {
     await createPayment(upstream, patient);
     await getPayout(upstream, patient);
@@ -73,7 +73,8 @@ test("connections serve the calls that follow", async (t) => {
 test("calls at the same time do not wait for each other's answers", async (t) => {
   const { upstream, server } = await serverRig(t, () => {
     if (server.requests.length < 3) return;
-    for (const { socket } of server.requests) socket.write(json(200, '{"external_id":"x"}'));
+    for (const { socket } of server.requests)
+      socket.write(json(200, '{"id":"x","currency":"UAH"}'));
   });
   await Promise.all([1, 2, 3].map(() => createPayment(upstream, patient)));
   assert.equal(server.connections, 3);
@@ -129,7 +130,7 @@ test("a connection that is not made within the time-out is UNAVAILABLE", async (
 });
 
 test("a money call that its caller gave up before it left is never written", async (t) => {
-  const server = await scriptedServer(json(200, '{"external_id":"x"}'));
+  const server = await scriptedServer(json(200, '{"id":"x","currency":"UAH"}'));
   t.after(() => server.close());
   const connects: Array<() => void> = [];
   let onLookup = () => {};
@@ -175,7 +176,10 @@ test("a money call that its caller gave up before it left is never written", asy
 });
 
 test("a deadline that has passed already sends nothing", async (t) => {
-  const { upstream, server, settled } = await serverRig(t, json(200, '{"external_id":"x"}'));
+  const { upstream, server, settled } = await serverRig(
+    t,
+    json(200, '{"id":"x","currency":"UAH"}'),
+  );
   await createPayment(upstream, patient);
   for (const call of [createPayment, getPayout]) {
     const error = await failureOf(call(upstream, { ...patient, deadlineMs: Date.now() - 1 }));
@@ -217,7 +221,7 @@ for (const [name, call] of Object.entries(moneyCalls)) {
 test("an orderly close in place of an answer does not have the POST sent again", async (t) => {
   const { upstream, server } = await serverRig(t, ({ line, socket }) => {
     if (line.startsWith("POST")) socket.end();
-    else socket.write(json(200, '{"external_id":"x"}'));
+    else socket.write(json(200, '{"id":"x","currency":"UAH"}'));
   });
   await getPayout(upstream, patient);
   const options = counting();
@@ -365,7 +369,7 @@ test("an onSent that throws keeps the request from leaving", async (t) => {
 });
 
 test("redirects are not followed", async (t) => {
-  const target = await scriptedServer(json(200, '{"external_id":"x"}'));
+  const target = await scriptedServer(json(200, '{"id":"x","currency":"UAH"}'));
   t.after(() => target.close());
   const { upstream } = await serverRig(t, answer(307, "", `Location: ${target.url}/`));
   assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");

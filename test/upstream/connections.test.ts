@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { clone, create } from "@bufbuild/protobuf";
+import { Pool } from "undici";
+import { GatewayError } from "../../src/errors.ts";
+import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
+import { json, type Script, scriptedServer, type WireRequest } from "./scripted-server.ts";
+
+const idIn = ({ body }: WireRequest): string => JSON.parse(body).external_id;
+
+const paid = (externalId: string) =>
+  json(200, `{"external_id":"${externalId}","is_success":true,"details":{"status":"success"}}`);
+
+const pay = (externalId: string) => {
+  const request = clone(CreatePaymentRequestSchema, hostedPayment);
+  request.externalId = externalId;
+  return request;
+};
+
+/**
+ * Answers each request, and every seventh one twice: the second time once the next request has come
+ * by the same connection, as a proxy does that repeats what it believes lost.
+ */
+function oneTooMany(): Script {
+  const owed = new Map<number, string>();
+  let count = 0;
+  return (request) => {
+    const answer = paid(idIn(request));
+    const late = owed.get(request.connection) ?? "";
+    owed.set(request.connection, ++count % 7 === 0 ? answer : "");
+    request.socket.write(late + answer);
+  };
+}
+
+const calls = 600;
+const atOnce = 8;
+
+/** Makes all calls, some at a time. */
+async function inTurns(call: (externalId: string) => Promise<void>): Promise<void> {
+  const ids = Array.from({ length: calls }, (_, n) => `order-${n}`);
+  const turn = async () => {
+    for (let id = ids.shift(); id !== undefined; id = ids.shift()) await call(id);
+  };
+  await Promise.all(Array.from({ length: atOnce }, turn));
+}
+
+test("no call is told another one's result by a service that answers once too often", async (t) => {
+  const { upstream, settled, server } = await serverRig(t, oneTooMany());
+  let mixed = 0;
+  let unknown = 0;
+  await inTurns(async (id) => {
+    try {
+      const payment = await upstream.createPayment(pay(id), patient);
+      if (payment.externalId !== id) mixed++;
+    } catch (error) {
+      assert.ok(error instanceof GatewayError && error.details.outcomeUnknown, String(error));
+      unknown++;
+    }
+  });
+  assert.equal(mixed, 0);
+  assert.ok(unknown >= 1 && unknown <= atOnce, `${unknown} outcomes unknown`);
+  assert.equal(settled.length, calls);
+  // From the first mix-up on each has its own.
+  assert.ok(server.connections > calls / 2, `${server.connections} connections`);
+});
+
+test("control: on connections that nobody watches many are told another one's result", async (t) => {
+  const server = await scriptedServer(oneTooMany());
+  const pool = new Pool(server.url, { connections: 256, pipelining: 1 });
+  t.after(async () => {
+    await pool.destroy();
+    await server.close();
+  });
+  let mixed = 0;
+  await inTurns(async (id) => {
+    const body = JSON.stringify({ external_id: id });
+    const answer = await pool.request({ method: "POST", path: "/", body });
+    const { external_id } = (await answer.body.json()) as { external_id: string };
+    if (external_id !== id) mixed++;
+  });
+  assert.ok(mixed > calls / 10, `${mixed} of ${calls}`);
+});
+
+test("an answer about another external_id is none, and each request has its own connection then", async (t) => {
+  let nowMs = 0;
+  const mixUps: string[] = [];
+  const server = await scriptedServer((request) => {
+    const other = server.requests.length === 2;
+    request.socket.write(paid(other ? "another" : idIn(request)));
+  });
+  t.after(() => server.close());
+  const { upstream } = rig(t, server.url, {
+    now: () => nowMs,
+    observer: {
+      onCall() {},
+      onFieldFault() {},
+      onCredentials() {},
+      onMixUp: ({ endpoint }) => void mixUps.push(endpoint),
+    },
+  });
+  const connectionsOf = () => server.requests.map(({ connection }) => connection);
+
+  const paidOne = async (id: string) => {
+    await upstream.createPayment(pay(id), patient);
+    // A connection is free a turn of the event loop behind its answer.
+    await delay(5);
+  };
+  await paidOne("1");
+  const closed = once(server.requests[0]!.socket, "close");
+  const error = await failureOf(upstream.createPayment(pay("2"), patient));
+  assert.equal(error.code, "UNKNOWN");
+  assert.deepEqual(error.details.outcomeUnknown, { externalId: "2" });
+  assert.deepEqual(mixUps, ["POST /api/payments/v1/new"]);
+  await closed;
+
+  nowMs = 599_999;
+  for (const id of ["3", "4"]) await paidOne(id);
+  assert.deepEqual(connectionsOf(), [0, 0, 1, 2]);
+  nowMs = 600_000;
+  for (const id of ["5", "6", "7"]) await paidOne(id);
+  assert.deepEqual(connectionsOf(), [0, 0, 1, 2, 3, 3, 3]);
+});
+
+test("every call that is about an external_id is told by no answer that names another", async (t) => {
+  const body = `{"external_id":"another","id":"i","transaction_id":"t","status":"success",
+    "details":{"status":"success"}}`;
+  for (const status of [200, 402]) {
+    const { upstream } = await serverRig(t, json(status, body));
+    const order = { externalId: "mine", originalAmount: "1.00", currency: "UAH", description: "d" };
+    const money = [
+      upstream.createPayment(pay("mine"), patient),
+      upstream.createRecurrentPayment(
+        create(CreateRecurrentPaymentRequestSchema, { externalId: "mine", amount: "1.00" }),
+        patient,
+      ),
+      upstream.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId: "mine" }), patient),
+      upstream.requestPayout(create(RequestPayoutRequestSchema, { order }), patient),
+    ];
+    for (const { code, details } of await Promise.all(money.map(failureOf))) {
+      assert.deepEqual([code, details.outcomeUnknown], ["UNKNOWN", { externalId: "mine" }]);
+    }
+    if (status !== 200) continue;
+    const about = { externalId: "mine", operationId: "o" };
+    const reads = [
+      upstream.getPayout(create(GetPayoutRequestSchema, about), patient),
+      upstream.getOperation(create(GetOperationRequestSchema, about), patient),
+    ];
+    for (const { code } of await Promise.all(reads.map(failureOf))) {
+      assert.equal(code, "UNAVAILABLE");
+    }
+  }
+});
+
+test("an answer that names no external_id, or the call's own, is one", async (t) => {
+  const own = await serverRig(t, paid("mine"));
+  assert.equal((await own.upstream.createPayment(pay("mine"), patient)).isSuccess, true);
+  const none = await serverRig(t, json(200, '{"is_success":true,"details":{"status":"success"}}'));
+  assert.equal((await none.upstream.createPayment(pay("mine"), patient)).isSuccess, true);
+});
+
+for (const [what, bytes] of [
+  ["a whole answer", paid("another")],
+  ["the first byte of one", "H"],
+  ["what is none", "nonsense"],
+] as const) {
+  test(`unasked-for bytes on an idle connection close it: ${what}`, async (t) => {
+    const { upstream, server } = await serverRig(t, (request) =>
+      request.socket.write(paid(idIn(request))),
+    );
+    await upstream.createPayment(pay("1"), patient);
+    const { socket } = server.requests[0]!;
+    const closed = once(socket, "close");
+    socket.write(bytes);
+    await closed;
+    assert.equal((await upstream.createPayment(pay("2"), patient)).externalId, "2");
+    assert.equal(server.connections, 2);
+  });
+}
