@@ -125,7 +125,7 @@ function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
 
 function redisStores(
   config: Config,
-  { url, prefix, minReplicas }: NonNullable<Config["redis"]>,
+  { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
@@ -151,6 +151,7 @@ function redisStores(
     ...intentOptions(config),
     client: redis.client,
     writer: createWriter({ redis, minReplicas }),
+    required: requiredForMoney,
     prefix,
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";

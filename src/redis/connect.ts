@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Secret } from "../secrets/secret.ts";
+import { linkOf } from "./link.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
@@ -31,6 +32,7 @@ export function connectRedis(
   const open = (): RedisClient => {
     const client = clientOf(url.reveal());
     client.on("error", onError);
+    linkOf(client);
     if (onCommand) observeCommands(client, onCommand);
     return client;
   };
