@@ -79,7 +79,7 @@ module.exports = {
       to: {
         path: "^src/",
         pathNot: [
-          "^src/(cli|config|auth|net|redis|sandbox|upstream|wire)/",
+          "^src/(cli|config|auth|net|redis|sandbox|sqlite|upstream|wire)/",
           "^src/(app/serve|telemetry/log)\\.ts$",
           "^src/graphql/(schema/schema|trusted-documents)\\.ts$",
           "^src/ratelimit/local/bucket\\.ts$",

@@ -20,7 +20,10 @@ export function Header(props: {
         <h1>Payments gateway</h1>
         {session.sandboxUrl && <span class="chip accent">sandbox</span>}
         {!session.durable && (
-          <span class="chip warn" title="Without REDIS_URL, events end with this process">
+          <span
+            class="chip warn"
+            title="Without REDIS_URL or DATA_DIR, events end with this process"
+          >
             in memory
           </span>
         )}

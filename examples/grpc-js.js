@@ -59,6 +59,9 @@ client.CreatePayment(
       watch.cancel();
       return;
     }
-    console.log(`paid ${answer.payment.details.amount} as ${answer.payment.details.payment_id}`);
+    // A decline may be a normal answer too.
+    const { status, amount, payment_id } = answer.payment.details;
+    const said = status === "PAYMENT_STATUS_SUCCESS" ? "paid" : status;
+    console.log(`${said} ${amount} as ${payment_id}`);
   },
 );

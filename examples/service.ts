@@ -52,6 +52,9 @@ try {
       // Not an error to retry: the gateway finds out, and the watch below tells.
       console.log("the outcome is not known yet");
       break;
+    case "no_answer":
+      end(5, "the gateway did not answer: run this again for the same order");
+      break;
     case "rejected":
       end(1, `declined: ${failure.upstream.code}`);
       break;
@@ -72,6 +75,8 @@ for await (const event of watchPayment(gateway, externalId)) {
   const { details } = event.resource.value;
   const status = nameOf(PaymentStatusSchema, details?.status ?? PaymentStatus.UNSPECIFIED);
   console.log(`${status} ${details?.amount} ${details?.currency} (${details?.statusCode})`);
+  // The service may tell a decline by a normal answer, and tells it so of one that comes later.
+  if (details?.status === PaymentStatus.FAILURE) process.exitCode = 1;
 }
 
 function end(code: number, message: string): never {

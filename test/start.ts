@@ -22,6 +22,7 @@ export function startTestGateway(
       SHUTDOWN_TIMEOUT: "5s",
       // A busy machine is no reason to refuse a test's calls.
       MAX_CONCURRENT_CALLS: "0",
+      ALLOW_VOLATILE: "true",
       ...env,
     }),
     log,

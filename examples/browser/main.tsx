@@ -43,6 +43,9 @@ function Shop() {
       <button type="button" disabled={paying} onClick={() => submit("4000000000000614")}>
         Pay with an empty card
       </button>
+      <button type="button" disabled={paying} onClick={() => submit("4000000000000770")}>
+        Pay with a blocked card
+      </button>
       {result && <p role="status">{words(result)}</p>}
       {token && <Live externalId={externalId} token={token} />}
     </main>
@@ -63,7 +66,7 @@ function Live({ externalId, token }: { externalId: string; token: string }) {
 function words(result: PayResult): string {
   switch (result.__typename) {
     case "Payment":
-      return result.action ? `Confirm at ${result.action.value}` : "Thank you";
+      return paymentWords(result);
     case "PaymentServiceError":
       return `Declined: ${result.code}`;
     case "RateLimitError":
@@ -73,6 +76,13 @@ function words(result: PayResult): string {
     case "InvalidInputError":
       return result.fields.map(({ path, message }) => `${path}: ${message}`).join(", ");
   }
+}
+
+/** A decline may be a normal answer too. */
+function paymentWords({ action, details }: Extract<PayResult, { __typename: "Payment" }>): string {
+  if (action) return `Confirm at ${action.value}`;
+  if (details?.status === "FAILURE") return `Declined: ${details.statusCode}`;
+  return details?.status === "SUCCESS" ? "Thank you" : "Your payment is under way";
 }
 
 createRoot(document.querySelector("#root")!).render(

@@ -33,7 +33,9 @@ const rows = listedCodes.toSorted().map((name) => {
   if (leavesOpen) onMoney = "`UNKNOWN`, `OutcomeUnknownError`";
   else if (withoutMoney) onMoney = `\`${reading.code}\`, \`PaymentServiceError\``;
   const again = retries[(withoutMoney ?? reading).retry];
-  const onlyMoney = withoutMoney ? `; on a call that moves money ${retries[reading.retry]}` : "";
+  // Where the outcome is unknown no retry is safe, whatever the code says of reads.
+  const onMoneyAgain = retries[leavesOpen ? "lookUp" : reading.retry];
+  const onlyMoney = onMoneyAgain === again ? "" : `; on a call that moves money ${onMoneyAgain}`;
   return `| \`${name}\` | ${rpc} | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${again}${onlyMoney} | ${customerWords(name, reading)} |`;
 });
 

@@ -81,12 +81,12 @@ export async function startGateway(
   const tlsFiles = tlsFilesOf(config, log, (identity) => rpc.renewTls(identity));
   const metrics = createMetrics();
   const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
+  const keyrings = await deriveKeyrings([...config.accounts.values()]);
+  const stores = await openStores(config, keyrings, metrics, log);
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  const keyrings = await deriveKeyrings(accounts);
-  const stores = openStores(config, keyrings, metrics, log);
   const { intents } = stores;
   const eventLog = observedLog(stores.eventLog, tracing, appendObserver(metrics));
   const causes = createCauses(eventLog);
@@ -177,6 +177,7 @@ export async function startGateway(
   let draining = false;
   const notReady = () => [
     ...(draining ? ["shutting down"] : []),
+    ...stores.notReady(),
     ...[...refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
   const lookUps = reconcileObserver(metrics, log);
@@ -211,7 +212,7 @@ export async function startGateway(
     registry: metrics.registry,
     notReady,
     details() {
-      const redis = stores.redisHealth();
+      const redis = stores.redisHealth?.();
       return redis && { redis };
     },
     console: operatorConsole,

@@ -1,11 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
 import type { EventLog } from "../events/log.ts";
 import { createMemoryLog } from "../events/memory/log.ts";
 import { createRedisLog } from "../events/redis/log.ts";
+import { createSqliteLog, eventsRoom } from "../events/sqlite/log.ts";
 import { createMemoryIntents } from "../intents/memory/store.ts";
 import { createRedisIntents } from "../intents/redis/store.ts";
+import { createSqliteIntents, intentsRoom } from "../intents/sqlite/store.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { createLocalBucket } from "../ratelimit/local/bucket.ts";
@@ -17,19 +20,23 @@ import { watchOutages } from "../redis/outages.ts";
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Secret } from "../secrets/secret.ts";
+import { StoreRefused } from "../sqlite/store-refused.ts";
+import { openStoreThread } from "../sqlite/store-thread.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { lockedObserver } from "../telemetry/observers.ts";
 import { redisObserver } from "../telemetry/store-observers.ts";
 
-/** Where state is kept: in Redis for all replicas, or in this process alone. */
+/** Where state is kept: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
+  /** Why the gateway should get no traffic; empty while it should. */
+  notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
   /** Brings the gauges up to date. */
   refresh(): void;
-  /** How Redis does, for `/readyz`; undefined without Redis. */
-  redisHealth(): RedisHealth | undefined;
+  /** How Redis does, for `/readyz`; absent without Redis. */
+  redisHealth?(): RedisHealth;
   /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
   close(): Promise<void>;
 }
@@ -45,32 +52,90 @@ export interface RedisHealth {
  * Opens the stores that the configuration asks for, and says once what they do not promise.
  * @param keyrings by account: what leaves this process is sealed with them
  */
-export function openStores(
+export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
-): Stores {
-  const { redis } = config;
-  return redis ? redisStores(config, redis, keyrings, metrics, log) : memoryStores(config, log);
+): Promise<Stores> {
+  const { redis, dataDirectory } = config;
+  if (redis) return redisStores(config, redis, keyrings, metrics, log);
+  if (dataDirectory === undefined) return memoryStores(config, log);
+  return sqliteStores(config, dataDirectory, keyrings, metrics, log);
 }
 
 function memoryStores(config: Config, log: Logger): Stores {
-  log.warn("REDIS_URL is not set: events and budget are kept in this process alone, not durable");
+  log.warn(
+    "neither REDIS_URL nor DATA_DIR is set: all state is kept in this process's memory, and ends with it",
+  );
   const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
   return {
     eventLog,
     intents: createMemoryIntents(intentOptions(config)),
+    notReady: () => [],
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
-    redisHealth: () => undefined,
     close: () => eventLog.close(),
+  };
+}
+
+async function sqliteStores(
+  config: Config,
+  directory: string,
+  keyrings: ReadonlyMap<string, Keyring>,
+  metrics: Metrics,
+  log: Logger,
+): Promise<Stores> {
+  const thread = await openStoreThread({
+    directory,
+    rooms: { events: eventsRoom, intents: intentsRoom },
+    onStateChange(trouble) {
+      if (trouble === undefined) log.info("the store in DATA_DIR takes writes again");
+      else {
+        log.error(
+          { reason: trouble },
+          "the store in DATA_DIR fails: callbacks are answered 503, calls with an Idempotency-Key are refused; it is tried again by itself, free the disk if it is full",
+        );
+      }
+    },
+  }).catch((error: unknown) => {
+    if (error instanceof StoreRefused) throw new ConfigError("DATA_DIR", error.message);
+    throw error;
+  });
+  log.info({ directory }, "state is kept in DATA_DIR, by this process alone");
+  const eventLog = createSqliteLog({
+    thread,
+    retentionMs: config.eventRetentionMs,
+    keyringOf: keyringIn(keyrings),
+    onLocked: lockedObserver(metrics, log),
+  });
+  const intents = await createSqliteIntents({ ...intentOptions(config), thread });
+  return {
+    eventLog,
+    intents,
+    notReady() {
+      return thread.trouble === undefined ? [] : [`the store in DATA_DIR fails: ${thread.trouble}`];
+    },
+    bucketOf: () => createLocalBucket(config.rateLimit),
+    refresh() {},
+    async close() {
+      await Promise.all([intents.close(), eventLog.close()]);
+      await thread.close();
+    },
+  };
+}
+
+function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
+  return (account: string): Keyring => {
+    const keyring = keyrings.get(account);
+    if (!keyring) throw new Error(`no such merchant account: ${account}`);
+    return keyring;
   };
 }
 
 function redisStores(
   config: Config,
-  { url, prefix, minReplicas }: NonNullable<Config["redis"]>,
+  { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
@@ -89,11 +154,7 @@ function redisStores(
     prefix,
     minReplicas,
     retentionMs: config.eventRetentionMs,
-    keyringOf(account) {
-      const keyring = keyrings.get(account);
-      if (!keyring) throw new Error(`no such merchant account: ${account}`);
-      return keyring;
-    },
+    keyringOf: keyringIn(keyrings),
     observer: {
       onLocked: lockedObserver(metrics, log),
       onFeed({ account, state, error }) {
@@ -106,6 +167,7 @@ function redisStores(
     ...intentOptions(config),
     client: redis.client,
     writer: createWriter({ redis, minReplicas }),
+    required: requiredForMoney,
     prefix,
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
@@ -118,6 +180,8 @@ function redisStores(
   return {
     eventLog,
     intents,
+    // Without Redis the gateway still serves.
+    notReady: () => [],
     bucketOf(account) {
       metrics.bucketShared.set({ account }, 1);
       return createRedisBucket({

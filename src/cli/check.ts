@@ -21,7 +21,7 @@ Reads the same variables as \`serve\`, by the same code, and the files that they
 out: each merchant account looks up a payout that does not exist (a read that moves nothing, shows
 whether the credentials are taken, and costs one request of the account's budget, up to three if no
 answer comes); Redis is asked for its version, persistence, eviction and replicas, and runs a script
-on keys that are removed again; PUBLIC_URL is resolved and called; TLS files, API keys and the key set
+on keys that are removed again; the database in DATA_DIR is read from end to end; PUBLIC_URL is resolved and called; TLS files, API keys and the key set
 of JWTs are looked at. --offline only validates, and reaches nothing.
 
   ✓ fine   ! the gateway would serve, and something is not as it should be   ✗ wrong   - not set
@@ -72,7 +72,7 @@ async function configOf(env: Environment, tell: Tell): Promise<Config | undefine
   try {
     const config = await readWholeConfig(env);
     const accounts = [...config.accounts.keys()].join(", ");
-    const state = config.redis ? "Redis" : "memory";
+    const state = config.redis ? "Redis" : config.dataDirectory ? "DATA_DIR" : "memory";
     tell(ok(`${config.sandboxAddress ? "sandbox, " : ""}accounts: ${accounts}; state in ${state}`));
     return config;
   } catch (error) {
@@ -101,14 +101,17 @@ async function goOut(config: Config, signal: AbortSignal, tell: Tell): Promise<v
   if (config.redis) {
     const { checkRedis } = await import("./check-redis.ts");
     tell(...(await checkRedis(config.redis)));
+  } else if (config.dataDirectory !== undefined) {
+    const { checkDataDirectory } = await import("./check-data-directory.ts");
+    tell(...checkDataDirectory(config.dataDirectory));
   } else {
-    const { skipped, warning } = findings("redis");
+    const { skipped, warning } = findings("state");
     tell(
       config.sandboxAddress
-        ? skipped("no REDIS_URL: state is kept in memory")
+        ? skipped("neither REDIS_URL nor DATA_DIR: state is kept in memory")
         : warning(
-            "no REDIS_URL: state is kept in memory, and events end with the process",
-            "set REDIS_URL where callbacks must not get lost",
+            "ALLOW_VOLATILE: state is kept in memory, and ends with the process",
+            "set REDIS_URL or DATA_DIR where callbacks must not get lost",
           ),
     );
   }

@@ -79,6 +79,11 @@ export const commands: readonly Listed[] = [
     summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),
   },
+  {
+    name: "backup",
+    summary: "copy the state in DATA_DIR into one file, while the gateway runs",
+    load: () => import("./backup.ts"),
+  },
 ];
 
 const help = `

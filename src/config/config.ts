@@ -7,6 +7,7 @@ import type { TracingSettings } from "../telemetry/tracing/settings.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { readAuth, readAuthModes } from "./auth.ts";
 import { ConfigError } from "./config-error.ts";
+import { readDataDirectory } from "./data-directory.ts";
 import { readLimits } from "./limits.ts";
 import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
 import { reader } from "./reader.ts";
@@ -49,7 +50,15 @@ export interface Config {
   readonly upstreamTimeoutMs: number;
   /** How the upstream reaches the public listener; without it, that listener's own address. */
   readonly publicUrl?: string;
-  readonly redis?: { readonly url: Secret; readonly prefix: string; readonly minReplicas: number };
+  readonly redis?: {
+    readonly url: Secret;
+    readonly prefix: string;
+    readonly minReplicas: number;
+    /** Calls that move money do not go on while it is away. */
+    readonly requiredForMoney: boolean;
+  };
+  /** Directory of the embedded store; never beside `redis`. */
+  readonly dataDirectory?: string;
   readonly rateLimit: {
     readonly initialLimit: number;
     readonly reserve: number;
@@ -128,6 +137,7 @@ export function readConfig(env: Environment): Config {
   }
 
   const redisUrl = read.optional("REDIS_URL", redisUrls);
+  const dataDirectory = readDataDirectory(read, { sandbox, redis: redisUrl !== undefined });
   const reconcileAfterMs = read("RECONCILE_AFTER", durationOrZero, "60s");
   const watchTokenSecret = read.optional("WATCH_TOKEN_SECRET", watchSecret);
   const previousWatchSecrets = read.optional("WATCH_TOKEN_PREVIOUS_SECRETS", watchSecrets) ?? [];
@@ -156,9 +166,11 @@ export function readConfig(env: Environment): Config {
             url: new Secret(redisUrl),
             prefix: read("REDIS_PREFIX", redisPrefix, "pgw"),
             minReplicas: read("REDIS_MIN_REPLICAS", wholeNumber(0, 100), "0"),
+            requiredForMoney: read("REDIS_REQUIRED_FOR_MONEY", boolean, "false"),
           },
         }
       : {}),
+    ...(dataDirectory === undefined ? {} : { dataDirectory }),
     rateLimit: {
       initialLimit: read("RATE_LIMIT_INITIAL", wholeNumber(1, 1_000_000), "10"),
       reserve: read("RATE_LIMIT_RESERVE", share, "0.2"),

@@ -43,6 +43,7 @@ export const address = z.string().transform((text, context): Address => {
 });
 
 export const path = nonEmpty("the path of a file");
+export const directory = nonEmpty("a directory that this process alone writes");
 export const issuer = nonEmpty("the `iss` of callers' tokens, such as https://login.shop.example/");
 export const audience = nonEmpty("the `aud` that callers' tokens have for this gateway");
 

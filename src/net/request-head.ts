@@ -12,6 +12,8 @@ import type { Request, Response } from "./request.ts";
  * is made of it to read and answer it, so nothing is before somebody wants to serve it.
  */
 export interface RequestHead {
+  readonly method: string;
+  readonly httpVersion: "1.1" | "2";
   /** With its query. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
@@ -25,8 +27,33 @@ export interface RequestHead {
   onClose(callback: () => void): void;
   /** Answers with what is ready, whatever the body is; instead of `open`. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
-  /** What the body is read from and the answer is written to. Once. */
+  /**
+   * Reads the whole body. Calls back once: with the body, with `too-large` as soon as it is over
+   * `maxBytes` (the rest is thrown away), or with `gone` when its client left before its end, or took
+   * longer than `timeoutMs`.
+   */
+  receive(limits: BodyLimits, done: (body: Received) => void): void;
+  /**
+   * Answers a request whose body was received, or will never be asked for. Trailers are of HTTP/2
+   * alone. Nothing happens when the client has left.
+   */
+  send(answer: Answer): void;
+  /** What the body is read from and the answer is written to, for everything that takes Node's own. */
   open(): { readonly request: Request; readonly response: Response };
+}
+
+export type Received = Buffer | "too-large" | "gone";
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  readonly trailers?: Readonly<Record<string, string>>;
 }
 
 export function headOfHttp1(
@@ -35,6 +62,8 @@ export function headOfHttp1(
   ending?: AbortSignal,
 ): RequestHead {
   return {
+    method: request.method ?? "",
+    httpVersion: "1.1",
     url: request.url ?? "",
     headers: request.headers,
     connection: request.socket,
@@ -44,6 +73,13 @@ export function headOfHttp1(
     answer(status, headers, body) {
       // The next request on the connection waits behind the body of this one.
       request.on("error", () => {}).resume();
+      response.writeHead(status, headers).end(body);
+    },
+    // How long it may take, Node's server sees to.
+    receive: ({ maxBytes }, done) => receive(request, maxBytes, done),
+    send({ status, headers, body }) {
+      // The next request on the connection waits behind the body of this one.
+      if (!request.readableEnded) request.on("error", () => {}).resume();
       response.writeHead(status, headers).end(body);
     },
     open: () => ({ request, response }),
@@ -57,6 +93,8 @@ export function headOfHttp2(
   ending?: AbortSignal,
 ): RequestHead {
   return {
+    method: headers[":method"]?.toString() ?? "",
+    httpVersion: "2",
     url: headers[":path"]?.toString() ?? "",
     headers,
     connection: stream.session ?? stream,
@@ -71,6 +109,23 @@ export function headOfHttp2(
       if (!isEmpty) stream.end(body);
       stream.once("finish", () => endRequest(stream));
     },
+    receive({ maxBytes, timeoutMs }, done) {
+      const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), timeoutMs);
+      receive(stream, maxBytes, (body) => {
+        clearTimeout(timer);
+        done(body);
+      });
+    },
+    send({ status, headers: answerHeaders, body, trailers }) {
+      if (stream.closed || stream.destroyed) return;
+      const options = trailers === undefined ? {} : { waitForTrailers: true };
+      if (trailers !== undefined) {
+        stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
+      }
+      stream.respond({ ":status": status, ...answerHeaders }, options);
+      stream.end(body);
+      stream.once("finish", () => endRequest(stream));
+    },
     open() {
       const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
       // A request without a body has come to its end, of which only those are told who hear it.
@@ -81,6 +136,38 @@ export function headOfHttp2(
       return { request, response };
     },
   };
+}
+
+function receive(
+  source: IncomingMessage | ServerHttp2Stream,
+  maxBytes: number,
+  done: (body: Received) => void,
+): void {
+  let chunks: Buffer[] = [];
+  let bytes = 0;
+  let over = false;
+  const end = (result: Received) => {
+    if (over) return;
+    over = true;
+    chunks = [];
+    done(result);
+  };
+  // It came without a body, and has told so to nobody.
+  if (source.readableEnded) {
+    end(Buffer.alloc(0));
+    return;
+  }
+  source.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (over) return;
+    if (bytes > maxBytes) end("too-large");
+    else chunks.push(chunk);
+  });
+  source.once("end", () =>
+    end(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
+  );
+  source.once("close", () => end("gone"));
+  source.on("error", () => end("gone"));
 }
 
 /** How long a client has to end its request by itself, once it was answered. */

@@ -1,6 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Secret } from "../secrets/secret.ts";
 import { keepConnected } from "./keep-connected.ts";
+import { linkOf } from "./link.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
 import { connectorTo, disconnectMs, Sentinels } from "./sentinels.ts";
 
@@ -56,6 +57,7 @@ export function connectRedis(
   const open = (): RedisClient => {
     const client = clientOf(url.reveal(), sentinels);
     client.on("error", onError);
+    linkOf(client);
     clients.add(client);
     keepConnected(client, reconnectMs, () => clients.delete(client));
     if (onCommand) observeCommands(client, onCommand);

@@ -56,7 +56,7 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
     const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
     batches.set(slot, ofSlot);
     return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
-      throw storeAway(error);
+      throw storeAway(error, client);
     });
   };
   return {

@@ -31,12 +31,15 @@ export interface CallRecordOptions {
   readonly quiet: boolean;
 }
 
+/** What a record needs to know of its call. */
+export type RecordedCall = Pick<HandlerContext, "service" | "method" | "protocolName" | "signal">;
+
 export function createCallRecord(
-  context: HandlerContext,
+  context: RecordedCall,
   requestId: string,
   { log, observer, quiet }: CallRecordOptions,
+  startedMs = performance.now(),
 ): CallRecord {
-  const startedMs = performance.now();
   const span = activeSpan.getStore();
   const ended = observer?.onCall({
     service: context.service.typeName,

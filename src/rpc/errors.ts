@@ -49,13 +49,24 @@ export function toConnectError(
   onUnknown: (error: unknown) => void,
 ): ConnectError {
   if (error instanceof GatewayError) return fromGatewayError(error);
-  if (error instanceof ConnectError) return error;
+  if (error instanceof ConnectError) return withErrorInfo(error);
   if (signal.aborted) {
     const reason: unknown = signal.reason;
-    return reason instanceof ConnectError ? reason : fromGatewayError(errorOfAbort(signal));
+    if (reason instanceof ConnectError) return withErrorInfo(reason);
+    return fromGatewayError(errorOfAbort(signal));
   }
   onUnknown(error);
-  return new ConnectError("internal error", Code.Internal);
+  return withErrorInfo(new ConnectError("internal error", Code.Internal));
+}
+
+/**
+ * The same error with a `google.rpc.ErrorInfo`, as every error of the gateway has one: by it a client
+ * tells them from those of its own connection, which say nothing of what became of the call.
+ */
+export function withErrorInfo(error: ConnectError): ConnectError {
+  if (reasonOf(error) !== undefined) return error;
+  error.details.push(errorInfo(errorCodeOf(error)));
+  return error;
 }
 
 /** The name of an error's code, as the closed list has it. */
@@ -83,12 +94,9 @@ function fromGatewayError(error: GatewayError): ConnectError {
   if (outcomeUnknown) {
     out.details.push({ desc: OutcomeUnknownSchema, value: outcomeUnknown });
   }
-  const reason = error.details.reason ?? (resumeCursor === undefined ? undefined : error.code);
-  if (reason !== undefined) {
-    const metadata: Record<string, string> =
-      resumeCursor === undefined ? {} : { resume_cursor: resumeCursor };
-    out.details.push({ desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } });
-  }
+  const metadata: Record<string, string> =
+    resumeCursor === undefined ? {} : { resume_cursor: resumeCursor };
+  out.details.push(errorInfo(error.details.reason ?? error.code, metadata));
   if (retryAfterMs !== undefined) {
     out.details.push({ desc: RetryInfoSchema, value: { retryDelay: duration(retryAfterMs) } });
   }
@@ -105,6 +113,10 @@ function fromGatewayError(error: GatewayError): ConnectError {
     out.metadata.set(resumeCursorHeader, resumeCursor);
   }
   return out;
+}
+
+function errorInfo(reason: string, metadata: Record<string, string> = {}) {
+  return { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } };
 }
 
 /**

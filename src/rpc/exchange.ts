@@ -6,10 +6,12 @@ import type { CallRecord } from "./call-record.ts";
 export interface Exchange {
   readonly record: CallRecord;
   /** Headers of the answer, of an error too, until its first byte is written. */
-  readonly answerHeader: Headers;
+  readonly answerHeader: AnswerHeader;
   /** Whom the handler works for; absent for services that are open to anybody. */
   call?: Call;
 }
+
+export type AnswerHeader = Pick<Headers, "set">;
 
 export function setExchange(values: ContextValues, exchange: Exchange): void {
   values.set(key, exchange);
@@ -22,7 +24,7 @@ export function exchangeOf(values: ContextValues): Exchange {
 }
 
 /** Whom a handler works for. */
-export function callOf(context: HandlerContext): Call {
+export function callOf(context: Pick<HandlerContext, "values">): Call {
   const { call } = exchangeOf(context.values);
   if (!call) throw new Error("nobody was identified for this call");
   return call;

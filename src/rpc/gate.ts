@@ -7,7 +7,7 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { cutIfUnread } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
-import { toConnectError } from "./errors.ts";
+import { toConnectError, withErrorInfo } from "./errors.ts";
 import { type Exchange, setExchange } from "./exchange.ts";
 import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
@@ -15,7 +15,7 @@ import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
 
 /** Reads who is calling from a request's headers. @throws GatewayError for a caller it refuses */
-export type Identify = (headers: Headers) => Promise<Caller>;
+export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
 
 export interface GateOptions {
   readonly core: Core;
@@ -42,7 +42,10 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     const exchange: Exchange = { record, answerHeader: context.responseHeader };
     setExchange(context.values, exchange);
     onSettled(context, (error) => {
-      if (error instanceof ConnectError) withoutValues(error);
+      if (error instanceof ConnectError) {
+        withoutValues(error);
+        withErrorInfo(error);
+      }
       record.settle(error);
     });
     if (quiet) return;

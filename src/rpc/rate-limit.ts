@@ -1,11 +1,12 @@
 import type { Call, Core } from "../core/core.ts";
+import type { AnswerHeader } from "./exchange.ts";
 
 /**
  * Puts the budget of the caller's account, as the bucket knows it now, into an answer's headers. An
  * answer that is made already is never lost for them: where the budget can't be told, they are left
  * as they were.
  */
-export function setRateLimit(header: Headers, core: Core, call: Call): void {
+export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
   try {
     const { limit, remaining, resetSeconds } = core.rateLimit(call);
     header.set("x-ratelimit-limit", String(limit));

@@ -1,7 +1,7 @@
 import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { createAsyncIterable, type UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
@@ -18,6 +18,7 @@ import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
+import type { UnaryPath } from "./unary-path.ts";
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */
@@ -36,6 +37,7 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing = noTracing,
   door: Door = openDoor,
+  unaryPath?: UnaryPath,
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -46,6 +48,35 @@ export function createRequestListener(
   };
 
   function serve(handler: UniversalHandler, head: RequestHead, place: Place): void {
+    const unary = handler.method.methodKind === "unary";
+    capTimeout(head.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
+    // Health checks and reflection would be most of all traces.
+    const standard = handler.requestPath.startsWith("/grpc.");
+    const span = startSpan(standard ? noTracing : tracing, handler, head);
+    head.onClose(() => span.end());
+    const straight = unaryPath?.callOf(handler, head);
+    span.run(() => {
+      if (!straight) return serveByConnect(handler, head, place);
+      straight(place).then(
+        (body) => body && serveByConnect(handler, head, place, body),
+        (error: unknown) => {
+          place.leave();
+          head.answer(500, {});
+          log.error(
+            { path: handler.requestPath, err: error },
+            "unexpected error: call not answered",
+          );
+        },
+      );
+    });
+  }
+
+  function serveByConnect(
+    handler: UniversalHandler,
+    head: RequestHead,
+    place: Place,
+    body?: Uint8Array,
+  ): void {
     const { ending } = head;
     const { request, response } = head.open();
     const addTrailers = response.addTrailers.bind(response);
@@ -53,17 +84,19 @@ export function createRequestListener(
       addTrailers(withReadableMessage(trailers));
     const unary = handler.method.methodKind === "unary";
     // A stream takes no place once it has begun.
-    if (unary) suspendWhileArriving(request, place);
+    if (unary && body === undefined) suspendWhileArriving(request, place);
+    else if (unary) place.resume();
     else place.leave();
     // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
     response.setHeader("cache-control", "no-store");
-    capTimeout(request.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
       const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
       const values = withAnswer(valuesOf(incoming), response);
       call = universalRequestFromNodeRequest(request, response, undefined, values);
-      if (request instanceof IncomingMessage) {
+      if (body !== undefined) {
+        call = { ...call, body: createAsyncIterable([body]) };
+      } else if (request instanceof IncomingMessage) {
         call = { ...call, body: readToEnd(request, response) };
       }
     } catch {
@@ -71,26 +104,20 @@ export function createRequestListener(
       refuse(response, 400);
       return;
     }
-    if (sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
-    // Health checks and reflection would be most of all traces.
-    const standard = handler.requestPath.startsWith("/grpc.");
-    const span = startSpan(standard ? noTracing : tracing, handler, request);
-    response.once("close", () => span.end());
-    span.run(() =>
-      handler(call)
-        // An answer that nobody reads holds nobody's place.
-        .finally(place.leave)
-        .then((answer) => {
-          if (answer.status === 405) response.setHeader("allow", handler.allowedMethods.join(", "));
-          return universalResponseToNodeResponse(answer, response);
-        })
-        .catch((error: unknown) => {
-          if (!response.writableEnded) cut(response);
-          // The client went away: its call has been recorded as cancelled.
-          if (ConnectError.from(error).code === Code.Aborted) return;
-          log.warn({ path: handler.requestPath, err: error }, "answer not written");
-        }),
-    );
+    if (body === undefined && sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
+    handler(call)
+      // An answer that nobody reads holds nobody's place.
+      .finally(place.leave)
+      .then((answer) => {
+        if (answer.status === 405) response.setHeader("allow", handler.allowedMethods.join(", "));
+        return universalResponseToNodeResponse(answer, response);
+      })
+      .catch((error: unknown) => {
+        if (!response.writableEnded) cut(response);
+        // The client went away: its call has been recorded as cancelled.
+        if (ConnectError.from(error).code === Code.Aborted) return;
+        log.warn({ path: handler.requestPath, err: error }, "answer not written");
+      });
   }
 }
 
@@ -101,7 +128,7 @@ const openDoor: Door = { enter: ({ start }) => start(freePlace) };
 function startSpan(
   tracing: Tracing,
   { requestPath }: UniversalHandler,
-  { headers, httpVersion }: Request,
+  { headers, httpVersion }: RequestHead,
 ): Span {
   const [, service = "", method = ""] = requestPath.split("/");
   const grpc = headers["content-type"]?.startsWith("application/grpc");
@@ -113,7 +140,7 @@ function startSpan(
       "rpc.service": service,
       "rpc.method": method,
       "network.protocol.name": "http",
-      "network.protocol.version": httpVersion === "2.0" ? "2" : httpVersion,
+      "network.protocol.version": httpVersion,
     },
   });
 }

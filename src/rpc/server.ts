@@ -1,5 +1,4 @@
 import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
-import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
@@ -22,7 +21,9 @@ import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
-import { addRoutes, services } from "./services/routes.ts";
+import { implementations, services } from "./services/routes.ts";
+import { createUnaryPath } from "./unary-path.ts";
+import { compressions } from "./unary-protocols.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -41,6 +42,8 @@ export interface RpcServerOptions {
   readonly admission?: Admission;
   /** Hears of what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
+  /** Whether ordinary unary calls take the straight path. Default: they do; else all go by Connect. */
+  readonly straight?: boolean;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
@@ -96,18 +99,26 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const openServices = [Health, ...reflectionServices];
   const health = createHealth([...services, ...openServices]);
 
+  // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
+  const jsonOptions = { ignoreUnknownFields: false };
   const router = createConnectRouter({
-    acceptCompression: [compressionGzip, compressionBrotli],
+    acceptCompression: compressions,
     readMaxBytes: limits.readMaxBytes,
-    // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
-    jsonOptions: { ignoreUnknownFields: false },
+    jsonOptions,
     shutdownSignal: shutdown.signal,
     requestGate: createGate({ core, identify, log, observer, openServices }),
     interceptors: [createInterceptor(core)],
   });
-  addRoutes(router, core);
+  for (const [service, implementation] of implementations(core)) {
+    router.service(service, implementation);
+  }
   router.service(Health, health.service);
   addReflection(router, [...services, ...openServices]);
+
+  const unaryPath =
+    options.straight === false
+      ? undefined
+      : createUnaryPath({ core, identify, log, observer, jsonOptions, ...limits });
 
   let listener: OnePortOptions["listener"];
   const port = createOnePort({
@@ -118,13 +129,15 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
 
-  const cutCalls = () =>
+  const cutCalls = () => {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
+    unaryPath?.cut();
+  };
 
   return {
     async listen(host, number) {
       const door = await createDoor(admission, limitObserver);
-      listener = createRequestListener(router, limits, log, tracing, door);
+      listener = createRequestListener(router, limits, log, tracing, door, unaryPath);
       return port.listen(host, number);
     },
     setServing: (serving) => health.setServing(serving),

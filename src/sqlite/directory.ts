@@ -1,6 +1,15 @@
-import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { heedFacts } from "./facts.ts";
 import { migrate } from "./schema.ts";
 import { reasonOf, sqliteCodes } from "./sqlite-error.ts";
 import { StoreRefused } from "./store-refused.ts";
@@ -74,6 +83,22 @@ function takeLock(directory: string): DatabaseSync {
   }
 }
 
+/** The pid of the process that has the directory; undefined: none. */
+export function holderOf(directory: string): string | undefined {
+  const path = join(directory, "lock");
+  if (!existsSync(path)) return undefined;
+  const lock = openedOrRefused(path);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return undefined;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === sqliteCodes.busy) return pidIn(directory);
+    throw refusalOf(error);
+  } finally {
+    lock.close();
+  }
+}
+
 function pidIn(directory: string): string {
   try {
     return readFileSync(join(directory, "pid"), "utf8").trim();
@@ -98,6 +123,7 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
     database.exec("PRAGMA cache_size = -16000");
     if (size <= quickCheckBytes) checkPages(database, "quick_check");
     migrate(database);
+    heedFacts(database);
     return database;
   } catch (error) {
     database.close();

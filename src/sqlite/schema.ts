@@ -74,6 +74,39 @@ export const migrations: readonly string[] = [
     UNIQUE (account, id)
   ) STRICT;
   `,
+
+  // 2: calls that move money, and the uses of Idempotency-Key
+  `
+  CREATE TABLE intents (
+    place INTEGER PRIMARY KEY,  -- in the order in which they began
+    account TEXT NOT NULL,
+    id TEXT NOT NULL,
+    started_ms INTEGER NOT NULL,
+    due_ms INTEGER,  -- NULL: given up
+    intent TEXT NOT NULL,  -- JSON
+    UNIQUE (account, id)
+  ) STRICT;
+  CREATE INDEX intents_by_age ON intents (started_ms);
+  CREATE TABLE intent_subjects (
+    account TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    external_id TEXT NOT NULL,
+    touched_ms INTEGER NOT NULL,
+    locks TEXT NOT NULL,  -- JSON
+    answered TEXT NOT NULL,  -- JSON
+    PRIMARY KEY (account, kind, external_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX intent_subjects_by_age ON intent_subjects (touched_ms);
+  CREATE TABLE idempotency_keys (
+    account TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    since_ms INTEGER NOT NULL,
+    used TEXT NOT NULL,  -- JSON, without the answer
+    answer BLOB,  -- sealed
+    PRIMARY KEY (account, digest)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_keys_by_age ON idempotency_keys (since_ms);
+  `,
 ];
 
 /**

@@ -1,6 +1,6 @@
-import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { GatewayError } from "../errors.ts";
+import { moduleBeside } from "./module-beside.ts";
 import type { Opened, Reply, Request, ThreadData } from "./room.ts";
 import { StoreRefused } from "./store-refused.ts";
 
@@ -47,10 +47,17 @@ export async function openStoreThread(options: StoreThreadOptions): Promise<Stor
 /** How often a store that failed is tried again, in milliseconds. */
 const probeMs = 500;
 
+/**
+ * A disk that takes longer is one that does not answer, in milliseconds. What was asked for may be
+ * done all the same.
+ */
+const answerMs = 5_000;
+
 interface Waiting {
   resolve(value: unknown): void;
   reject(error: Error): void;
   readonly isProbe: boolean;
+  readonly sinceMs: number;
 }
 
 class Thread implements StoreThread {
@@ -60,6 +67,7 @@ class Thread implements StoreThread {
   #lastId = 0;
   #trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #patience: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
@@ -79,7 +87,7 @@ class Thread implements StoreThread {
       rooms: Object.fromEntries(addresses),
       synchronous,
     };
-    const worker = new Worker(new URL(`./worker${extname(import.meta.url)}`, import.meta.url), {
+    const worker = new Worker(moduleBeside(import.meta.url, "worker"), {
       workerData,
       name: "store",
     });
@@ -129,8 +137,10 @@ class Thread implements StoreThread {
         },
         reject,
         isProbe: room === probe.room,
+        sinceMs: performance.now(),
       });
       this.#keepAlive();
+      this.#lookIn(answerMs);
       worker.postMessage({ id, room, operation, args } satisfies Request);
     });
   }
@@ -138,6 +148,7 @@ class Thread implements StoreThread {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#timer);
+      clearTimeout(this.#patience);
       this.#worker?.ref();
       this.#worker?.postMessage("close");
       await this.#ended;
@@ -166,6 +177,21 @@ class Thread implements StoreThread {
     if (this.#closing) return;
     if (this.#waiting.size > 0) this.#worker?.ref();
     else this.#worker?.unref();
+  }
+
+  /** Lets go who waited too long; should the result come yet, `map` hears of it all the same. */
+  #lookIn(ms: number): void {
+    if (this.#patience) return;
+    this.#patience = setTimeout(() => {
+      this.#patience = undefined;
+      const now = performance.now();
+      for (const { sinceMs, reject } of this.#waiting.values()) {
+        const leftMs = sinceMs + answerMs - now;
+        if (leftMs > 0) return this.#lookIn(leftMs);
+        this.#fail(silent);
+        reject(storeFailed(silent));
+      }
+    }, ms).unref();
   }
 
   #onExit(worker: Worker, error: Error | undefined): void {
@@ -205,6 +231,8 @@ class Thread implements StoreThread {
     }, probeMs).unref();
   }
 }
+
+const silent = `the disk has not answered for ${answerMs} ms`;
 
 /** What shows that the store takes writes; part of every store. */
 const probe = { room: "store", operation: "probe" } as const;

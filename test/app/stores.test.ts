@@ -18,32 +18,32 @@ function logger() {
   return { records, log: pino({ level: "debug" }, { write }) };
 }
 
-function open(t: TestContext, env: Record<string, string>) {
+async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logger();
-  const stores = openStores(readConfig(env), new Map(), createMetrics(), log);
+  const stores = await openStores(readConfig(env), new Map(), createMetrics(), log);
   t.after(() => stores.close());
   return { records, stores };
 }
 
-test("says at start that a failover of Redis may lose what no replica has to hold", (t) => {
-  const warned = (url: string, minReplicas = "0") =>
-    open(t, { REDIS_URL: url, REDIS_MIN_REPLICAS: minReplicas }).records.some(({ msg }) =>
-      /REDIS_MIN_REPLICAS is 0: a failover/.test(String(msg)),
-    );
+test("says at start that a failover of Redis may lose what no replica has to hold", async (t) => {
+  const warned = async (url: string, minReplicas = "0") => {
+    const { records } = await open(t, { REDIS_URL: url, REDIS_MIN_REPLICAS: minReplicas });
+    return records.some(({ msg }) => /REDIS_MIN_REPLICAS is 0: a failover/.test(String(msg)));
+  };
   const [sentinel, cluster] = [
     "redis+sentinel://127.0.0.1:1/x",
     "redis://127.0.0.1:1,redis://[::1]:1",
   ];
-  assert.equal(warned(sentinel), true);
-  assert.equal(warned(cluster), true);
-  assert.equal(warned(sentinel, "1"), false);
-  assert.equal(warned("redis://127.0.0.1:1"), false);
+  assert.equal(await warned(sentinel), true);
+  assert.equal(await warned(cluster), true);
+  assert.equal(await warned(sentinel, "1"), false);
+  assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
 test("tells why the store is out of reach", { skip: withoutRedis }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.close());
-  const { records, stores } = open(t, { REDIS_URL: redis.url });
+  const { records, stores } = await open(t, { REDIS_URL: redis.url });
   const begin = (id: string) =>
     stores.intents.begin("default", {
       ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id },
@@ -51,7 +51,7 @@ test("tells why the store is out of reach", { skip: withoutRedis }, async (t) =>
     });
   await until(async () => (await begin("probe")) && records.length > 0);
   await redis.command("CONFIG", "SET", "maxmemory", "1");
-  await begin("order");
+  await assert.rejects(begin("order"), { code: "UNAVAILABLE" });
   const told = records.find(({ state }) => state === "alone");
   assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
 });

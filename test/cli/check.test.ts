@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,8 +12,10 @@ import { checkTls } from "../../src/cli/check-surroundings.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { openDirectory } from "../../src/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
+import { freshDirectory } from "../sqlite/directories.ts";
 import { run, start } from "./run.ts";
 
 let sandbox: Sandbox;
@@ -59,7 +62,7 @@ test("what is right is said to be, and nothing is made at the upstream", async (
     /^ok: .* takes the credentials of shop; 50 requests/,
   );
   assert.match(found.configuration ?? "", /^ok: accounts: default; state in memory/);
-  assert.match(found.redis ?? "", /^warning: no REDIS_URL/);
+  assert.match(found.state ?? "", /^warning: ALLOW_VOLATILE/);
   assert.match(found.PUBLIC_URL ?? "", /^warning: .*does not answer from here/);
   const { payments, payouts } = sandbox.ledger();
   assert.deepEqual([payments.length, payouts.length], [0, 0]);
@@ -157,7 +160,10 @@ test("the list is for people: marks, and what to do", async () => {
   const env = { ...freePorts, UPSTREAM_TIMEOUT: "soon" };
   const { out } = await run(["check"], { env });
   assert.match(out, /^✗ configuration {5}UPSTREAM_TIMEOUT: /);
-  assert.match((await run(["check"], { env: freePorts })).out, /^- redis {13}no REDIS_URL/m);
+  assert.match(
+    (await run(["check"], { env: freePorts })).out,
+    /^- state {13}neither REDIS_URL nor DATA_DIR/m,
+  );
 });
 
 test("a certificate that is not the key's, or expires, is told of", async () => {
@@ -219,4 +225,32 @@ describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
       await server.close();
     }
   });
+});
+
+test("the database in DATA_DIR is read, with who holds it", async (t) => {
+  const { path, remove } = freshDirectory();
+  t.after(remove);
+  const data = join(path, "data");
+  const look = async () => {
+    const { code, all } = await check({ DATA_DIR: data });
+    const { checks } = JSON.parse(all) as Report;
+    const found = checks.filter((one) => one.check === "DATA_DIR");
+    return { code, told: found.map(({ verdict, message }) => `${verdict}: ${message}`) };
+  };
+  const before = await look();
+  assert.equal(before.code, 0);
+  assert.match(
+    before.told.join("\n"),
+    /^ok: nothing there yet.*\n(ok|warning): [\d,]+ MiB are free/,
+  );
+  assert.equal(existsSync(data), false, "it makes nothing");
+  const { close } = openDirectory(data);
+  const held = await look();
+  assert.match(held.told[0] ?? "", new RegExp(`^warning: .*the pid ${process.pid}$`));
+  close();
+  assert.match((await look()).told[0] ?? "", /^ok: \d+ MiB, schema version \d+, every page/);
+  writeFileSync(join(data, "gateway.sqlite"), "no database, but long enough to be one".repeat(100));
+  const broken = await look();
+  assert.equal(broken.code, 1);
+  assert.match(broken.told[0] ?? "", /^failed: gateway\.sqlite is no SQLite database/);
 });

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
+import { ErrorInfoSchema } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
 import {
   createPaymentsGateway,
   credentials,
@@ -15,6 +19,7 @@ import {
   PaymentMode,
   PaymentStatus,
   type PaymentsGateway,
+  UpstreamErrorSchema,
   watchEvents,
   watchPayment,
   watchPayout,
@@ -155,6 +160,62 @@ describe("a failure", () => {
     assert.equal(failure.code, Code.FailedPrecondition);
   });
 
+  it("is the service's refusal wherever its Error object is, whatever the code", async () => {
+    const wrongNumber = await failed((c) =>
+      c.payments.createPayment(order("wrong", "4111111111111112")),
+    );
+    assert.ok(wrongNumber.kind === "rejected", wrongNumber.kind);
+    assert.equal(wrongNumber.upstream.code, "wrong_card_number");
+    assert.equal(wrongNumber.code, Code.InvalidArgument);
+    for (const code of [
+      Code.PermissionDenied,
+      Code.Unauthenticated,
+      Code.NotFound,
+      Code.AlreadyExists,
+      Code.Internal,
+    ]) {
+      const failure = failureOf(gatewayError(code, upstreamError("card_not_supported")));
+      assert.ok(failure.kind === "rejected", `${Code[code]}: ${failure.kind}`);
+      assert.equal(failure.upstream.code, "card_not_supported");
+    }
+  });
+
+  it("is no refusal where the service asks to come back later", () => {
+    for (const code of [Code.ResourceExhausted, Code.Unavailable]) {
+      const failure = failureOf(gatewayError(code, upstreamError("too_many_requests")));
+      assert.ok(failure.kind === "not_now", failure.kind);
+      assert.equal(failure.upstream?.code, "too_many_requests");
+    }
+  });
+
+  it("does not say that nothing was done where the gateway did not answer", async () => {
+    const held = createServer((socket) => {
+      socket.on("error", () => {});
+      // As much as a call is: its preface, its headers and its message.
+      socket.once("data", () => setTimeout(() => socket.destroy(), 50));
+    });
+    held.listen(0, "127.0.0.1");
+    await once(held, "listening");
+    try {
+      const { port } = held.address() as AddressInfo;
+      const client = createPaymentsGateway(
+        createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: "1.1" }),
+      );
+      const error = await client.payments
+        .createPayment(order("cut", visa))
+        .then(unexpected, (error: unknown) => error);
+      assert.equal(failureOf(error).kind, "no_answer");
+    } finally {
+      held.close();
+    }
+    // The gateway's own word is believed.
+    assert.equal(failureOf(gatewayError(Code.Unavailable)).kind, "not_now");
+    assert.equal(failureOf(gatewayError(Code.DeadlineExceeded)).kind, "other");
+    for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Canceled]) {
+      assert.equal(failureOf(new ConnectError("cut", code)).kind, "no_answer", Code[code]);
+    }
+  });
+
   it("names the fields that are wrong", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("bad", visa, "1e3")));
     assert.ok(failure.kind === "invalid");
@@ -192,6 +253,7 @@ describe("a failure", () => {
   });
 
   it("of anything else that was thrown is other", () => {
+    assert.equal(failureOf(gatewayError(Code.NotFound)).kind, "other");
     assert.equal(failureOf(new TypeError("no such thing")).kind, "other");
     assert.equal(failureOf(new ConnectError("gone", Code.OutOfRange)).kind, "cursor_lost");
   });
@@ -246,6 +308,20 @@ describe("the webhook verifier", () => {
     assert.equal(verifyCallback(body, right, ["former", "password"]), true);
   });
 });
+
+/** As the gateway would send it. */
+function gatewayError(code: Code, ...details: ConnectError["details"]): ConnectError {
+  const error = new ConnectError("it failed", code);
+  const info = create(ErrorInfoSchema, { reason: "REASON", domain: "payments-gateway" });
+  const value = toBinary(ErrorInfoSchema, info);
+  error.details.push({ type: ErrorInfoSchema.typeName, value }, ...details);
+  return error;
+}
+
+function upstreamError(code: string): ConnectError["details"][number] {
+  const value = toBinary(UpstreamErrorSchema, create(UpstreamErrorSchema, { code }));
+  return { type: UpstreamErrorSchema.typeName, value };
+}
 
 const unexpected = () => assert.fail("the call succeeded");
 

@@ -21,7 +21,23 @@ const live = {
   UPSTREAM_LOGIN: "shop",
   UPSTREAM_PASSWORD: "p",
   AUTH_MODE: "none",
+  ALLOW_VOLATILE: "true",
 };
+
+test("a real upstream has a place for its state, or leave to have none", () => {
+  const { ALLOW_VOLATILE: _, ...real } = live;
+  refused(real, /^DATA_DIR: is missing, and so is REDIS_URL: .*ALLOW_VOLATILE=true/);
+  refused({ ...real, ALLOW_VOLATILE: "false" }, /^DATA_DIR/);
+  refused({ ...real, ALLOW_VOLATILE: "yes" }, /^ALLOW_VOLATILE: .*true or false/);
+  const merchants = file("volatile.json", '{"shop":{"login":"l","password":"p"}}');
+  const several = { ...live, MERCHANTS_FILE: merchants, ALLOW_VOLATILE: "" };
+  refused(several, /^DATA_DIR/);
+  assert.equal(readConfig({ ...real, DATA_DIR: "/data" }).dataDirectory, "/data");
+  assert.ok(readConfig({ ...real, REDIS_URL: "redis://127.0.0.1" }).redis);
+  assert.equal(readConfig(live).dataDirectory, undefined);
+  assert.equal(readConfig({ DATA_DIR: "/data" }).dataDirectory, "/data", "also with the sandbox");
+  refused({ ...live, DATA_DIR: "/data", REDIS_URL: "redis://127.0.0.1" }, /^DATA_DIR: .*REDIS_URL/);
+});
 
 test("an empty environment means the sandbox on loopback with the documented defaults", () => {
   const config = readConfig({});
@@ -121,6 +137,7 @@ test("a configuration never prints its secrets", () => {
 test("secrets and addresses may stand in files, which lose their last line break and no more", () => {
   const config = readConfig({
     UPSTREAM_URL_FILE: file("url", "http://127.0.0.1:9\n"),
+    ALLOW_VOLATILE: "true",
     UPSTREAM_LOGIN: "shop",
     UPSTREAM_PASSWORD_FILE: file("password", " p \r\n"),
     AUTH_MODE: "none",

@@ -61,6 +61,12 @@ describe("the service example", () => {
     assert.equal(code, 1);
   });
 
+  it("takes a normal answer for no payment", async () => {
+    const { code, lines } = await start("service.ts", ["order-6", "4000000000000770"]).exit;
+    assert.deepEqual(lines, ["FAILURE 25.00 UAH (transaction_declined)"]);
+    assert.equal(code, 1);
+  });
+
   it("goes on to watch when the answer is lost", async () => {
     // The connection breaks instead of the answer; the callback comes.
     const { code, lines } = await start("service.ts", ["order-4", "4000000000000762"]).exit;

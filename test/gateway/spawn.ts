@@ -8,6 +8,7 @@ const free = "127.0.0.1:0";
 /** Free ports for every listener; and a busy machine is no reason to refuse a test's calls. */
 export const freePorts = {
   MAX_CONCURRENT_CALLS: "0",
+  ALLOW_VOLATILE: "true",
   PUBLIC_ADDR: free,
   RPC_ADDR: free,
   ADMIN_ADDR: free,

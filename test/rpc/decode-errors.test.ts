@@ -68,13 +68,21 @@ for (const { name, body, message } of refused) {
       body,
     });
     assert.equal(connect.status, 400);
-    assert.deepEqual(await connect.json(), { code: "invalid_argument", message });
+    const told = (await connect.json()) as { details: { debug: unknown }[] };
+    const { details, ...rest } = told;
+    assert.deepEqual(rest, { code: "invalid_argument", message });
+    assert.deepEqual(
+      details.map(({ debug }) => debug),
+      [{ reason: "INVALID_ARGUMENT", domain: "payments-gateway" }],
+    );
 
     const envelope = Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), Buffer.from(body)]);
     const grpc = await grpcPost(started.port, "application/grpc+json", envelope);
     assert.equal(grpc["grpc-status"], "3");
     assert.equal(decodeURIComponent(String(grpc["grpc-message"])), message);
-    assert.equal(grpc["grpc-status-details-bin"], undefined);
+    const bytes = Buffer.from(String(grpc["grpc-status-details-bin"]), "base64");
+    assert.match(bytes.toString("latin1"), /INVALID_ARGUMENT/);
+    assert.doesNotMatch(bytes.toString("latin1"), new RegExp(card));
 
     await started.logged(({ protocol }) => protocol === "grpc");
     assert.equal(started.calls.length, 0);

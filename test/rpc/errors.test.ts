@@ -12,6 +12,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import {
   ErrorType,
   OutcomeUnknownSchema,
@@ -19,7 +20,7 @@ import {
 } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { grpcJsClient, start, wires } from "./start.ts";
+import { caller, grpcJsClient, start, wires } from "./start.ts";
 
 /** The gRPC status code and, for Connect, the HTTP status of each code of the closed list. */
 const codes: Readonly<Record<ErrorCode, readonly [grpc: number, http: number]>> = {
@@ -130,7 +131,12 @@ for (const [name, [status, httpStatus]] of Object.entries(codes)) {
     });
     assert.equal(byHttp.status, httpStatus);
     const code = name === "CANCELLED" ? "canceled" : name.toLowerCase();
-    assert.deepEqual(await byHttp.json(), { code, message: `it is ${name}` });
+    const { details, ...told } = (await byHttp.json()) as { details: { debug: unknown }[] };
+    assert.deepEqual(told, { code, message: `it is ${name}` });
+    assert.deepEqual(
+      details.map(({ debug }) => debug),
+      [{ reason: name, domain: "payments-gateway" }],
+    );
     const record = await started.logged(({ protocol }) => protocol === "grpc");
     assert.equal(record.code, name);
   });
@@ -168,6 +174,56 @@ for (const [name, createTransport] of Object.entries({
   });
 }
 
+for (const { protocol, httpVersion, name } of wires) {
+  test(`an error that no handler threw says that it is the gateway's, by ${name}`, async () => {
+    const stuck: Partial<Core> = {
+      getPayment: (_, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    };
+    await using started = await start(stuck, {
+      limits: { readMaxBytes: 1_000 },
+      identify: async (headers) => {
+        if (headers.get("authorization") !== null) return caller;
+        throw new GatewayError("UNAUTHENTICATED", "who are you?");
+      },
+    });
+    const transport = started.transport(protocol, httpVersion);
+    const payments = createClient(PaymentService, transport);
+    const headers = { authorization: "Bearer key" };
+    const large = { externalId: "e".repeat(2_000) };
+    const failures: Record<string, Promise<unknown>> = {
+      UNAUTHENTICATED: payments.getPayment({}),
+      NOT_FOUND: createClient(Health, transport).check({ service: "nobody" }),
+      RESOURCE_EXHAUSTED: payments.getPayment(large, { headers }),
+      // The caller's own clock must not be the first: it gives the gateway's answer a minute.
+      DEADLINE_EXCEEDED: payments.getPayment(
+        {},
+        { headers: { ...headers, "grpc-timeout": "50m", "connect-timeout-ms": "50" } },
+      ),
+    };
+    for (const [reason, call] of Object.entries(failures)) {
+      const infos = (await failure(call)).findDetails(ErrorInfoSchema);
+      const told = infos.map(({ reason, domain }) => `${domain} ${reason}`);
+      assert.deepEqual(told, [`payments-gateway ${reason}`]);
+    }
+  });
+}
+
+test("a message that cannot be read is answered with the gateway's ErrorInfo", async () => {
+  await using started = await start();
+  const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"external_id": 4111111111111111}',
+  });
+  const { details } = (await answer.json()) as { details: { debug: unknown }[] };
+  const debug = { reason: "INVALID_ARGUMENT", domain: "payments-gateway" };
+  assert.deepEqual(
+    details.map((detail) => detail.debug),
+    [debug],
+  );
+});
+
 test("an error brings all its details to grpc-js", async () => {
   await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
   const { metadata } = await grpcFailure(started.port);
@@ -187,12 +243,12 @@ test("an error brings its details to a plain HTTP client", async () => {
     headers: { "content-type": "application/json" },
     body: "{}",
   });
-  assert.deepEqual(await answer.json(), {
-    code: "unknown",
-    message: "it is UNKNOWN",
-    details: [
-      { type: "payments.v1.OutcomeUnknown", value: "CgNvLTE", debug: { externalId: "o-1" } },
-    ],
+  const { details, ...told } = (await answer.json()) as { details: unknown[] };
+  assert.deepEqual(told, { code: "unknown", message: "it is UNKNOWN" });
+  assert.deepEqual(details[0], {
+    type: "payments.v1.OutcomeUnknown",
+    value: "CgNvLTE",
+    debug: { externalId: "o-1" },
   });
 });
 
@@ -243,7 +299,8 @@ test("an unexpected error is masked outside, and logged inside without its text"
     const error = await failure(client.getPayment({}));
     assert.equal(error.code, Code.Internal);
     assert.equal(error.rawMessage, "internal error");
-    assert.equal(error.details.length, 0);
+    assert.equal(error.details.length, 1);
+    assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "INTERNAL");
   }
   const unexpected = await started.logged(({ message }) => message === "unexpected error");
   assert.equal(unexpected.level, "error");

@@ -38,7 +38,7 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 
 for (const { protocol, httpVersion, name } of wires) {
   test(`a call brings its caller, key, id and deadline by ${name}`, async () => {
-    const seen: Headers[] = [];
+    const seen: Pick<Headers, "get">[] = [];
     const identify: Identify = async (headers) => {
       seen.push(headers);
       return caller;

@@ -85,7 +85,7 @@ for (const { name, createTransport, httpVersion } of wires) {
 
 test("grpc-js sends and reads gzip, and is told what is beyond the limit", async () => {
   const seen: (string | null)[] = [];
-  const identify = async (headers: Headers) => {
+  const identify = async (headers: Pick<Headers, "get">) => {
     seen.push(headers.get("grpc-encoding"));
     return caller;
   };

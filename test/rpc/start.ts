@@ -68,6 +68,7 @@ export async function start(
     limits?: Partial<RpcLimits>;
     admission?: Admission;
     limitObserver?: LimitObserver;
+    straight?: boolean;
   } = {},
 ): Promise<Started> {
   const calls: CoreCall[] = [];
@@ -90,6 +91,7 @@ export async function start(
     ...(options.limits ? { limits: options.limits } : {}),
     ...(options.admission ? { admission: options.admission } : {}),
     ...(options.limitObserver ? { limitObserver: options.limitObserver } : {}),
+    ...(options.straight === undefined ? {} : { straight: options.straight }),
   });
   const { port } = await server.listen("127.0.0.1", 0);
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;

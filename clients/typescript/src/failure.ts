@@ -14,23 +14,27 @@ import {
  * What a failed call means to its caller. `kind` is what to switch on:
  *
  * - `outcome_unknown`: the money may have moved. Do not repeat the call; watch `externalId`.
- * - `rejected`: the payments service said no, and why (`upstream`). Nothing moved.
- * - `invalid`: the request is wrong (`fields`). Nothing was sent.
- * - `not_now`: nothing was done; the same call may succeed after `retryAfterMs`, if it is given.
- * - `not_allowed`: the credentials are missing, expired or not enough.
+ * - `no_answer`: the gateway did not answer: the connection broke, or the caller's own time ran out.
+ *   A call that moves money may have been made: repeat it with the same `Idempotency-Key`, or watch.
+ * - `rejected`: the payments service said no, and why (`upstream`). This call moved nothing.
+ * - `invalid`: the gateway refused the request (`fields`) and sent nothing to the service.
+ * - `not_now`: this call moved nothing; the same one may succeed after `retryAfterMs`, if given.
+ * - `not_allowed`: the gateway refused the caller: credentials are missing, expired or not enough.
  * - `cursor_lost`: the cursor is older than what is kept. Read the present state, and watch anew.
- * - `other`: none of these, such as a cancelled call or a fault of the gateway.
+ * - `other`: none of these, such as a payment that is unknown or a fault of the gateway.
+ *
+ * A decline is `rejected`, or no failure at all: the service may tell it by a normal answer.
  */
 export type Failure = { readonly code: Code; readonly message: string } & (
   | { readonly kind: "outcome_unknown"; readonly externalId: string }
+  | { readonly kind: "no_answer" }
   | { readonly kind: "rejected"; readonly upstream: UpstreamError }
   | {
       readonly kind: "invalid";
       readonly fields: readonly { readonly path: string; readonly message: string }[];
-      readonly upstream?: UpstreamError;
     }
   | { readonly kind: "not_now"; readonly retryAfterMs?: number; readonly upstream?: UpstreamError }
-  | { readonly kind: "not_allowed"; readonly upstream?: UpstreamError }
+  | { readonly kind: "not_allowed" }
   | { readonly kind: "cursor_lost" }
   | { readonly kind: "other"; readonly reason?: string }
 );
@@ -43,25 +47,43 @@ export function failureOf(thrown: unknown): Failure {
   const [unknown] = error.findDetails(OutcomeUnknownSchema);
   if (unknown) return { kind: "outcome_unknown", code, message, externalId: unknown.externalId };
 
+  const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === gatewayDomain);
+  // Every error of the gateway has one: any other call was ended by its connection, a proxy or the
+  // caller. What is no error of a call at all, such as a mistake in a program, is none of these.
+  if (!info && thrown instanceof ConnectError && saysNothing.has(code))
+    return { kind: "no_answer", code, message };
+
   const [upstream] = error.findDetails(UpstreamErrorSchema);
-  const told = upstream ? { upstream } : {};
+  if (notNow.has(code)) {
+    const told = upstream ? { upstream } : {};
+    return { kind: "not_now", code, message, ...retryAfter(error), ...told };
+  }
+  if (upstream) return { kind: "rejected", code, message, upstream };
   switch (code) {
     case Code.InvalidArgument:
-      return { kind: "invalid", code, message, fields: fieldsOf(error), ...told };
-    case Code.Unavailable:
-    case Code.ResourceExhausted:
-    case Code.Aborted:
-      return { kind: "not_now", code, message, ...retryAfter(error), ...told };
+      return { kind: "invalid", code, message, fields: fieldsOf(error) };
     case Code.Unauthenticated:
     case Code.PermissionDenied:
-      return { kind: "not_allowed", code, message, ...told };
+      return { kind: "not_allowed", code, message };
     case Code.OutOfRange:
       return { kind: "cursor_lost", code, message };
   }
-  if (upstream) return { kind: "rejected", code, message, upstream };
-  const [info] = error.findDetails(ErrorInfoSchema);
   return { kind: "other", code, message, ...(info ? { reason: info.reason } : {}) };
 }
+
+const gatewayDomain = "payments-gateway";
+
+/** With these also a connection ends that broke in the middle of a call. */
+const saysNothing: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.Internal,
+  Code.Canceled,
+  Code.DeadlineExceeded,
+  Code.Unknown,
+  Code.Aborted,
+]);
+
+const notNow: ReadonlySet<Code> = new Set([Code.Unavailable, Code.ResourceExhausted, Code.Aborted]);
 
 function fieldsOf(error: ConnectError) {
   return error

@@ -1,6 +1,7 @@
 import { errorOfAbort, GatewayError } from "../../errors.ts";
 import type { Keyring } from "../../secrets/keyring.ts";
 import type { Seal } from "../../secrets/seal.ts";
+import { moduleBeside } from "../../sqlite/module-beside.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { numberOf } from "../letter-place.ts";
 import type { DeadLetter, EventLog, KeptLetter, LettersOptions } from "../log.ts";
@@ -31,10 +32,7 @@ export interface SqliteLogOptions {
 }
 
 /** Its operations in the store's thread. */
-export const eventsRoom = new URL(
-  `./operations${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
-  import.meta.url,
-);
+export const eventsRoom = moduleBeside(import.meta.url, "operations");
 
 /** Small, since a body may have a mebibyte. */
 const pageSize = 20;

@@ -1,6 +1,7 @@
 import { type Begun, type Ending, type Intent, type KeyUse, keyRetentionMs } from "../store.ts";
 
-interface UsedKey {
+/** What is remembered of a key. */
+export interface UsedKey {
   readonly fingerprint: string;
   readonly intentId: string;
   readonly leaseUntilMs: number;
@@ -41,6 +42,15 @@ export class MemoryKeys {
     if (ending.state === "unknown") used.outcome = "unknown";
     else if (ending.key === "free") this.#used.delete(id(account, digest));
     else if (ending.key !== "keep") used.outcome = ending.key;
+  }
+
+  used(account: string, digest: string): UsedKey | undefined {
+    return this.#used.get(id(account, digest));
+  }
+
+  /** Remembers again, the oldest first. */
+  restore(account: string, digest: string, used: UsedKey): void {
+    this.#used.set(id(account, digest), used);
   }
 
   /** Forgets what is older than its time. */

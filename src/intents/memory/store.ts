@@ -19,7 +19,7 @@ import {
   type Unsettled,
 } from "../store.ts";
 import { unsettledOf } from "../unsettled.ts";
-import { MemoryKeys } from "./keys.ts";
+import { MemoryKeys, type UsedKey } from "./keys.ts";
 
 export interface MemoryIntentsOptions extends IntentStoreOptions {
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -31,6 +31,24 @@ export function createMemoryIntents(options: MemoryIntentsOptions): MemoryIntent
   return new MemoryIntents(options);
 }
 
+/** An intent, and when it is looked at next: `Infinity` once it was given up. */
+export interface KeptIntent {
+  readonly intent: Intent;
+  readonly dueMs: number;
+}
+
+/** What is remembered of an external_id, beside its intents. */
+export interface KeptSubject {
+  readonly locks: readonly (readonly [intentId: string, lock: Lock])[];
+  readonly answered: readonly string[];
+  readonly touchedMs: number;
+}
+
+interface Lock {
+  readonly method: MoneyMethod;
+  readonly untilMs: number;
+}
+
 interface Kept {
   intent: Intent;
   dueMs: number;
@@ -40,7 +58,7 @@ interface Kept {
 interface Subject {
   readonly open: Set<string>;
   /** By the call's id: until when each call that has no answer bars another one. */
-  readonly locks: Map<string, { method: MoneyMethod; untilMs: number }>;
+  readonly locks: Map<string, Lock>;
   answered: readonly string[];
   touchedMs: number;
 }
@@ -208,6 +226,41 @@ export class MemoryIntents implements IntentStore {
   }
 
   async close(): Promise<void> {}
+
+  /** What is remembered of an intent, for who keeps it elsewhere too; undefined: nothing. */
+  intentOf(account: string, intentId: string): KeptIntent | undefined {
+    const kept = this.#intents.get(id(account, intentId));
+    return kept && { intent: kept.intent, dueMs: kept.dueMs };
+  }
+
+  /** The same of an external_id. */
+  subjectOf(account: string, kind: EventKind, externalId: string): KeptSubject | undefined {
+    const subject = this.#subjects.get(id(account, kind, externalId));
+    return subject && { ...subject, locks: [...subject.locks] };
+  }
+
+  /** The same of an `Idempotency-Key`. */
+  keyOf(account: string, digest: string): UsedKey | undefined {
+    return this.#keys.used(account, digest);
+  }
+
+  /** Remembers again, what began or was touched first before the others. */
+  restoreIntent(account: string, { intent, dueMs }: KeptIntent): void {
+    this.#keep(account, intent, dueMs);
+  }
+
+  /** The same of an external_id, when its intents are remembered again: locks are theirs. */
+  restoreSubject(account: string, kind: EventKind, externalId: string, kept: KeptSubject): void {
+    const subject = this.#subject(account, kind, externalId, kept.touchedMs);
+    subject.answered = kept.answered;
+    for (const [intentId, lock] of kept.locks) {
+      if (subject.open.has(intentId)) subject.locks.set(intentId, lock);
+    }
+  }
+
+  restoreKey(account: string, digest: string, used: UsedKey): void {
+    this.#keys.restore(account, digest, used);
+  }
 
   /** External ids that something is remembered of. */
   get size(): number {

@@ -1,4 +1,5 @@
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import { EventService } from "../../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
@@ -23,12 +24,14 @@ export const services = [
   EventService,
 ] as const;
 
-export function addRoutes(router: ConnectRouter, core: Core): void {
-  router
-    .service(PaymentService, paymentService(core))
-    .service(PayoutService, payoutService(core))
-    .service(WalletService, walletService(core))
-    .service(SubscriptionService, subscriptionService(core))
-    .service(OperationService, operationService(core))
-    .service(EventService, eventService(core));
+/** Each service with what its methods do. */
+export function implementations(core: Core) {
+  return [
+    [PaymentService, paymentService(core)],
+    [PayoutService, payoutService(core)],
+    [WalletService, walletService(core)],
+    [SubscriptionService, subscriptionService(core)],
+    [OperationService, operationService(core)],
+    [EventService, eventService(core)],
+  ] satisfies readonly (readonly [DescService, ServiceImpl<DescService>])[];
 }

@@ -1,0 +1,37 @@
+import { inspectDirectory } from "../sqlite/inspect.ts";
+import { StoreRefused } from "../sqlite/store-refused.ts";
+import { type Finding, findings } from "./finding.ts";
+
+const mebi = 1024 * 1024;
+/** A day of ten events a second takes about as much. */
+const littleBytes = 1024 * mebi;
+
+/** Reads the database of DATA_DIR from end to end, and looks for room beside it. */
+export function checkDataDirectory(directory: string): Finding[] {
+  const { ok, warning, failed } = findings("DATA_DIR");
+  try {
+    const { heldBy, database, freeBytes } = inspectDirectory(directory);
+    const found = database
+      ? `${whole(database.bytes)} MiB, schema version ${database.version}, every page is in order`
+      : "nothing there yet: it is made at the first start";
+    const free = `${whole(freeBytes)} MiB are free`;
+    return [
+      heldBy === undefined
+        ? ok(found)
+        : warning(
+            `${found}; held by the process with the pid ${heldBy}`,
+            "fine if that is a gateway of yours that runs: a second one does not start",
+          ),
+      freeBytes >= littleBytes
+        ? ok(free)
+        : warning(free, "make room: while the disk is full callbacks are answered 503"),
+    ];
+  } catch (error) {
+    if (!(error instanceof StoreRefused)) throw error;
+    return [failed(error.message)];
+  }
+}
+
+function whole(bytes: number): string {
+  return Math.round(bytes / mebi).toLocaleString("en");
+}

@@ -1,0 +1,35 @@
+import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { UsedKey } from "../memory/keys.ts";
+import type { KeptIntent, KeptSubject } from "../memory/store.ts";
+
+/** What is kept of one intent, external_id or key; undefined: nothing any more. */
+export type IntentRow = {
+  readonly account: string;
+  readonly id: string;
+  readonly kept: KeptIntent | undefined;
+};
+
+export type SubjectRow = {
+  readonly account: string;
+  readonly kind: EventKind;
+  readonly externalId: string;
+  readonly kept: KeptSubject | undefined;
+};
+
+export type KeyRow = {
+  readonly account: string;
+  readonly digest: string;
+  readonly kept: UsedKey | undefined;
+};
+
+export interface Rows {
+  readonly intents: readonly IntentRow[];
+  readonly subjects: readonly SubjectRow[];
+  readonly keys: readonly KeyRow[];
+}
+
+/** What is older is deleted, in milliseconds since the epoch. */
+export interface Ages {
+  readonly intentsMs: number;
+  readonly keysMs: number;
+}

@@ -1,0 +1,199 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ConnectError } from "@connectrpc/connect";
+import {
+  type Compression,
+  compressedFlag,
+  compressionNegotiate,
+  encodeEnvelopes,
+} from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  errorToJsonBytes,
+  parseTimeout as parseConnectTimeout,
+} from "@connectrpc/connect/protocol-connect";
+import {
+  parseTimeout as parseGrpcTimeout,
+  setTrailerStatus,
+} from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
+import type { Answer } from "../net/request-head.ts";
+import { encodeGrpcMessage } from "./grpc-message.ts";
+
+/** The compressions that callers may use and ask for. */
+export const compressions: Compression[] = [compressionGzip, compressionBrotli];
+
+/** How one unary call speaks: what its headers say, and how it is answered. */
+export interface UnaryDialect {
+  readonly name: "connect" | "grpc" | "grpc-web";
+  readonly binary: boolean;
+  /** How long its caller waits, in milliseconds, where it says so. */
+  readonly timeoutMs: number | undefined;
+  /**
+   * The message in a body; undefined for a body that is not one plain message, which Connect is left
+   * to refuse.
+   */
+  readonly messageIn: (body: Buffer) => Uint8Array | undefined;
+  /** Most bytes of a body that holds a message of `maxBytes`. */
+  readonly maxBodyBytes: (maxBytes: number) => number;
+  readonly succeed: (message: Uint8Array, headers: Headers) => Promise<Answer>;
+  readonly fail: (error: ConnectError, headers: Headers) => Promise<Answer>;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/**
+ * The dialect of an ordinary unary request. Undefined for anything out of the ordinary, which is
+ * Connect's own to answer: a compressed request, an odd content type, a time-out that is none.
+ */
+export function dialectOf(
+  headers: IncomingHttpHeaders,
+  httpVersion: "1.1" | "2",
+): UnaryDialect | undefined {
+  const kind = kinds.get(headers["content-type"] ?? "");
+  if (kind === undefined || (kind.needsHttp2 && httpVersion !== "2")) return undefined;
+  if (!isIdentity(headers[kind.encodingHeader])) return undefined;
+  const { timeoutMs, error } = kind.parseTimeout(
+    headers[kind.timeoutHeader]?.toString() ?? null,
+    Number.POSITIVE_INFINITY,
+  );
+  if (error) return undefined;
+  const accepted = headers[kind.acceptHeader]?.toString() ?? null;
+  const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
+  return kind.dialect(timeoutMs, response);
+}
+
+function isIdentity(encoding: string | string[] | undefined): boolean {
+  return encoding === undefined || encoding === "identity";
+}
+
+interface Kind {
+  /** Its trailers are HTTP/2's. */
+  readonly needsHttp2: boolean;
+  readonly encodingHeader: string;
+  readonly acceptHeader: string;
+  readonly timeoutHeader: string;
+  readonly parseTimeout: typeof parseConnectTimeout;
+  readonly dialect: (
+    timeoutMs: number | undefined,
+    compression: Compression | null,
+  ) => UnaryDialect;
+}
+
+const kinds = new Map<string, Kind>([
+  ["application/json", connectKind(false)],
+  ["application/proto", connectKind(true)],
+  ["application/grpc", grpcKind(false)],
+  ["application/grpc+proto", grpcKind(false)],
+  ["application/grpc-web", grpcKind(true)],
+  ["application/grpc-web+proto", grpcKind(true)],
+]);
+
+/** Smaller messages are not worth compressing; as Connect has it. */
+const compressMinBytes = 1024;
+
+function connectKind(binary: boolean): Kind {
+  const contentType = binary ? "application/proto" : "application/json";
+  const answer = async (
+    status: number,
+    message: Uint8Array,
+    headers: Headers,
+    compression: Compression | null,
+  ): Promise<Answer> => {
+    const isLarge = compression !== null && message.byteLength >= compressMinBytes;
+    const body = isLarge ? await compression.compress(message) : message;
+    const encoding = isLarge ? { "content-encoding": compression.name } : undefined;
+    return {
+      status,
+      headers: { ...headers, ...encoding, "content-length": String(body.byteLength) },
+      body,
+    };
+  };
+  return {
+    needsHttp2: false,
+    encodingHeader: "content-encoding",
+    acceptHeader: "accept-encoding",
+    timeoutHeader: "connect-timeout-ms",
+    parseTimeout: parseConnectTimeout,
+    dialect: (timeoutMs, compression) => ({
+      name: "connect",
+      binary,
+      timeoutMs,
+      messageIn: (body) => bytesOf(body, 0),
+      maxBodyBytes: (maxBytes) => maxBytes,
+      succeed: (message, headers) =>
+        answer(200, message, { "content-type": contentType, ...headers }, compression),
+      fail(error, headers) {
+        const all = { ...headers, ...metadataOf(error), "content-type": "application/json" };
+        const body = errorToJsonBytes(error, {});
+        return answer(codeToHttpStatus(error.code), body, all, compression);
+      },
+    }),
+  };
+}
+
+const envelopeBytes = 5;
+
+function grpcKind(web: boolean): Kind {
+  const contentType = web ? "application/grpc-web+proto" : "application/grpc+proto";
+
+  async function answer(
+    message: Uint8Array | undefined,
+    trailers: Headers,
+    headers: Headers,
+    compression: Compression | null,
+  ): Promise<Answer> {
+    const envelopes = [];
+    if (message) envelopes.push(await enveloped(0, message, compression));
+    const all = {
+      "content-type": contentType,
+      ...(compression ? { "grpc-encoding": compression.name } : undefined),
+      ...headers,
+    };
+    if (!web) return { status: 200, headers: all, body: encodeEnvelopes(...envelopes), trailers };
+    const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
+    envelopes.push(await enveloped(trailerFlag, Buffer.from(lines.join("")), compression));
+    return { status: 200, headers: all, body: encodeEnvelopes(...envelopes) };
+  }
+
+  return {
+    needsHttp2: !web,
+    encodingHeader: "grpc-encoding",
+    acceptHeader: "grpc-accept-encoding",
+    timeoutHeader: "grpc-timeout",
+    parseTimeout: parseGrpcTimeout,
+    dialect: (timeoutMs, compression) => ({
+      name: web ? "grpc-web" : "grpc",
+      binary: true,
+      timeoutMs,
+      messageIn(body) {
+        if (body.length < envelopeBytes || body[0] !== 0) return undefined;
+        const isWhole = body.readUInt32BE(1) === body.length - envelopeBytes;
+        return isWhole ? bytesOf(body, envelopeBytes) : undefined;
+      },
+      maxBodyBytes: (maxBytes) => maxBytes + envelopeBytes,
+      succeed: (message, headers) => answer(message, succeeded, headers, compression),
+      fail: (error, headers) => answer(undefined, trailersOf(error), headers, compression),
+    }),
+  };
+}
+
+function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Array {
+  return new Uint8Array(buffer, byteOffset + from, length - from);
+}
+
+const succeeded = { "grpc-status": "0" };
+
+async function enveloped(flags: number, data: Uint8Array, compression: Compression | null) {
+  if (compression === null || data.byteLength < compressMinBytes) return { flags, data };
+  return { flags: flags | compressedFlag, data: await compression.compress(data) };
+}
+
+function trailersOf(error: ConnectError): Headers {
+  const trailers = Object.fromEntries(setTrailerStatus(new globalThis.Headers(), error));
+  return { ...trailers, "grpc-message": encodeGrpcMessage(error.rawMessage) };
+}
+
+function metadataOf(error: ConnectError): Headers {
+  return Object.fromEntries(error.metadata);
+}

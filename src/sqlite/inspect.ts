@@ -1,0 +1,63 @@
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { checkPages, databaseFile, holderOf, refusalOf } from "./directory.ts";
+import { applicationId, migrations, numberOf } from "./schema.ts";
+import { StoreRefused } from "./store-refused.ts";
+
+/** What is found in a directory that a gateway keeps its state in. */
+export interface Inspection {
+  /** Pid of the process that has it, if one does. */
+  readonly heldBy?: string;
+  /** Absent when there is no database yet. */
+  readonly database?: { readonly version: number; readonly bytes: number };
+  readonly freeBytes: number;
+}
+
+/**
+ * Looks at the store of a directory, and changes nothing.
+ * @throws StoreRefused when a gateway could not use it
+ */
+export function inspectDirectory(directory: string): Inspection {
+  const there = existsSync(directory);
+  const place = there ? directory : dirname(directory);
+  if (!existsSync(place)) throw new StoreRefused(`${place} is not there`);
+  if (!statSync(place).isDirectory()) throw new StoreRefused(`${place} is no directory`);
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+  } catch {
+    throw new StoreRefused(`${place} cannot be written`);
+  }
+  const { bavail, bsize } = statfsSync(place);
+  const freeBytes = bavail * bsize;
+  const file = join(directory, databaseFile);
+  if (!existsSync(file)) return { freeBytes };
+  const heldBy = holderOf(directory);
+  const version = versionOf(file);
+  return {
+    ...(heldBy !== undefined && { heldBy }),
+    database: { version, bytes: statSync(file).size },
+    freeBytes,
+  };
+}
+
+/** @throws StoreRefused */
+function versionOf(file: string): number {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file, { readOnly: true });
+    checkPages(database, "integrity_check");
+    const version = numberOf(database, "user_version");
+    if (version > 0 && numberOf(database, "application_id") !== applicationId) {
+      throw new StoreRefused(`${databaseFile} is a database of another program`);
+    }
+    if (version > migrations.length) {
+      throw new StoreRefused(`${databaseFile} was written by a newer gateway`);
+    }
+    return version;
+  } catch (error) {
+    throw error instanceof StoreRefused ? error : refusalOf(error);
+  } finally {
+    database?.close();
+  }
+}

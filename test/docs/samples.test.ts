@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+import { codeBlocks, pages, root } from "./markdown.ts";
+
+let gateway: Gateway;
+let directory: string;
+before(async () => {
+  gateway = await startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" });
+  directory = await mkdtemp(join(tmpdir(), "samples-"));
+  await symlink(join(root, "node_modules"), join(directory, "node_modules"));
+  await writeFile(join(directory, "package.json"), '{"type":"module"}');
+});
+after(async () => {
+  await gateway.stop();
+  await rm(directory, { recursive: true });
+});
+
+/** What a sample's reader would do with it, and what has to come of it. */
+interface Trial {
+  /** What has to be there before: an order that the sample asks for. */
+  readonly before?: () => Promise<unknown>;
+  /** Added to the sample: calls what it defines. */
+  readonly use?: string;
+  /** What it prints. */
+  readonly prints: RegExp;
+}
+
+/** One for each TypeScript block of a page, in order. */
+const trials: Readonly<Record<string, readonly Trial[]>> = {
+  "clients/typescript/README.md": [
+    { prints: /^http:\/\/127\.0\.0\.1:\d+\/checkout\/[0-9a-f]+\n$/ },
+  ],
+  "clients/graphql/README.md": [
+    {
+      use: `
+        const payment = (status: string) =>
+          ({ __typename: "Payment", details: { status } }) as unknown as PayResult;
+        console.log(words(payment("SUCCESS")));
+        console.log(words(payment("FAILURE")));
+        console.log(words(payment("PENDING")));`,
+      prints: /^Thank you\n(?!Thank you).+\n(?!Thank you).+\n$/,
+    },
+  ],
+  "docs/errors.md": [
+    {
+      use: `
+        import { Code, ConnectError } from "@connectrpc/connect";
+        console.log(advice(new ConnectError("cut", Code.Unavailable)));`,
+      prints: /^the same call again, with the same Idempotency-Key\n$/,
+    },
+  ],
+  "docs/live-updates.md": [
+    { before: () => pay("order-1", "4111111111111111"), prints: /^\S+ payment true\n$/ },
+    {
+      before: () => pay("order-live", "4111111111111111"),
+      use: `
+        const stop = watchInBrowser(process.env.WATCH_TOKEN ?? "", "order-live", (status) => {
+          console.log(status);
+          stop();
+        });`,
+      prints: /^SUCCESS\n$/,
+    },
+  ],
+  "docs/money-safety.md": [
+    {
+      use: `
+        import { PaymentMode } from "@payments-gateway/client";
+        for (const [externalId, number] of [
+          ["good", "4111111111111111"],
+          ["declined", "4000000000000770"],
+          ["later", "4000000000000663"],
+          ["lost", "4000000000000762"],
+        ] as const) {
+          const pay = () => gateway.payments.createPayment({
+            externalId, amount: "5.00", currency: "UAH", mode: PaymentMode.DIRECT, customer: {},
+            paymentMethod: {
+              method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2035 } },
+            },
+          });
+          console.log(externalId, await isPaid(externalId, pay));
+        }`,
+      prints: /^good true\ndeclined false\nlater false\nlost true\n$/,
+    },
+  ],
+};
+
+const shown = await pagesWith("ts", "tsx", "graphql");
+
+describe("the samples that pages show", () => {
+  it("are all tried", async () => {
+    assert.deepEqual(Object.keys(trials).toSorted(), await pagesWith("ts", "tsx"));
+  });
+
+  for (const page of shown) {
+    it(`of ${page} do what they show, against a gateway`, { timeout: 4 * patienceMs }, async () => {
+      const blocks = await codeBlocks(page);
+      for (const { lang, text } of blocks) if (lang === "graphql") await query(text);
+      const programs = blocks.filter(({ lang }) => lang === "ts" || lang === "tsx");
+      const tried = trials[page] ?? [];
+      assert.equal(tried.length, programs.length, "each sample has its trial");
+      for (const [i, { text }] of programs.entries()) {
+        const trial = tried[i] as Trial;
+        await trial.before?.();
+        const { code, output } = await run(page, text, trial.use ?? "");
+        assert.equal(code, 0, output);
+        assert.match(output, trial.prints);
+      }
+    });
+  }
+});
+
+async function pagesWith(...languages: string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const page of pages()) {
+    const blocks = await codeBlocks(page);
+    if (blocks.some(({ lang }) => languages.includes(lang ?? ""))) found.push(page);
+  }
+  return found;
+}
+
+async function query(text: string): Promise<void> {
+  const { data, errors } = await post(text);
+  assert.equal(errors, undefined, text);
+  for (const [field, value] of Object.entries<{ __typename?: string } | null>(data)) {
+    const failed = value?.__typename?.endsWith("Error") ? value : undefined;
+    assert.equal(failed, undefined, `${field} of ${text}`);
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests know what they asked for.
+async function post(text: string): Promise<any> {
+  // The result's type tells whether a mutation failed, also where the sample does not ask for it.
+  const typed = text.replace(/(\w+\(input: \{[^}]*\}(?: \})*\) \{)/, "$1 __typename");
+  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query: typed }),
+  });
+  return answer.json();
+}
+
+/** A sample as its reader would start it, with the addresses of this gateway. */
+async function run(page: string, text: string, use: string) {
+  const addresses: Record<string, string> = {
+    "https://gateway.example.com": gateway.publicUrl,
+    "http://127.0.0.1:4000": gateway.publicUrl,
+    "http://127.0.0.1:4001": gateway.rpcUrl,
+    'from "./': `from "${join(root, dirname(page))}/`,
+  };
+  const sample = Object.entries(addresses).reduce((t, [from, to]) => t.replaceAll(from, to), text);
+  const file = join(directory, "sample.ts");
+  await writeFile(file, `${sample}\n${use}\nexport {};\n`);
+  const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
+    env: { PATH: process.env.PATH, WATCH_TOKEN: await watchToken("order-live") },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: patienceMs,
+    killSignal: "SIGKILL",
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      output += chunk;
+    });
+  }
+  const { promise, resolve } = Promise.withResolvers<number | null>();
+  child.on("close", resolve);
+  return { code: await promise, output };
+}
+
+async function watchToken(externalId: string): Promise<string> {
+  const { data } = await post(
+    `mutation { createWatchToken(input: { externalId: "${externalId}", kind: PAYMENT }) { ... on WatchToken { token } } }`,
+  );
+  return data.createWatchToken.token;
+}
+
+async function pay(external_id: string, number: string): Promise<void> {
+  const answer = await fetch(`${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      ...{
+        external_id,
+        amount: "5.00",
+        currency: "UAH",
+        mode: "PAYMENT_MODE_DIRECT",
+        customer: {},
+      },
+      payment_method: { cc: { number, cvv: "123", exp_month: 12, exp_year: 2035 } },
+    }),
+  });
+  assert.equal(answer.status, 200, await answer.text());
+}

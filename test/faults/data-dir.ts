@@ -1,0 +1,4 @@
+/** The long forms of test/sqlite/kills.test.ts and test/gateway/data-dir.test.ts. */
+process.env.FAULTS = "long";
+await import("../sqlite/kills.test.ts");
+await import("../gateway/data-dir.test.ts");

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { sign } from "../../src/wire/signature.ts";
+import { freshDirectory } from "../sqlite/directories.ts";
+import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
+import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
+
+/** 100 in the long form, `npm run faults`. */
+const kills = process.env.FAULTS === "long" ? 100 : 2;
+const password = "password";
+
+describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
+  const directory = freshDirectory();
+  let upstream: MoneyUpstream;
+  before(async () => {
+    upstream = await startMoneyUpstream(password);
+  });
+  after(async () => {
+    killSpawned();
+    await upstream.close();
+    directory.remove();
+  });
+
+  const settings = () => ({
+    ...freePorts,
+    ALLOW_VOLATILE: "",
+    UPSTREAM_URL: upstream.url,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: password,
+    UPSTREAM_TIMEOUT: "2s",
+    RATE_LIMIT_INITIAL: "1000",
+    RECONCILE_AFTER: "500ms",
+    AUTH_MODE: "none",
+    LOG_LEVEL: "warn",
+    DATA_DIR: directory.path,
+  });
+
+  async function start() {
+    const spawned: Spawned = spawnCli(["serve"], settings());
+    const { rpc = "", public: publicUrl = "", admin = "" } = await spawned.ready;
+    // Its ports are its own; callbacks that were asked for come to who runs.
+    upstream.callbackTo = publicUrl;
+    const transport = createGrpcTransport({ baseUrl: rpc });
+    return {
+      ...spawned,
+      ...{ publicUrl, admin },
+      payments: createClient(PaymentService, transport),
+      events: createClient(EventService, transport),
+      async kill() {
+        spawned.child.kill("SIGKILL");
+        await spawned.exit;
+      },
+      async stop() {
+        spawned.child.kill("SIGTERM");
+        assert.deepEqual(await spawned.exit, [0, null]);
+      },
+    };
+  }
+  type Running = Awaited<ReturnType<typeof start>>;
+
+  const pay = ({ payments }: Running, externalId: string, key?: string) =>
+    payments.createPayment(
+      {
+        ...{ amount: "10.10", currency: "UAH", mode: PaymentMode.HOSTED, externalId },
+        paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+      },
+      key === undefined ? {} : { headers: { "idempotency-key": key } },
+    );
+
+  async function callback({ publicUrl }: Running, externalId: string): Promise<number> {
+    const body = JSON.stringify({
+      external_id: externalId,
+      operation: "payment",
+      details: { payment_id: `p-${externalId}`, status: "success" },
+    });
+    const answer = await fetch(`${publicUrl}/callbacks/default/payments`, {
+      method: "POST",
+      headers: { "x-service-signature": sign(Buffer.from(body), password) },
+      body,
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  }
+
+  /** All that is in the log behind a cursor, up to the callback that is sent last. */
+  async function eventsBehind(running: Running, cursor: string, mark: string) {
+    assert.equal(await callback(running, mark), 200);
+    const found: { externalId: string; cursor: string }[] = [];
+    for await (const { event } of running.events.streamEvents({ afterCursor: cursor })) {
+      if (event) found.push(event);
+      if (event?.externalId === mark) break;
+    }
+    return found;
+  }
+
+  async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+    const patience = AbortSignal.timeout(20_000);
+    while (!(await holds())) await delay(50, undefined, { signal: patience });
+  }
+
+  test("without a place for state a real upstream is refused; memory has to be allowed", async () => {
+    const env = { ...settings(), DATA_DIR: "" };
+    const refused = spawnCli(["serve"], env);
+    assert.deepEqual(await refused.exit, [78, null]);
+    assert.match(refused.errors.join("\n"), /^DATA_DIR: is missing, and so is REDIS_URL/);
+    const allowed = spawnCli(["serve"], { ...env, ALLOW_VOLATILE: "true" });
+    await allowed.ready;
+    allowed.child.kill("SIGTERM");
+    assert.deepEqual(await allowed.exit, [0, null]);
+  });
+
+  test("is alone there: a second one ends with 78 and names the first", async () => {
+    const first = await start();
+    const second = spawnCli(["serve"], settings());
+    assert.deepEqual(await second.exit, [78, null]);
+    assert.match(
+      second.errors.join("\n"),
+      new RegExp(
+        `^DATA_DIR: is held by another gateway, the process with the pid ${first.child.pid}`,
+      ),
+    );
+    await first.stop();
+  });
+
+  test("keeps its promises through SIGKILL", async () => {
+    let cursor = "earliest";
+    const acknowledged: string[] = [];
+    for (let round = 0; round < kills; round++) {
+      const running = await start();
+      const { payment } = await pay(running, `none-${round}`, `key-${round}`);
+      assert.equal(payment?.details?.paymentId, `p-none-${round}`);
+      // No answer is understood, and the look-ups that follow find nothing.
+      upstream.down = true;
+      await assert.rejects(pay(running, `resetAfter-${round}`, `lost-${round}`), {
+        code: Code.Unknown,
+      });
+      const storm = Promise.allSettled(
+        Array.from({ length: 20 }, async (_, i) => {
+          const externalId = `storm-${round}-${i}`;
+          if ((await callback(running, externalId)) === 200) acknowledged.push(externalId);
+        }),
+      );
+      await until(() => acknowledged.length > 0);
+      await running.kill();
+      await storm;
+
+      const again = await start();
+      const repeated = acknowledged.at(-1) ?? "";
+      assert.equal(await callback(again, repeated), 200);
+      const events = await eventsBehind(again, cursor, `mark-${round}`);
+      for (const externalId of acknowledged.splice(0)) {
+        const found = events.filter((event) => event.externalId === externalId);
+        assert.equal(found.length, 1, `${externalId}: there once`);
+      }
+      cursor = events.at(-1)?.cursor ?? cursor;
+
+      const answered = await pay(again, `none-${round}`, `key-${round}`);
+      assert.equal(answered.payment?.details?.paymentId, `p-none-${round}`);
+      await assert.rejects(pay(again, `resetAfter-${round}`, `lost-${round}`), {
+        code: Code.Unknown,
+      });
+      const about = { externalId: `resetAfter-${round}` };
+      assert.equal((await again.payments.getPayment(about)).outcomeUnknown, true);
+      upstream.down = false;
+      // The look-up has the callback sent again, which settles it.
+      await until(async () => !(await again.payments.getPayment(about)).outcomeUnknown);
+      assert.equal(upstream.arrivals.get(`none-${round}`), 1);
+      assert.equal(upstream.arrivals.get(`resetAfter-${round}`), 1);
+      await again.stop();
+    }
+  });
+
+  test("says so while the disk takes no writes, and goes on when it does", {
+    skip: spawnSync("prlimit", ["--version"]).status === 0 ? false : "needs prlimit",
+  }, async () => {
+    const running = await start();
+    const ready = async () => {
+      const answer = await fetch(`${running.admin}/readyz`);
+      return { status: answer.status, text: await answer.text() };
+    };
+    // Files that may not grow are what a full disk is.
+    const limit = (bytes: string) => {
+      const args = ["--pid", `${running.child.pid}`, `--fsize=${bytes}:`];
+      assert.equal(spawnSync("prlimit", args).status, 0);
+    };
+    assert.equal((await ready()).status, 200);
+    limit("4096");
+    assert.equal(await callback(running, "full-1"), 503);
+    await assert.rejects(pay(running, "none-full", "key-full"), { code: Code.Unavailable });
+    assert.equal(upstream.arrivals.get("none-full"), undefined);
+    const { status, text } = await ready();
+    assert.equal(status, 503);
+    assert.match(text, /the store in DATA_DIR fails: /);
+    const keyless = await pay(running, "none-keyless");
+    assert.equal(keyless.payment?.details?.paymentId, "p-none-keyless");
+    limit("unlimited");
+    await until(async () => (await ready()).status === 200);
+    assert.equal(await callback(running, "full-1"), 200);
+    const { payment } = await pay(running, "none-full", "key-full");
+    assert.equal(payment?.details?.paymentId, "p-none-full");
+    await running.stop();
+  });
+});

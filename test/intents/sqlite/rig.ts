@@ -1,0 +1,23 @@
+import { createSqliteIntents, intentsRoom } from "../../../src/intents/sqlite/store.ts";
+import type { IntentStoreOptions } from "../../../src/intents/store.ts";
+import { openStoreThread } from "../../../src/sqlite/store-thread.ts";
+
+/** A store as a process has it, on the directory. */
+export async function openIntents(
+  directory: string,
+  options: Partial<IntentStoreOptions & { now: () => number }> = {},
+) {
+  const thread = await openStoreThread({ directory, rooms: { intents: intentsRoom } });
+  const store = await createSqliteIntents({
+    ...{ thread, firstLookMs: 60_000, giveUpMs: 3_600_000 },
+    ...options,
+  });
+  return {
+    store,
+    thread,
+    async close() {
+      await store.close();
+      await thread.close();
+    },
+  };
+}

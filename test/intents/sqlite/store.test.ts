@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { IntentRow, KeyRow } from "../../../src/intents/sqlite/rows.ts";
+import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
+import type { Begun, Intent, NewIntent } from "../../../src/intents/store.ts";
+import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
+import { freshDirectory } from "../../sqlite/directories.ts";
+import { openIntents } from "./rig.ts";
+
+testIntentStore("sqlite", async (options) => {
+  const directory = freshDirectory();
+  const { store, thread } = await openIntents(directory.path, options);
+  const close = once(async () => {
+    await store.close();
+    await thread.close();
+    directory.remove();
+  });
+  // Both replicas are the same one: one process has the directory.
+  const handle = new Proxy(store, {
+    get(target, name) {
+      if (name === "close") return close;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return [handle, handle];
+});
+
+function once<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= run();
+    return running;
+  };
+}
+
+describe("intents in SQLite", { timeout: 60_000 }, () => {
+  const account = "default";
+  const given = (about: Partial<NewIntent> = {}): NewIntent => ({
+    id: randomUUID(),
+    method: "CreatePayment",
+    kind: EventKind.PAYMENT,
+    externalId: "order",
+    leaseMs: 60_000,
+    ...about,
+  });
+  const keyed = (digest: string, externalId = digest) =>
+    given({ externalId, key: { digest, fingerprints: ["f"] } });
+
+  function started(begun: Begun): Intent {
+    assert.ok(begun.kind === "started", `began as ${begun.kind}`);
+    return begun.intent;
+  }
+
+  function directory(t: TestContext): string {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    return path;
+  }
+
+  it("goes on after a restart with calls, locks, marks, keys and what was given up", async (t) => {
+    const path = directory(t);
+    const before = await openIntents(path);
+    const unknown = started(await before.store.begin(account, keyed("key-1")));
+    await before.store.end(account, unknown, { state: "unknown" });
+    const answered = started(await before.store.begin(account, keyed("key-2")));
+    const answer = Buffer.from([0, 255, 13, 10]);
+    await before.store.end(account, answered, { state: "closed", mark: "p-2", key: answer });
+    const pending = started(await before.store.begin(account, keyed("key-3")));
+    await before.store.end(account, pending, { state: "pending", subjectId: "p-3", key: "keep" });
+    const given4 = started(await before.store.begin(account, keyed("key-4")));
+    await before.store.end(account, given4, { state: "unknown" });
+    await before.store.giveUp(account, given4);
+    const freed = started(await before.store.begin(account, keyed("key-5")));
+    await before.store.end(account, freed, { state: "closed", key: "free" });
+    const running = started(await before.store.begin(account, keyed("key-6")));
+    const names = ["key-1", "key-2", "key-3", "key-4", "key-5", "key-6"];
+    const openOf = (store: typeof before.store) =>
+      Promise.all(names.map((name) => store.open(account, EventKind.PAYMENT, name)));
+    const open = await openOf(before.store);
+    const unsettled = await before.store.unsettled(account, 10);
+    await before.close();
+
+    const { store, close } = await openIntents(path);
+    t.after(close);
+    assert.deepEqual(await openOf(store), open);
+    assert.deepEqual(await store.unsettled(account, 10), unsettled);
+    const begun = await Promise.all(
+      names.slice(0, 4).map((key) => store.begin(account, keyed(key))),
+    );
+    assert.deepEqual(begun, [
+      { kind: "keyUnknown" },
+      { kind: "keyAnswered", answer },
+      { kind: "keyRunning" },
+      { kind: "keyUnknown" },
+    ]);
+    const locked = given({ externalId: "key-1" });
+    assert.equal((await store.begin(account, locked)).kind, "inFlight");
+    assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyRunning");
+    const again = started(await store.begin(account, given({ externalId: "key-2" })));
+    assert.deepEqual(again.answered, ["p-2"]);
+    started(await store.begin(account, keyed("key-5")));
+    await store.end(account, running, { state: "closed", key: "keep" });
+    assert.deepEqual(await store.open(account, EventKind.PAYMENT, "key-6"), []);
+  });
+
+  it("deletes what is older than its time", async (t) => {
+    const path = directory(t);
+    let ahead = 0;
+    const now = () => Date.now() + ahead;
+    const before = await openIntents(path, { now });
+    const intent = started(await before.store.begin(account, keyed("key-1")));
+    await before.store.end(account, intent, { state: "unknown" });
+    await before.close();
+    ahead = 30 * 86_400_000;
+    const { store, thread, close } = await openIntents(path, { now });
+    t.after(close);
+    for (const what of ["intents", "subjects", "keys"]) {
+      const rows = await thread.run<Record<string, unknown[]>>("intents", "load", [what, 0, 10]);
+      assert.deepEqual(rows[what], [], what);
+    }
+    started(await store.begin(account, keyed("key-1")));
+  });
+
+  /** A store whose disk takes no writes while `full` is set. */
+  async function onFullDisk(t: TestContext, path: string) {
+    const { thread, close, store } = await openIntents(path);
+    await store.close();
+    t.after(close);
+    const disk = { full: false };
+    const failing: StoreThread = {
+      trouble: undefined,
+      close: () => thread.close(),
+      run: (room, operation, args, map) =>
+        thread.run(room, disk.full ? "none" : operation, args, map),
+    };
+    const intents = await createSqliteIntents({
+      ...{ thread: failing, firstLookMs: 60_000, giveUpMs: 3_600_000 },
+    });
+    t.after(() => intents.close());
+    return { disk, intents, thread };
+  }
+
+  it("refuses keys while the disk is full, lets other calls go, and writes them later", async (t) => {
+    const path = directory(t);
+    const { disk, intents, thread } = await onFullDisk(t, path);
+    const first = started(await intents.begin(account, keyed("key-1")));
+    disk.full = true;
+    await assert.rejects(intents.begin(account, keyed("key-2")), { code: "UNAVAILABLE" });
+    const keyless = started(await intents.begin(account, given({ externalId: "keyless" })));
+    assert.equal((await intents.begin(account, given({ externalId: "keyless" }))).kind, "inFlight");
+    await intents.end(account, first, { state: "closed", key: Buffer.from("answer") });
+    await intents.end(account, keyless, { state: "unknown" });
+    disk.full = false;
+    const stored = async () => {
+      const load = (what: string) =>
+        thread.run<{ intents: IntentRow[]; keys: KeyRow[] }>("intents", "load", [what, 0, 10]);
+      const [{ intents: calls }, { keys }] = await Promise.all([load("intents"), load("keys")]);
+      const states = calls.map(({ kept }) => kept?.intent.state);
+      return JSON.stringify([states, keys.map(({ digest, kept }) => [digest, kept?.outcome])]);
+    };
+    const answer = new Uint8Array(Buffer.from("answer"));
+    const expected = JSON.stringify([["unknown"], [["key-1", answer]]]);
+    while ((await stored()) !== expected) await delay(20);
+    started(await intents.begin(account, keyed("key-2")));
+  });
+});

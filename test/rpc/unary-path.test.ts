@@ -1,0 +1,373 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import { after, before, test } from "node:test";
+import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
+import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+  type GetPaymentRequest,
+  GetPaymentRequestSchema,
+  GetPaymentResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { statusCodes } from "../../src/rpc/errors.ts";
+import type { Identify } from "../../src/rpc/gate.ts";
+import { dialectOf } from "../../src/rpc/unary-protocols.ts";
+import { caller, type Started, start } from "./start.ts";
+
+/*
+ * The same requests by the straight path and by Connect's own: answers, records and what reaches the
+ * core must be the same. Not compared: ids that each answer gets anew, times, how HTTP frames a body,
+ * and how large a message is said to be that is too large.
+ */
+
+interface Sent {
+  readonly path: string;
+  readonly method?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+interface Came {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+  readonly trailers: Record<string, string>;
+}
+
+const getPayment = "/payments.v1.PaymentService/GetPayment";
+const createPayment = "/payments.v1.PaymentService/CreatePayment";
+
+/** What the core does is told by the external id. */
+const answers = {
+  getPayment: async ({ externalId }: GetPaymentRequest) => {
+    const [what, name = ""] = externalId.split(":");
+    if (what === "error") throw errorOf(name as ErrorCode);
+    if (what === "connect") throw new ConnectError("as it is", Code.DataLoss);
+    if (what === "bug") throw new TypeError(`no property of ${name}`);
+    const text = "x".repeat(what === "large" ? 5_000 : 1);
+    return create(GetPaymentResponseSchema, {
+      cursor: "c1",
+      payment: { externalId: `${what} ${text}` },
+    });
+  },
+  createPayment: async ({ externalId, amount }: CreatePaymentRequest) =>
+    create(PaymentSchema, { externalId, details: { amount, description: "é€𝄞" } }),
+};
+
+function errorOf(code: ErrorCode): GatewayError {
+  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
+    reason: `BECAUSE_${code}`,
+    retryAfterMs: 1_500,
+    outcomeUnknown: { externalId: "order" },
+    fields: [{ path: "a.b", message: "must not" }],
+    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
+  });
+}
+
+const identify: Identify = async (headers) => {
+  const shown = headers.get("authorization");
+  if (shown === "nobody") {
+    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
+  }
+  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
+  if (shown === "bug") throw new TypeError("a bug");
+  return caller;
+};
+
+let straight: Started;
+let byConnect: Started;
+let sessions: Map<Started, http2.ClientHttp2Session>;
+
+before(async () => {
+  const limits = { readMaxBytes: 10_000 };
+  straight = await start(answers, { identify, limits });
+  byConnect = await start(answers, { identify, limits, straight: false });
+  sessions = new Map([straight, byConnect].map((at) => [at, http2.connect(at.url)]));
+});
+
+after(async () => {
+  for (const session of sessions.values()) session.destroy();
+  await straight[Symbol.asyncDispose]();
+  await byConnect[Symbol.asyncDispose]();
+});
+
+const senders = {
+  "1.1": async (at: Started, { path, method = "POST", headers, body }: Sent): Promise<Came> => {
+    const request = http.request(at.url + path, { method, headers, agent: false });
+    request.end(body);
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    const chunks = await response.toArray();
+    return {
+      status: response.statusCode ?? 0,
+      headers: flat(response.headers),
+      body: Buffer.concat(chunks),
+      trailers: flat(response.trailers),
+    };
+  },
+  "2": async (at: Started, { path, method = "POST", headers, body }: Sent): Promise<Came> => {
+    const session = sessions.get(at) as http2.ClientHttp2Session;
+    const stream = session.request({ ":path": path, ":method": method, ...headers });
+    let trailers: http2.IncomingHttpHeaders = {};
+    stream.on("trailers", (came) => (trailers = came));
+    stream.end(body);
+    const [came] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+    const chunks = await stream.toArray();
+    return {
+      status: Number(came[":status"]),
+      headers: flat(came),
+      body: Buffer.concat(chunks),
+      trailers: flat(trailers),
+    };
+  },
+};
+
+function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+}
+
+const ofFraming = new Set([
+  ...["connection", "keep-alive", "date", "transfer-encoding", "content-length", ":status"],
+]);
+
+/** An answer as its reader understands it. */
+function understood({ status, headers, body, trailers }: Came) {
+  const rest = Object.entries(headers).filter(([name]) => !ofFraming.has(name));
+  const seen = Object.fromEntries(rest);
+  if (!/^[a-z-]+-1$/.test(seen["x-request-id"] ?? "")) delete seen["x-request-id"];
+  // gRPC's own status may stand among the headers where there is no body.
+  for (const name of ["grpc-status", "grpc-message", "grpc-status-details-bin"]) {
+    const value = seen[name];
+    if (value === undefined) continue;
+    trailers = { ...trailers, [name]: value };
+    delete seen[name];
+  }
+  return { status, headers: seen, body: bodyOf(headers, body), trailers: readable(trailers) };
+}
+
+function bodyOf(headers: Record<string, string>, body: Buffer): unknown {
+  const plain = unpacked(headers["content-encoding"], body);
+  const type = headers["content-type"] ?? "";
+  if (type === "application/json") return JSON.parse(withoutSize(plain.toString()));
+  if (!type.startsWith("application/grpc")) return plain.toString("hex");
+  const envelopes: unknown[] = [];
+  for (let at = 0; at < plain.length; ) {
+    const [flags, end] = [plain.readUInt8(at), at + 5 + plain.readUInt32BE(at + 1)];
+    const data = unpacked(
+      flags & 1 ? headers["grpc-encoding"] : undefined,
+      plain.subarray(at + 5, end),
+    );
+    const isTrailer = (flags & 0x80) !== 0;
+    envelopes.push([flags, isTrailer ? readable(linesOf(data)) : data.toString("hex")]);
+    at = end;
+  }
+  return envelopes;
+}
+
+function unpacked(encoding: string | undefined, data: Buffer): Buffer {
+  if (encoding === "gzip") return gunzipSync(data);
+  return encoding === "br" ? brotliDecompressSync(data) : data;
+}
+
+function linesOf(data: Buffer): Record<string, string> {
+  const lines = data.toString().split("\r\n").filter(Boolean);
+  return Object.fromEntries(
+    lines.map((line) => /^(.*?): (.*)$/.exec(line)?.slice(1) as [string, string]).sort(),
+  );
+}
+
+function withoutSize(text: string): string {
+  return text.replace(/message size \d+ is larger/, "message size is larger");
+}
+
+function readable(trailers: Record<string, string>): Record<string, string> {
+  const message = trailers["grpc-message"];
+  return {
+    ...trailers,
+    ...(message ? { "grpc-message": withoutSize(decodeURIComponent(message)) } : {}),
+  };
+}
+
+interface Dialect {
+  readonly type: string;
+  readonly http: readonly (keyof typeof senders)[];
+  readonly encode: <D extends DescMessage>(schema: D, init: MessageInitShape<D>) => Uint8Array;
+  readonly grpc: boolean;
+}
+
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const binary = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
+  Buffer.from(toBinary(schema, create(schema, init)));
+const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flags, 0);
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, data]);
+};
+const enveloped = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
+  envelope(binary(schema, init));
+
+const both = ["1.1", "2"] as const;
+const dialects: Dialect[] = [
+  { type: "application/json", http: both, encode: (_, init) => json(init), grpc: false },
+  { type: "application/json; charset=utf-8", http: ["2"], encode: (_, i) => json(i), grpc: false },
+  { type: "application/proto", http: both, encode: binary, grpc: false },
+  { type: "application/grpc", http: both, encode: enveloped, grpc: true },
+  { type: "application/grpc+proto", http: ["2"], encode: enveloped, grpc: true },
+  { type: "application/grpc-web", http: ["1.1"], encode: enveloped, grpc: true },
+  { type: "application/grpc-web+proto", http: both, encode: enveloped, grpc: true },
+];
+
+type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
+
+function requestsOf({ type, encode, grpc }: Dialect): Requests {
+  const headers = { "content-type": type };
+  const get = (externalId: string) => encode(GetPaymentRequestSchema, { externalId });
+  const known = get("order-1");
+  const withHeaders = (more: Record<string, string>, body: Uint8Array = known) => ({
+    headers: { ...headers, ...more },
+    body,
+  });
+  const ofBody = (body: Uint8Array) => ({ headers, body });
+  const timeoutHeader = grpc ? "grpc-timeout" : "connect-timeout-ms";
+  const encodingHeader = grpc ? "grpc-encoding" : "content-encoding";
+  const acceptHeader = grpc ? "grpc-accept-encoding" : "accept-encoding";
+  const create = {
+    path: createPayment,
+    ...ofBody(encode(CreatePaymentRequestSchema, { externalId: "новый", amount: "10.10" })),
+  };
+  const errors = Object.keys(statusCodes).map((code) => [
+    `error ${code}`,
+    ofBody(get(`error:${code}`)),
+  ]);
+  const bodies = [
+    ["no body", Buffer.alloc(0)],
+    ["one byte", Buffer.from([8])],
+    ["text", Buffer.from("hello, here is no message at all")],
+    ["zeros", Buffer.alloc(64)],
+    ["JSON null", Buffer.from("null")],
+    ["JSON list", Buffer.from("[]")],
+    ["JSON with a wrong type", Buffer.from('{"externalId":4111111111111111}')],
+    ["JSON with an unknown key", Buffer.from('{"externalid":"x"}')],
+    ["JSON with both names", Buffer.from('{"externalId":"x","external_id":"y"}')],
+    ["JSON with a key twice", Buffer.from('{"externalId":"x","externalId":"y"}')],
+    ["JSON cut off", Buffer.from('{"externalId":"x"')],
+    ["JSON with a mark", Buffer.from('\ufeff{"externalId":"x"}')],
+    ["UTF-8 that is none", Buffer.from([0x0a, 0x02, 0xc3, 0x28])],
+    ["too large", Buffer.alloc(20_000, 0x20)],
+    ["an envelope that says more", envelope(Buffer.from([1, 2]), 0, 9)],
+    [
+      "an envelope that says less",
+      envelope(binary(GetPaymentRequestSchema, { externalId: "x" }), 0, 1),
+    ],
+    ["an envelope that says too much", envelope(Buffer.from([1, 2]), 0, 1_000_000)],
+    ["an envelope of nothing", envelope(Buffer.alloc(0))],
+    ["two envelopes", Buffer.concat([envelope(Buffer.alloc(0)), envelope(Buffer.alloc(0))])],
+    ["an envelope said to be compressed", envelope(Buffer.from([1]), 1)],
+    ["an envelope of trailers", envelope(Buffer.from("a: b\r\n"), 0x80)],
+    ["an envelope with odd flags", envelope(Buffer.alloc(0), 0x42)],
+    ["an unknown field", Buffer.concat([known, Buffer.from([0x98, 0x06, 0x01])])],
+  ] as const;
+  return {
+    "a read": ofBody(known),
+    "a create": create,
+    "a large answer": ofBody(get("large")),
+    "a large answer, gzip": withHeaders({ [acceptHeader]: "gzip, br" }, get("large")),
+    "a large answer, br": withHeaders({ [acceptHeader]: "deflate,br" }, get("large")),
+    "a small answer, gzip": withHeaders({ [acceptHeader]: "gzip" }),
+    "an error, gzip": withHeaders({ [acceptHeader]: "gzip" }, get("error:NOT_FOUND")),
+    "no compression known": withHeaders({ [acceptHeader]: "zstd" }, get("large")),
+    identity: withHeaders({ [encodingHeader]: "identity" }),
+    "gzip that is none": withHeaders({ [encodingHeader]: "gzip" }),
+    gzip: withHeaders(
+      { [encodingHeader]: "gzip" },
+      grpc ? envelope(gzipSync(known), 1) : gzipSync(known),
+    ),
+    "unknown compression": withHeaders({ [encodingHeader]: "zstd" }),
+    "an id of its own": withHeaders({ "x-request-id": "trace-1" }),
+    "an id that is none": withHeaders({ "x-request-id": "a b" }),
+    "an id like a card number": withHeaders({ "x-request-id": "4111111111111111" }),
+    "a key": withHeaders({ "idempotency-key": "once" }),
+    "a key of nothing": withHeaders({ "idempotency-key": "" }),
+    nobody: withHeaders({ authorization: "nobody" }),
+    "nobody, and no message": withHeaders({ authorization: "nobody" }, Buffer.from([1])),
+    denied: withHeaders({ authorization: "denied" }),
+    "a bug in the credentials": withHeaders({ authorization: "bug" }),
+    "a bug": ofBody(get("bug:4111111111111111")),
+    "an error of Connect": ofBody(get("connect")),
+    "a minute's time": withHeaders({ [timeoutHeader]: grpc ? "1M" : "60000" }),
+    "more time than there is": withHeaders({ [timeoutHeader]: grpc ? "99999999H" : "9999999999" }),
+    "a time-out that is none": withHeaders({ [timeoutHeader]: "soon" }),
+    "a negative time-out": withHeaders({ [timeoutHeader]: "-1" }),
+    "another method": { method: "PUT", ...ofBody(known) },
+    "an unknown path": { path: `${getPayment}s`, ...ofBody(known) },
+    "a path with a query": { path: `${getPayment}?a=b`, ...ofBody(known) },
+    "another type": { headers: { "content-type": "text/plain" }, body: known },
+    "a type in capitals": { headers: { "content-type": type.toUpperCase() }, body: known },
+    ...Object.fromEntries(errors),
+    ...Object.fromEntries(bodies.map(([name, body]) => [name, ofBody(body)])),
+  };
+}
+
+/** What a request leaves behind, but for ids and times. */
+function traceOf(at: Started, calls: number, records: number) {
+  return {
+    calls: at.calls.slice(calls).map(({ method, request, call }) => ({
+      method,
+      request,
+      caller: call.caller,
+      key: call.idempotencyKey,
+      transport: call.transport,
+      hasDeadline: call.deadlineMs !== undefined,
+      aborted: call.signal.aborted,
+    })),
+    records: at.records
+      .slice(records)
+      .map(({ level, message, method, code, reason, caller, protocol }) => ({
+        ...{ level, message, method, code, reason, caller, protocol },
+      })),
+  };
+}
+
+let compared = 0;
+for (const dialect of dialects) {
+  for (const version of dialect.http) {
+    test(`${dialect.type} over HTTP/${version} is answered alike both ways`, async () => {
+      for (const [name, request] of Object.entries(requestsOf(dialect))) {
+        const sent = { path: getPayment, ...request };
+        const [mine, its] = await Promise.all(
+          [straight, byConnect].map(async (at) => {
+            const [calls, records] = [at.calls.length, at.records.length];
+            const came = understood(await senders[version](at, sent));
+            return { came, ...traceOf(at, calls, records) };
+          }),
+        );
+        assert.deepEqual(mine, its, name);
+        compared += 1;
+      }
+    });
+  }
+}
+
+test("at least 300 requests were compared", () => {
+  assert.ok(compared >= 300, String(compared));
+});
+
+test("ordinary requests are not Connect's to serve, and odd ones are", () => {
+  for (const { type, http } of dialects) {
+    const isPlain = !type.includes(";");
+    for (const version of http) {
+      const isGrpcOnHttp1 = type === "application/grpc" && version === "1.1";
+      const dialect = dialectOf({ "content-type": type }, version);
+      assert.equal(dialect !== undefined, isPlain && !isGrpcOnHttp1, `${type} ${version}`);
+    }
+  }
+  const compressed = { "content-type": "application/grpc", "grpc-encoding": "gzip" };
+  assert.equal(dialectOf(compressed, "2"), undefined);
+});
