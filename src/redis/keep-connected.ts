@@ -1,4 +1,4 @@
-import type { RedisClient } from "./connect.ts";
+import type { Cluster, Redis } from "ioredis";
 
 /** A client that is in no state to serve for so long is opened anew, in milliseconds. */
 const stuckMs = 10_000;
@@ -9,7 +9,7 @@ const stuckMs = 10_000;
  * between tries are those of `pauseMs`.
  */
 export function keepConnected(
-  client: RedisClient,
+  client: Redis | Cluster,
   pauseMs: (tries: number) => number,
   onReleased: () => void = () => {},
 ): void {
