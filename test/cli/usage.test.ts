@@ -8,7 +8,7 @@ import { inPairs, start } from "./run.ts";
 const commands = [
   ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
   ...["keys new", "keys hash", "dead-letters list", "dead-letters show", "dead-letters replay"],
-  ...["dead-letters discard", "backup"],
+  ...["dead-letters discard", "backup", "migrate"],
 ];
 
 test("the command line names its commands and exit codes", async () => {
