@@ -239,7 +239,7 @@ const placeBefore = script("./place-before.lua");
 const readState = script("./read-state.lua");
 const noteHold = loadScript(new URL("./note-hold.lua", import.meta.url));
 
-function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
+export function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
 }
 
