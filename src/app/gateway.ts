@@ -119,6 +119,7 @@ export async function startGateway(
     patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
+    payoutEnds: config.payoutEnds,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
@@ -146,6 +147,7 @@ export async function startGateway(
   });
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
+    payoutEnds: config.payoutEnds,
     log: eventLog,
     observer: callbacksTell(recents, callbackObserver(metrics, log)),
     tracing,
@@ -216,7 +218,12 @@ export async function startGateway(
       return redis && { redis };
     },
     console: operatorConsole,
-    deadLetters: deadLettersOf([...running.keys()], eventLog, lettersObserver(log)),
+    deadLetters: deadLettersOf(
+      [...running.keys()],
+      eventLog,
+      lettersObserver(log),
+      config.payoutEnds,
+    ),
     limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh: createGauges(metrics, {
       buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
@@ -245,6 +252,7 @@ export async function startGateway(
           intents,
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
+          payoutEnds: config.payoutEnds,
           timeoutMs: config.upstreamTimeoutMs,
           observer: reconcilerTells(recents, lookUps),
           tracing,

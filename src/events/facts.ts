@@ -80,7 +80,11 @@ export function foldIn(facts: StoredFact[], fact: StoredFact): string[] {
   } else facts.push(fact);
   const failures = facts.filter(isFailure);
   const gone = failures.slice(0, Math.max(failures.length - maxFailures, 0)).map(([key]) => key);
-  for (const key of gone) facts.splice(facts.findIndex(([other]) => other === key), 1);
+  for (const key of gone)
+    facts.splice(
+      facts.findIndex(([other]) => other === key),
+      1,
+    );
   return gone;
 }
 

@@ -1,4 +1,4 @@
-import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import type { Fact, Facts } from "./facts.ts";
 
@@ -31,8 +31,7 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   );
   const confirmed = standing.filter(({ operation }) => operation === "confirm");
   // A confirmation may be of less than what was held.
-  const moved =
-    confirmed.length > 0 ? confirmed : standing.filter((fact) => !(fact.held ?? held));
+  const moved = confirmed.length > 0 ? confirmed : standing.filter((fact) => !(fact.held ?? held));
   const isOpen = callIsOpen || operations.some(isOpenCall);
 
   if (standing.length > 0 && refunds.length > 0) {
@@ -64,6 +63,18 @@ export const payingOperations: ReadonlySet<string> = new Set([
   "recurrent",
   "confirm",
   "payout",
+]);
+
+/** The same of a payment's operation as the contract has it; one that is not told is a payment. */
+export function isPayingOperation(operation: PaymentOperation | undefined): boolean {
+  return payingValues.has(operation ?? PaymentOperation.UNSPECIFIED);
+}
+
+const payingValues: ReadonlySet<PaymentOperation> = new Set([
+  PaymentOperation.UNSPECIFIED,
+  PaymentOperation.PAYMENT,
+  PaymentOperation.RECURRENT,
+  PaymentOperation.CONFIRM,
 ]);
 
 function succeeded({ status }: Fact): boolean {

@@ -1,11 +1,6 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Event,
-  EventKind,
-  EventSchema,
-  EventSource,
-} from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import {
   type Bounds,
   beginning,

@@ -8,15 +8,6 @@ import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import { assertReadable, cursorExpired, newEpoch } from "../cursor.ts";
-import type {
-  Appended,
-  Cursor,
-  Entry,
-  OperationState,
-  Rank,
-  Snapshot,
-  Unfinished,
-} from "../log.ts";
 import {
   type Facts,
   maxFailures,
@@ -26,6 +17,15 @@ import {
   setState,
   storedFact,
 } from "../facts.ts";
+import type {
+  Appended,
+  Cursor,
+  Entry,
+  OperationState,
+  Rank,
+  Snapshot,
+  Unfinished,
+} from "../log.ts";
 import { stateKey } from "../merge.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";

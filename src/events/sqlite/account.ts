@@ -1,17 +1,14 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Event,
-  EventKind,
-  EventSchema,
-  EventSource,
-} from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
+import type { PayoutState } from "../../gen/payments/v1/payout_pb.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
+import { readFacts, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type { Appended, Cursor, Entry, Snapshot, Topic, Unfinished } from "../log.ts";
-import { readFacts, storedFact } from "../facts.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { rememberTrace } from "../trace-of.ts";
@@ -206,8 +203,8 @@ export class SqliteAccount implements StoredLog {
 const placeLength = 18;
 
 function setState(event: Event, state: number): void {
-  if (event.kind === EventKind.PAYOUT) event.payoutState = state;
-  else event.state = state;
+  if (event.kind === EventKind.PAYOUT) event.payoutState = state as PayoutState;
+  else event.state = state as PaymentState;
 }
 
 function cursorOf(place: string, epoch: string): Cursor {

@@ -302,9 +302,7 @@ function statementsOf(database: DatabaseSync) {
     ),
     deleteEvents: make("DELETE FROM events WHERE account = ? AND place <= ?"),
 
-    subject: make(
-      `SELECT last, touched_ms, facts, held, folded FROM subjects WHERE ${subject}`,
-    ),
+    subject: make(`SELECT last, touched_ms, facts, held, folded FROM subjects WHERE ${subject}`),
     touch: make(
       `INSERT INTO subjects (account, kind, external_id, last, touched_ms, facts, folded)
        VALUES (?, ?, ?, ?, ?, ?, ?)
