@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { inPairs, run, start } from "./run.ts";
+import { run } from "./resident.ts";
+import { inPairs, start } from "./run.ts";
 
 const commands = [
   ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
