@@ -79,6 +79,16 @@ export const commands: readonly Listed[] = [
     summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),
   },
+  {
+    name: "backup",
+    summary: "copy the state in DATA_DIR into one file, while the gateway runs",
+    load: () => import("./backup.ts"),
+  },
+  {
+    name: "migrate",
+    summary: "move the state in DATA_DIR to Redis",
+    load: () => import("./migrate.ts"),
+  },
 ];
 
 const help = `

@@ -50,7 +50,13 @@ export interface Config {
   readonly upstreamTimeoutMs: number;
   /** How the upstream reaches the public listener; without it, that listener's own address. */
   readonly publicUrl?: string;
-  readonly redis?: { readonly url: Secret; readonly prefix: string; readonly minReplicas: number };
+  readonly redis?: {
+    readonly url: Secret;
+    readonly prefix: string;
+    readonly minReplicas: number;
+    /** Calls that move money do not go on while it is away. */
+    readonly requiredForMoney: boolean;
+  };
   /** Directory of the embedded store; never beside `redis`. */
   readonly dataDirectory?: string;
   readonly rateLimit: {
@@ -160,6 +166,7 @@ export function readConfig(env: Environment): Config {
             url: new Secret(redisUrl),
             prefix: read("REDIS_PREFIX", redisPrefix, "pgw"),
             minReplicas: read("REDIS_MIN_REPLICAS", wholeNumber(0, 100), "0"),
+            requiredForMoney: read("REDIS_REQUIRED_FOR_MONEY", boolean, "false"),
           },
         }
       : {}),

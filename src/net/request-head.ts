@@ -153,7 +153,10 @@ function receive(
     done(result);
   };
   // It came without a body, and has told so to nobody.
-  if (source.readableEnded) return end(Buffer.alloc(0));
+  if (source.readableEnded) {
+    end(Buffer.alloc(0));
+    return;
+  }
   source.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (over) return;

@@ -1,6 +1,7 @@
 import { GatewayError } from "../errors.ts";
 import type { RedisClient } from "./connect.ts";
-import { within } from "./deadline.ts";
+import { RedisTimeout, within } from "./deadline.ts";
+import { linkOf } from "./link.ts";
 
 /** How long Redis may take to answer what it answers at once, in milliseconds. */
 const answerMs = 1_000;
@@ -22,21 +23,49 @@ export async function ask<T>(
     if (opening.has(client.status)) await within(openMs, ready(client)).catch(() => {});
     return await within(ms, question());
   } catch (error) {
-    throw storeAway(error);
+    throw storeAway(error, client);
   }
 }
 
-/** The store is down, stalled, read-only, out of memory, or has too few replicas. */
-export function storeAway(error: unknown): GatewayError {
-  if (error instanceof GatewayError) return error;
-  return new GatewayError("UNAVAILABLE", "the store is out of reach", {
-    reason: "STORE_UNAVAILABLE",
-    retryAfterMs,
-    cause: withoutCommand(error),
-  });
+/** The store gave no answer that is one. What it was asked for may have happened all the same. */
+export class StoreUnavailable extends GatewayError {
+  /**
+   * Whether it is away, for others as for this process: refused, closed, unreachable, or without a
+   * primary by its cluster. Else it is silent or refuses what it is asked (read-only, loading, out of
+   * memory, too few replicas): it may hold what was not told.
+   */
+  readonly away: boolean;
+  /** The connection broke or was not there: the next one tells whether the store is away. */
+  readonly broken: boolean;
+
+  constructor(cause: unknown, { away, broken }: { away: boolean; broken: boolean }) {
+    super("UNAVAILABLE", "the store is out of reach", {
+      reason: "STORE_UNAVAILABLE",
+      retryAfterMs,
+      cause: withoutCommand(cause),
+    });
+    this.away = away;
+    this.broken = broken;
+  }
 }
 
-const opening: ReadonlySet<string> = new Set(["connecting", "connect", "close", "reconnecting"]);
+/** @param client the one that was asked; without it nothing tells that the store is away. */
+export function storeAway(error: unknown, client?: RedisClient): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (!client) return new StoreUnavailable(error, { away: false, broken: false });
+  if (error instanceof Error && error.name === "ReplyError") {
+    const away = error.message.startsWith("CLUSTERDOWN");
+    return new StoreUnavailable(error, { away, broken: false });
+  }
+  const broken = !(error instanceof RedisTimeout);
+  return new StoreUnavailable(error, { away: linkOf(client).isAway(), broken });
+}
+
+const opening: ReadonlySet<string> = new Set([
+  ...["connecting", "connect", "close", "reconnecting"],
+  // The driver gave up: see keepConnected.
+  "end",
+]);
 const awaited = new WeakMap<RedisClient, Promise<void>>();
 
 /** One listener for all that wait. */

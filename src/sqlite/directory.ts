@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { heedFacts } from "./facts.ts";
 import { migrate } from "./schema.ts";
 import { reasonOf, sqliteCodes } from "./sqlite-error.ts";
 import { StoreRefused } from "./store-refused.ts";
@@ -122,6 +123,7 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
     database.exec("PRAGMA cache_size = -16000");
     if (size <= quickCheckBytes) checkPages(database, "quick_check");
     migrate(database);
+    heedFacts(database);
     return database;
   } catch (error) {
     database.close();

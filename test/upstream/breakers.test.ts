@@ -15,7 +15,7 @@ const getPayout = (upstream: Upstream, options = patient) =>
 const pay = (upstream: Upstream) => upstream.createPayment(hostedPayment, patient);
 
 const html = answer(502, "<html>Bad Gateway</html>");
-const good = json(200, '{"id":"p","external_id":"payout"}');
+const good = json(200, '{"id":"p","currency":"UAH"}');
 
 /** Virtual time, no jitter, and a service that answers `script`, which a test may change. */
 async function breakerRig(t: Parameters<typeof serverRig>[0], script: string) {

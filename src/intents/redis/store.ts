@@ -1,5 +1,6 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
-import { ask, storeAway } from "../../redis/ask.ts";
+import { ask, StoreUnavailable, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
@@ -38,16 +39,19 @@ export interface RedisIntentsOptions extends IntentStoreOptions {
   readonly prefix: string;
   /** Hears of it when Redis goes away and comes back, as far as calls that move money notice. */
   readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
-  /** Longest that Redis may take to answer before a call goes on without it. Default: 500 ms. */
+  /** Calls that move money do not go on without Redis. Default: those without a key do. */
+  readonly required?: boolean;
+  /** Longest that Redis may take to answer. Default: 500 ms. */
   readonly answerMs?: number;
   /** What this process itself remembers. Default: a memory of its own. */
   readonly memory?: MemoryIntents;
 }
 
 /**
- * The intents of all replicas, in Redis. While it does not answer, calls without an Idempotency-Key
- * go on: their intents, and the locks between calls of this process, are kept in memory and written
- * as soon as it is back (contract, section 9).
+ * The intents of all replicas, in Redis. While it is away (`StoreUnavailable.away`), calls without an
+ * Idempotency-Key go on, unless it is required: their intents, and the locks between calls of this
+ * process, are kept in memory and written as soon as it is back (contract, sections 3 and 9). While
+ * it is merely silent none goes on: it may hold the lock of a call that is open at another replica.
  */
 export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
   return new RedisIntents(options);
@@ -73,26 +77,51 @@ class RedisIntents implements IntentStore {
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
+    let asked = false;
     try {
-      // A lock that is not written yet must not be overtaken.
-      if (!this.#outbox.isEmpty) await within(this.#answerMs, this.#outbox.flush());
-    } catch (error) {
-      if (given.key) throw storeAway(error);
-      return await this.#beginAlone(account, given, error);
-    }
-    try {
-      const begun = await this.#writes.begin(account, given);
+      const begun = await this.#whileBroken(async () => {
+        await this.#flush();
+        asked = true;
+        return await this.#writes.begin(account, given);
+      });
       if (begun.kind === "started") {
         this.#own.adopt(account, begun.intent);
         this.#running.set(given.id, given);
       }
       return begun;
     } catch (error) {
-      if (!given.key) return await this.#beginAlone(account, given, error);
-      // Redis may have taken the key all the same.
-      this.#outbox.add(() => this.#free(account, given), error);
+      if (this.#mayGoAlone(given, error)) return await this.#beginAlone(account, given, error);
+      // Redis may have taken key and lock all the same.
+      if (asked) this.#outbox.add(() => this.#free(account, given), error);
       throw error;
     }
+  }
+
+  /** A lock that is not written yet must not be overtaken. */
+  async #flush(): Promise<void> {
+    if (this.#outbox.isEmpty) return;
+    await within(this.#answerMs, this.#outbox.flush()).catch((error: unknown) => {
+      throw storeAway(error, this.#client);
+    });
+  }
+
+  /** A connection that breaks is no absence: the next one tells whether it can be made. */
+  async #whileBroken<T>(ask: () => Promise<T>): Promise<T> {
+    const endsMs = performance.now() + this.#answerMs;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        const mayBeBack = error instanceof StoreUnavailable && error.broken && !error.away;
+        if (!mayBeBack || performance.now() > endsMs) throw error;
+        await delay(10);
+      }
+    }
+  }
+
+  #mayGoAlone({ key }: NewIntent, error: unknown): boolean {
+    if (key || this.#options.required) return false;
+    return error instanceof StoreUnavailable && error.away;
   }
 
   async end(account: string, intent: Intent, ending: Ending): Promise<void> {

@@ -48,7 +48,7 @@ export class RedisIntentWrites {
   }
 
   /**
-   * Begins a call: once the replicas that the writer waits for hold its intent, if it has a key.
+   * Begins a call: once the replicas that the writer waits for hold its intent.
    * @throws GatewayError UNAVAILABLE: it may have begun all the same.
    */
   async begin(account: string, given: NewIntent): Promise<Begun> {
@@ -62,13 +62,13 @@ export class RedisIntentWrites {
       answerMs + replicasMs,
       this.#writer.attempt(scripts.begin, on, args),
     ).catch((error) => {
-      throw storeAway(error);
+      throw storeAway(error, this.#client);
     });
     const [kind, value = "", answered] = written.answer as string[];
     switch (kind) {
       case "started":
-        // Without a key the lock is still of use where it is: better than none.
-        if (written.missing && given.key) throw storeAway(written.missing);
+        // A primary that was replaced would say the same, and another call be open at its successor.
+        if (written.missing) throw storeAway(written.missing);
         this.hearClock(account, Number(value));
         return { kind: "started", intent: startedIntent(given, Number(value), marksOf(answered)) };
       case "keyAnswered":

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { after, before, describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { createMemoryIntents } from "../../../src/intents/memory/store.ts";
 import { createRedisIntents, type RedisIntentsOptions } from "../../../src/intents/redis/store.ts";
@@ -179,26 +180,27 @@ describe("on Redis", { skip: withoutRedis }, () => {
     }
   });
 
-  it("promises no key that too few replicas hold, and locks all the same", async () => {
+  it("begins no call that too few replicas hold, and leaves nothing behind", async () => {
     const prefix = randomUUID();
     const writer = createWriter({ redis, minReplicas: 1 });
     const [store, other] = [make({ prefix, writer }), make({ prefix })];
     await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
-    const begun = await store.begin("default", intent());
-    assert.equal(begun.kind, "started");
-    assert.equal((await other.begin("default", intent())).kind, "inFlight");
-    const free = intent({ key, externalId: "another" });
-    assert.equal((await other.begin("default", free)).kind, "started", "the key is free");
+    await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+    await until(async () => (await other.open("default", EventKind.PAYMENT, "order")).length === 0);
+    const begun = await other.begin("default", intent({ key }));
+    assert.equal(begun.kind, "started", "key and lock are free");
     await store.close();
   });
 });
 
 describe("with Redis away", { skip: withoutRedis, timeout: 30_000 }, () => {
-  for (const away of ["kill", "pause"] as const) {
+  for (const away of ["kill", "cut"] as const) {
     it(`goes on without keys, and writes what happened when it is back (${away})`, async (t) => {
       const server = await startRedis([["appendonly", "yes"]]);
       t.after(() => server.close());
-      const redis = connectRedis(new Secret(server.url), () => {});
+      const proxy = await startCuttingProxy(server.url);
+      t.after(() => proxy.close());
+      const redis = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
       t.after(() => redis.close());
       await until(async () => redis.client.status === "ready");
       const states: string[] = [];
@@ -216,7 +218,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 30_000 }, () => {
       const before = await store.begin("default", intent({ externalId: "before" }));
       assert.ok(before.kind === "started");
       if (away === "kill") await server.kill();
-      else server.pause();
+      else proxy.cut();
 
       const key = { digest: "d", fingerprints: ["f"] };
       await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
@@ -232,7 +234,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 30_000 }, () => {
       assert.equal(own?.state, "unknown");
 
       if (away === "kill") await server.start();
-      else server.resume();
+      else proxy.mend();
       await until(async () => states.at(-1) === "shared");
       assert.deepEqual(
         (await other.open("default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
@@ -249,4 +251,107 @@ describe("with Redis away", { skip: withoutRedis, timeout: 30_000 }, () => {
       assert.equal(begun.kind, "started", "a key that could not be promised is free");
     });
   }
+
+  /** A store whose calls begin or tell why not, and another replica's that holds an open call. */
+  async function rig(t: TestContext, about: Partial<RedisIntentsOptions> = {}) {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const redis = connectRedis(new Secret(server.url), () => {});
+    t.after(() => redis.close());
+    await until(async () => redis.client.status === "ready");
+    const make = (): IntentStore =>
+      createRedisIntents({
+        ...options,
+        client: redis.client,
+        prefix: "p",
+        answerMs: 200,
+        ...about,
+      });
+    const [store, other] = [make(), make()];
+    t.after(() => Promise.all([store.close(), other.close()]));
+    const held = await other.begin("default", intent());
+    assert.equal(held.kind, "started");
+    return {
+      server,
+      redis,
+      store,
+      /** What becomes of calls with a key and without, for the held external_id and another one. */
+      async begins() {
+        const key = { digest: randomUUID(), fingerprints: ["f"] };
+        const calls = [
+          intent(),
+          intent({ externalId: "free" }),
+          intent({ externalId: "keyed", key }),
+        ];
+        const begun = await Promise.allSettled(calls.map((call) => store.begin("default", call)));
+        return begun.map((result) =>
+          result.status === "fulfilled" ? result.value.kind : result.reason.code,
+        );
+      },
+    };
+  }
+
+  const stopped = ["UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE"];
+
+  it("lets no call go on while it is connected and silent, however long", async (t) => {
+    const { server, redis, store, begins } = await rig(t);
+    server.pause();
+    // Beyond the client's own time-out: its next connections are accepted, and silent too.
+    let reconnected = false;
+    redis.client.once("connect", () => {
+      reconnected = true;
+    });
+    while (!reconnected) assert.deepEqual(await begins(), stopped);
+    assert.deepEqual(await begins(), stopped);
+    server.resume();
+    await until(async () => (await store.begin("default", intent())).kind === "inFlight");
+    await until(async () => (await begins())[1] === "started");
+  });
+
+  it("lets no call go on by a connection that is accepted and silent from the first", async (t) => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const redis = connectRedis(new Secret(`redis://127.0.0.1:${port}`), () => {});
+    t.after(async () => {
+      await redis.close();
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    const store = createRedisIntents({ ...options, client: redis.client, prefix: "p" });
+    t.after(() => store.close());
+    while (sockets.size < 2) {
+      await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+    }
+  });
+
+  const refusing: [string, [string, ...string[]]][] = [
+    ["is out of memory", ["CONFIG", "SET", "maxmemory", "1"]],
+    ["is read-only", ["REPLICAOF", "127.0.0.1", "1"]],
+    ["lacks replicas", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
+  ];
+  for (const [what, command] of refusing) {
+    it(`lets no call go on while it ${what}`, async (t) => {
+      const { server, begins } = await rig(t);
+      await server.command(...command);
+      for (let n = 0; n < 3; n++) {
+        const [held = "", ...others] = await begins();
+        assert.deepEqual(others, stopped.slice(1));
+        assert.match(held, /^(inFlight|UNAVAILABLE)$/, "a lock that is held may still be told");
+      }
+    });
+  }
+
+  it("lets no call go on while it is away and required", async (t) => {
+    const { server, begins } = await rig(t, { required: true });
+    await server.kill();
+    assert.deepEqual(await begins(), stopped);
+  });
+
+  it("control: without being required, calls without a key go on", async (t) => {
+    const { server, begins } = await rig(t);
+    await server.kill();
+    assert.deepEqual(await begins(), ["started", "started", "UNAVAILABLE"]);
+  });
 });

@@ -36,6 +36,12 @@ const payWith = async (page: Page, card: string) => {
   await page.getByLabel(card).check();
   await page.getByRole("button", { name: "Pay" }).click();
 };
+const ledger = async () => {
+  const answer = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
+    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+  });
+  return (await answer.json()) as { payments: { external_id: string }[] };
+};
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
 describe("the demo checkout", { skip: withoutChromium }, () => {
@@ -88,6 +94,46 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await payWith(page, "Broken line");
     await heading(page, "Thank you, it is paid");
     assert.doesNotMatch(await page.locator("#events").innerText(), /FAILURE/);
+    await page.context().close();
+  });
+
+  it("asks for a payment without an answer again with its own key, also after a reload", async () => {
+    const { page, complaints } = await shop();
+    const keys: string[] = [];
+    let answers = false;
+    await page.route("**/graphql", async (route) => {
+      const key = route.request().headers()["idempotency-key"];
+      if (key === undefined) return route.continue();
+      keys.push(key);
+      if (answers) return route.continue();
+      // The payment is made, and its answer is lost on the way to the customer.
+      await route.fetch();
+      return route.abort();
+    });
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await page.getByText("Please try again").waitFor();
+    await page.reload();
+    await page.getByText("no answer yet").waitFor();
+    assert.equal(await page.locator("#order").innerText(), order);
+    assert.equal(await page.getByLabel("Card that just works").isChecked(), true);
+    assert.equal(await page.getByLabel("Empty card").isDisabled(), true);
+    assert.doesNotMatch(await page.evaluate("JSON.stringify(sessionStorage)"), /4111/);
+    await page.getByRole("button", { name: "Pay" }).click();
+    await page.getByText("Please try again").waitFor();
+    answers = true;
+    await page.getByRole("button", { name: "Pay" }).click();
+    await heading(page, "Thank you, it is paid");
+    assert.equal(keys.length, 3);
+    assert.equal(new Set(keys).size, 1);
+    const { payments } = await ledger();
+    assert.equal(payments.filter(({ external_id }) => external_id === order).length, 1);
+    // The next order has a key of its own.
+    await page.getByRole("link", { name: "Back to the shop" }).click();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    assert.equal(new Set(keys).size, 2);
+    assert.deepEqual(complaints, []);
     await page.context().close();
   });
 

@@ -1,14 +1,26 @@
-import { graphql } from "./gateway.js";
+import { graphql, RefusedError } from "./gateway.js";
 
 const form = document.querySelector("form");
+const choices = form.querySelector("fieldset");
 const button = form.querySelector("button");
 const problem = document.querySelector("#problem");
 const steps = document.querySelector("#steps");
 
+/**
+ * A payment that was sent and has no answer: it may have been made. The same one is asked for again
+ * with its own key, also after the page was loaded anew, so that it is made once. Card data is never
+ * kept: only which of the choices it was.
+ */
+let unanswered = JSON.parse(sessionStorage.getItem("unanswered"));
+
 // One order for as long as the customer tries to pay it: a declined card may be followed by another.
-const externalId = `demo-${crypto.randomUUID().slice(0, 8)}`;
-let attempt = 0;
+const externalId = unanswered?.externalId ?? `demo-${crypto.randomUUID().slice(0, 8)}`;
 document.querySelector("#order").textContent = externalId;
+if (unanswered) {
+  form.elements.card[unanswered.choice].checked = true;
+  choices.disabled = true;
+  show("Your payment has no answer yet. Press Pay to ask for it again.");
+}
 
 const watchToken = `mutation WatchToken($id: String!) {
   createWatchToken(input: { externalId: $id, kind: PAYMENT, ttlSeconds: 900 }) {
@@ -34,26 +46,28 @@ form.addEventListener("submit", async (event) => {
   button.disabled = true;
   problem.hidden = true;
   try {
-    await checkOut(new FormData(form));
+    await checkOut();
   } catch (error) {
+    if (error instanceof RefusedError) keep(null);
     show(`${error.message}. Please try again.`);
   }
+  choices.disabled = unanswered !== null;
   button.disabled = false;
 });
 
-async function checkOut(fields) {
+async function checkOut() {
   step("createWatchToken", "the shop's backend gives the page a token for this one payment");
   const { createWatchToken } = await graphql(watchToken, { id: externalId });
   if (createWatchToken.__typename !== "WatchToken") return show(createWatchToken.message);
   sessionStorage.setItem(externalId, createWatchToken.token);
 
-  attempt += 1;
-  step("createPayment", "sent once, with an Idempotency-Key");
-  const { createPayment: result } = await graphql(
-    pay,
-    { input: inputOf(fields) },
-    { "idempotency-key": `${externalId}-${attempt}` },
-  );
+  step("createPayment", `${unanswered ? "again with the same" : "with a new"} Idempotency-Key`);
+  const choice = [...form.elements.card].findIndex(({ checked }) => checked);
+  keep(unanswered ?? { externalId, key: crypto.randomUUID(), choice });
+  const { key } = unanswered;
+  const input = inputOf(form.elements.card[unanswered.choice].value);
+  const { createPayment: result } = await graphql(pay, { input }, { "idempotency-key": key });
+  keep(null);
   step(result.__typename, "the result of the mutation");
   switch (result.__typename) {
     case "Payment":
@@ -72,8 +86,13 @@ async function checkOut(fields) {
   }
 }
 
-function inputOf(fields) {
-  const choice = fields.get("card");
+function keep(payment) {
+  unanswered = payment;
+  if (payment) sessionStorage.setItem("unanswered", JSON.stringify(payment));
+  else sessionStorage.removeItem("unanswered");
+}
+
+function inputOf(choice) {
   const input = {
     externalId,
     amount: "250.00",

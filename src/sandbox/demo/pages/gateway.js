@@ -1,5 +1,8 @@
 /** The two ways in which a frontend talks to the gateway: a request, and a watch. */
 
+/** The gateway's own answer that nothing was done; any other error says nothing of the call. */
+export class RefusedError extends Error {}
+
 /** Runs a query or a mutation. @throws Error for what is no part of a result. */
 export async function graphql(query, variables, headers = {}) {
   const response = await fetch("/graphql", {
@@ -8,7 +11,7 @@ export async function graphql(query, variables, headers = {}) {
     body: JSON.stringify({ query, variables }),
   });
   const { data, errors } = await response.json();
-  if (errors?.length) throw new Error(errors[0].message);
+  if (errors?.length) throw new RefusedError(errors[0].message);
   return data;
 }
 

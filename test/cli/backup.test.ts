@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { payment, take } from "../events/entries.ts";
+import { openLog } from "../events/sqlite/rig.ts";
+import { freshDirectory } from "../sqlite/directories.ts";
+import { run } from "./run.ts";
+
+describe("payments-gateway backup", { timeout: 120_000 }, () => {
+  function directory(t: TestContext): string {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    return path;
+  }
+
+  it("copies what a gateway goes on writing, and the copy can be restored", async (t) => {
+    const path = directory(t);
+    const file = join(path, "copy.sqlite");
+    const data = join(path, "data");
+    const running = await openLog(data);
+    t.after(() => running.close());
+    const before = await running.log.append("shop", payment({ externalId: "before" }));
+    let writing = true;
+    const writer = (async () => {
+      for (let i = 0; writing; i++) {
+        const externalId = `during-${i}`;
+        await running.log.append("shop", payment({ externalId, paymentId: externalId }));
+      }
+    })();
+    const { code, out, err } = await run(["backup", file], { env: { DATA_DIR: data } });
+    writing = false;
+    await writer;
+    assert.deepEqual({ code, err }, { code: 0, err: "" });
+    assert.match(out, /copy\.sqlite: \d+\.\d MiB\n$/);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    await running.log.append("shop", payment({ externalId: "after", paymentId: "after" }));
+
+    const restored = join(path, "restored");
+    mkdirSync(restored);
+    copyFileSync(file, join(restored, "gateway.sqlite"));
+    const { log, close } = await openLog(restored);
+    t.after(close);
+    const history = (externalId: string) => log.history("shop", EventKind.PAYMENT, externalId, 10);
+    assert.equal((await history("before")).length, 1);
+    assert.equal((await history("after")).length, 0);
+    const { signal } = new AbortController();
+    const seen = before.event?.cursor ?? "";
+    await assert.rejects(log.read("shop", { kinds: [] }, seen, { signal }), {
+      code: "OUT_OF_RANGE",
+    });
+    const [first] = await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 1);
+    assert.equal(first?.externalId, "before");
+    // What was restored is no copy any more: its own cursors hold through the next start.
+    await close();
+    const again = await openLog(restored);
+    t.after(() => again.close());
+    assert.ok(await again.log.read("shop", { kinds: [] }, first?.cursor ?? "", { signal }));
+  });
+
+  it("leaves what is there alone, and nothing behind when it fails", async (t) => {
+    const path = directory(t);
+    const file = join(path, "copy.sqlite");
+    writeFileSync(file, "an older copy");
+    const data = join(path, "data");
+    const refused = async (...args: string[]) => {
+      const { code, err } = await run(["backup", ...args], { env: { DATA_DIR: data } });
+      assert.notEqual(code, 0);
+      return err;
+    };
+    assert.match(await refused(join(path, "new")), /DATA_DIR: has no gateway\.sqlite/);
+    await (await openLog(data)).close();
+    assert.match(await refused(file), /copy\.sqlite is there already/);
+    assert.match(await refused(join(path, "no", "such", "file")), /cannot be written: .*ENOENT/);
+    assert.match(await refused(join(path, "new"), "--data-dir", path), /has no gateway\.sqlite/);
+    assert.deepEqual(readdirSync(path).sort(), ["copy.sqlite", "data"]);
+    const { code, err } = await run(["backup", join(path, "new")]);
+    assert.equal(code, 78);
+    assert.match(err, /which directory\? set DATA_DIR/);
+    assert.equal(existsSync(join(path, "new")), false);
+  });
+});
