@@ -174,6 +174,38 @@ test("a key used for another request is refused, and nothing is sent", async () 
   assert.equal(sends, 1);
 });
 
+test("a key is bound to its method", async () => {
+  const calls = moneyCalls();
+  const run = (method: MoneyMethod) =>
+    calls.run({
+      ...{ ...base, method, call: callOf(undefined, "key"), request: request() },
+      send: async ({ onSent }: SendOptions) => {
+        onSent?.();
+        return payment(method);
+      },
+    });
+  assert.deepEqual(await run("CreatePayment"), payment("CreatePayment"));
+  assert.deepEqual(await run("RequestPayout"), payment("RequestPayout"));
+  const both = (): [MoneyMethod, MoneyMethod] => ["ConfirmPayment", "CreateRecurrentPayment"];
+  assert.deepEqual(await Promise.all(both().map(run)), both().map(payment));
+});
+
+test("a key is bound to its account, also while its call is in flight", async () => {
+  const calls = moneyCalls();
+  const upstreams = [pendingCall(), pendingCall()];
+  const outcomes = upstreams.map(({ send }, n) => {
+    const call = callOf(undefined, "key");
+    const caller = { ...call.caller, account: `account-${n}` };
+    return calls.run({ ...base, call: { ...call, caller }, request: request(), send });
+  });
+  for (const [n, { started, answer }] of upstreams.entries()) {
+    const { onSent } = await started;
+    onSent?.();
+    answer(payment(`p${n}`));
+  }
+  assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);
+});
+
 test("an unknown outcome is remembered as unknown under its key", async () => {
   const calls = moneyCalls();
   let sends = 0;
