@@ -46,11 +46,11 @@ const told: CallOutcome[] = [];
 const memory = (now = Date.now) =>
   createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
-function moneyCalls(intents: IntentStore = memory()) {
+function moneyCalls(intents: IntentStore = memory(), { recorded = true } = {}) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
-    learn: async (_, externalId) => void learned.push(externalId),
+    learn: async (_, externalId) => learned.push(externalId) > 0 && recorded,
     tell: async (_, __, outcome) => void told.push(outcome),
     released: async () => false,
     paid: async () => {},
@@ -457,6 +457,35 @@ test("an answer that comes after the lease tells that the outcome is known after
   };
   await calls.run({ ...base, call: callOf(), request: request(), send });
   assert.deepEqual(told.splice(0), [CallOutcome.SETTLED]);
+});
+
+test("an answer that is not in the log is looked up until it is", async () => {
+  const entry = () =>
+    paymentEntry(
+      create(PaymentSchema, {
+        externalId: "order",
+        details: { paymentId: "p1", status: PaymentStatus.SUCCESS },
+      }),
+      { source: EventSource.RESPONSE },
+    );
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    return payment("p1");
+  };
+  for (const recorded of [false, true]) {
+    const store = memory();
+    const calls = moneyCalls(store, { recorded });
+    const method = "CreatePayment";
+    await calls.run({ ...base, method, entry, call: callOf(), request: request(), send });
+    const open = await store.open("default", EventKind.PAYMENT, "order");
+    assert.deepEqual(
+      open.map(({ state, subjectId }) => [state, subjectId]),
+      recorded ? [] : [["pending", "p1"]],
+    );
+    const next = await store.begin("default", nextIntent);
+    assert.equal(next.kind, "started", "it has its answer: another attempt is free");
+  }
+  learned.length = 0;
 });
 
 test("what is known of a call's doings is remembered as its mark", async () => {
