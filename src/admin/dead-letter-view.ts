@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { EventLog, KeptLetter } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { redact } from "../secrets/redact.ts";
 import type { Letter, LetterBody, Letters } from "./console-api.ts";
-import { isSecretName, maskedText } from "./masked-text.ts";
 
 /** Dead letters as the console lists them: the newest ones, or those before a place, without bodies. */
 export async function lettersOf(log: EventLog, account: string, behind?: string): Promise<Letters> {
@@ -32,7 +32,7 @@ export async function letterOf(
   if (letter.body === undefined) return view(letter);
   const body = Buffer.from(letter.body, "base64");
   if (!isUtf8(body)) return view(letter);
-  const text = maskedText(body.toString(), { isSecretName });
+  const text = redact(body.toString());
   return { ...view(letter), text: text.length > mostText ? `${text.slice(0, mostText)}\n…` : text };
 }
 

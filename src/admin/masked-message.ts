@@ -1,8 +1,8 @@
 import { clone, type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { mask, redact } from "../secrets/redact.ts";
 import { isSecret } from "../secrets/secret-fields.ts";
 import { encode } from "../wire/wire.ts";
-import { mask, maskedText } from "./masked-text.ts";
 
 /**
  * A message as the REST interface would write it, indented, with its secret fields masked by the
@@ -14,7 +14,7 @@ export function maskedMessage<Desc extends DescMessage>(
 ): string {
   const copy = clone(schema, message);
   maskFields(reflect(schema, copy));
-  return maskedText(encode(schema, copy), { isIdentifier });
+  return redact(encode(schema, copy), { isSecret: () => false, isIdentifier });
 }
 
 /** An order's number may well pass for a card's. */

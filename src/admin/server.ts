@@ -15,6 +15,8 @@ export interface AdminOptions {
   readonly registry: Registry;
   /** Empty when traffic may come; else the reasons why not. */
   readonly notReady: () => readonly string[];
+  /** What `/readyz` tells besides, which turns no traffic away; undefined for nothing. */
+  readonly details?: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
@@ -80,7 +82,7 @@ async function answer(
 const operatorRooms: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
 async function answerAnybody(
-  { notReady, refresh, registry, console: { page } }: AdminOptions,
+  { notReady, details: detailsOf, refresh, registry, console: { page } }: AdminOptions,
   response: ServerResponse,
   path: string,
 ): Promise<AdminAnswer> {
@@ -89,9 +91,11 @@ async function answerAnybody(
       return { status: 200, body: { status: "ok" } };
     case "/readyz": {
       const reasons = notReady();
+      const details = detailsOf?.();
+      const told = details && { details };
       return reasons.length === 0
-        ? { status: 200, body: { status: "ready" } }
-        : { status: 503, body: { status: "not ready", reasons } };
+        ? { status: 200, body: { status: "ready", ...told } }
+        : { status: 503, body: { status: "not ready", reasons, ...told } };
     }
     case "/metrics":
       await refresh();

@@ -211,6 +211,10 @@ export async function startGateway(
   const admin = createAdminServer({
     registry: metrics.registry,
     notReady,
+    details() {
+      const redis = stores.redisHealth?.();
+      return redis && { redis };
+    },
     console: operatorConsole,
     deadLetters: deadLettersOf([...running.keys()], eventLog, lettersObserver(log)),
     limits: { counts, observer: limitObserver("admin", metrics, log) },

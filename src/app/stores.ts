@@ -16,6 +16,7 @@ import { createRedisBucket } from "../ratelimit/redis/bucket.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
+import { watchOutages } from "../redis/outages.ts";
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Secret } from "../secrets/secret.ts";
@@ -34,8 +35,17 @@ export interface Stores {
   bucketOf(account: string): TokenBucket;
   /** Brings the gauges up to date. */
   refresh(): void;
+  /** How Redis does, for `/readyz`; absent without Redis. */
+  redisHealth?(): RedisHealth;
   /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
   close(): Promise<void>;
+}
+
+/** How Redis does. A gateway without it still serves: this turns no traffic away. */
+export interface RedisHealth {
+  readonly status: "up" | "away";
+  /** Since when it is away, in ISO 8601. */
+  readonly since?: string;
 }
 
 /**
@@ -130,8 +140,14 @@ function redisStores(
   metrics: Metrics,
   log: Logger,
 ): Stores {
-  const { onError, onCommand, refresh } = redisObserver(metrics, log);
-  const redis = connectRedis(url, onError, onCommand);
+  const observer = redisObserver(metrics, log);
+  const redis = connectRedis(url, observer.onError, observer);
+  const outages = watchOutages({
+    client: redis.client,
+    keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
+    onAway: (reason) => observer.onAway(reasonOf(reason)),
+    onBack: observer.onBack,
+  });
   const replicaId = randomUUID();
   const eventLog = createRedisLog({
     redis,
@@ -180,8 +196,14 @@ function redisStores(
         },
       });
     },
-    refresh: () => refresh(redis.client),
+    refresh: () => observer.refresh(redis.client, outages.awaySinceMs),
+    redisHealth() {
+      const { awaySinceMs } = outages;
+      if (awaySinceMs === undefined) return { status: "up" };
+      return { status: "away", since: new Date(awaySinceMs).toISOString() };
+    },
     async close() {
+      outages.close();
       await Promise.all([intents.close(), eventLog.close()]);
       await redis.close();
     },

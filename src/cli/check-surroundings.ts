@@ -71,7 +71,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
     );
   }
   const [account = "default"] = accounts.keys();
-  const callbackUrl = `${origin}${pathname.replace(/\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
+  const callbackUrl = `${origin}${pathname.replace(/(?<!\/)\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
   try {
     const signal = AbortSignal.timeout(5_000);
     const { status } = await fetch(callbackUrl, { redirect: "manual", signal });

@@ -50,7 +50,7 @@ export function urlOption(
 /** @throws CommandError for what is no address */
 export function httpUrl(text: string): string {
   const url = URL.parse(text);
-  if (url && /^https?:$/.test(url.protocol)) return text.replace(/\/+$/, "");
+  if (url && /^https?:$/.test(url.protocol)) return text.replace(/(?<!\/)\/+$/, "");
   throw wrongUsage(`${JSON.stringify(text)} is not an http or https URL`);
 }
 

@@ -63,7 +63,11 @@ function hintOf(
   if (right(Buffer.concat([body, Buffer.from("\n")]), value)) {
     return "it would be right with a line break at the body's end";
   }
-  const urlSafe = value.trim().replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+  const urlSafe = value
+    .trim()
+    .replace(/\+/g, "-")
+    .replace(/\//g, "_")
+    .replace(/(?<!=)=+$/, "");
   if (right(body, urlSafe.padEnd(Math.ceil(urlSafe.length / 4) * 4, "="))) {
     return "the digest is right, its text is not base64url with padding (A-Z a-z 0-9 - _ =)";
   }

@@ -39,7 +39,8 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
   return {
     exporters,
     otlp: {
-      url: tracesUrl ?? `${(baseUrl ?? "http://localhost:4318").replace(/\/+$/, "")}/v1/traces`,
+      url:
+        tracesUrl ?? `${(baseUrl ?? "http://localhost:4318").replace(/(?<!\/)\/+$/, "")}/v1/traces`,
       headers: { ...ofAll, ...optional(own("HEADERS"), pairs) },
       compression: either("COMPRESSION", compression) ?? "none",
       timeoutMs: either("TIMEOUT", milliseconds) ?? 10_000,

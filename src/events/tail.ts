@@ -4,6 +4,7 @@ import { assertReadable, type Bounds, decodeCursor } from "./cursor.ts";
 import { Deque } from "./deque.ts";
 import type { Follower } from "./hub.ts";
 import type { Cursor, ReadOptions, Topic } from "./log.ts";
+import { createTurns } from "./turns.ts";
 
 /** Some stored events of a topic, in order. */
 export interface Page {
@@ -26,6 +27,8 @@ export interface StoredLog {
 /** Events that may wait for a live reader. */
 export const liveBuffer = 1_000;
 const pageSize = 256;
+/** Of all readers of this process, whose event loop they share. */
+const turns = createTurns({ eventsPerTurn: 32, pagesAtOnce: 4 });
 
 /**
  * Reads a topic of one account's log: what is stored, then what comes, without a gap or a repeat
@@ -152,6 +155,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       const page = this.#page;
       this.#page = undefined;
       for (const event of page?.events ?? []) {
+        await turns.take();
         if (!this.#goesOn()) return;
         this.#position = event.cursor;
         yield event;
@@ -167,7 +171,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 
   async #nextPage(after: Cursor | undefined): Promise<Page> {
-    const page = await this.#log.page(this.#topic, after, pageSize);
+    const page = await turns.page(() => this.#log.page(this.#topic, after, pageSize));
     if (after !== undefined) assertReadable(after, page.bounds);
     return page;
   }

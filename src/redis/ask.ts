@@ -61,7 +61,11 @@ export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   return new StoreUnavailable(error, { away: linkOf(client).isAway(), broken });
 }
 
-const opening: ReadonlySet<string> = new Set(["connecting", "connect", "close", "reconnecting"]);
+const opening: ReadonlySet<string> = new Set([
+  ...["connecting", "connect", "close", "reconnecting"],
+  // The driver gave up: see keepConnected.
+  "end",
+]);
 const awaited = new WeakMap<RedisClient, Promise<void>>();
 
 /** One listener for all that wait. */

@@ -1,7 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Secret } from "../secrets/secret.ts";
+import { keepConnected } from "./keep-connected.ts";
 import { linkOf } from "./link.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
+import { connectorTo, disconnectMs, Sentinels } from "./sentinels.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
 export type RedisClient = Redis | Cluster;
@@ -11,7 +13,16 @@ export interface RedisConnector {
   readonly client: RedisClient;
   /** A connection of its own, for commands that block. The caller closes it. */
   dedicated(): RedisClient;
+  /** Of a set that has them. */
+  readonly sentinels: Sentinels | undefined;
   close(): Promise<void>;
+}
+
+export interface ConnectOptions {
+  /** Hears of every command, of dedicated connections too. */
+  readonly onCommand?: OnCommand;
+  /** The Sentinels name another primary than before. */
+  readonly onFailover?: () => void;
 }
 
 /**
@@ -22,17 +33,33 @@ export interface RedisConnector {
  * flight when a connection breaks is not sent again: the callers know what may be repeated. Each
  * caller sets its own deadline around each await.
  *
- * @param onCommand hears of every command, of dedicated connections too
+ * Whatever ends a connection is mended, for ever, until its owner disconnects it.
  */
 export function connectRedis(
   url: Secret,
   onError: (error: Error) => void,
-  onCommand?: OnCommand,
+  { onCommand, onFailover }: ConnectOptions = {},
 ): RedisConnector {
+  const clients = new Set<RedisClient>();
+  const set = sentinelSet(url.reveal());
+  const sentinels =
+    set &&
+    new Sentinels({
+      ...set,
+      onError,
+      onPrimary() {
+        onFailover?.();
+        for (const each of clients) {
+          if (each.status === "ready" || each.status === "connect") each.disconnect(true);
+        }
+      },
+    });
   const open = (): RedisClient => {
-    const client = clientOf(url.reveal());
+    const client = clientOf(url.reveal(), sentinels);
     client.on("error", onError);
     linkOf(client);
+    clients.add(client);
+    keepConnected(client, reconnectMs, () => clients.delete(client));
     if (onCommand) observeCommands(client, onCommand);
     return client;
   };
@@ -40,8 +67,10 @@ export function connectRedis(
   return {
     client,
     dedicated: open,
+    sentinels,
     async close() {
       client.disconnect();
+      sentinels?.close();
     },
   };
 }
@@ -51,6 +80,7 @@ const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 50
 
 const common = {
   connectTimeout: 1_000,
+  disconnectTimeout: disconnectMs,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
@@ -62,8 +92,15 @@ const common = {
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
-function clientOf(url: string): RedisClient {
-  if (url.startsWith("redis+sentinel://")) return new Redis(sentinelOptions(url));
+function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
+  if (sentinels) {
+    return new Redis({
+      ...common,
+      ...credentials(userOf(url)),
+      Connector: connectorTo(sentinels),
+      retryStrategy: reconnectMs,
+    });
+  }
   const nodes = url.split(",").map((node) => node.trim());
   if (nodes.length === 1) {
     return new Redis(nodes[0] ?? "", { ...common, retryStrategy: reconnectMs });
@@ -77,7 +114,7 @@ function clientOf(url: string): RedisClient {
     slotsRefreshTimeout: 1_000,
     redisOptions: {
       ...common,
-      ...credentials(username, password),
+      ...credentials({ username, password }),
       ...(protocol === "rediss:" ? { tls: {} } : {}),
     },
   });
@@ -100,30 +137,28 @@ function refreshSlots(cluster: Cluster): void {
   });
 }
 
-function sentinelOptions(url: string) {
-  const [, authority = "", name = ""] = /^redis\+sentinel:\/\/([^/]+)\/(.+)$/.exec(url) ?? [];
-  const at = authority.lastIndexOf("@");
-  const [username = "", password = ""] = authority.slice(0, Math.max(at, 0)).split(":");
-  const sentinels = authority
-    .slice(at + 1)
-    .split(",")
-    .map((node) => {
-      const { hostname, port } = new URL(`redis://${node}`);
-      return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26_379) };
-    });
-  return {
-    ...common,
-    ...credentials(username, password),
-    sentinels,
-    name,
-    retryStrategy: reconnectMs,
-    sentinelRetryStrategy: reconnectMs,
-    sentinelCommandTimeout: 500,
-    failoverDetector: true,
-  } satisfies RedisOptions;
+/** `redis+sentinel://user:password@host:port,host:port/master-name` */
+const sentinelUrl = /^redis\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;
+
+function sentinelSet(url: string) {
+  const [, , hosts = "", name = ""] = sentinelUrl.exec(url) ?? [];
+  if (name === "") return undefined;
+  const addresses = hosts.split(",").map((host) => {
+    const { hostname, port } = new URL(`redis://${host}`);
+    return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26_379) };
+  });
+  return { addresses, name };
 }
 
-function credentials(username: string, password: string): { username?: string; password?: string } {
+function userOf(url: string): { username: string; password: string } {
+  const [username = "", password = ""] = (sentinelUrl.exec(url)?.[1] ?? "").split(":");
+  return { username, password };
+}
+
+function credentials({ username, password }: { username: string; password: string }): {
+  username?: string;
+  password?: string;
+} {
   return {
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),

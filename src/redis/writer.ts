@@ -52,7 +52,7 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
     // In a cluster a pipeline holds writes of one slot only.
-    const slot = /\{[^}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
+    const slot = /\{[^{}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
     const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
     batches.set(slot, ofSlot);
     return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {

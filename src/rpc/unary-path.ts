@@ -113,8 +113,8 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       record ??= begin();
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
       if (isUnknown && !call) answerHeader.set("www-authenticate", "Bearer");
+      if (error instanceof ConnectError) withoutValues(error);
       failure = toConnectError(error, life.signal, record.unknown);
-      withoutValues(failure);
     }
     life.end();
     place.leave();

@@ -1,13 +1,15 @@
 /**
  * Hides card numbers in a text: of each run of 12 to 19 digits that passes the Luhn check the first
- * six and the last four stay. The digits may be grouped (`4111 1111 1111 1111`, dashes, dots); of a
- * longer run without groups nothing more is shown either.
+ * six and the last four stay. The digits may be grouped (`4111 1111 1111 1111`) by up to two spaces
+ * of any kind, dashes, dots, underscores or the plus signs of a form; of a longer run without groups
+ * nothing more is shown either.
  */
 export function maskCardNumbers(text: string): string {
   return text.replace(RUN, maskRun);
 }
 
-const RUN = /\d(?:[ \u00a0.-]{0,2}\d){11,}/g;
+const RUN =
+  /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
 const LONGEST = 19;
 const SHORTEST = 12;
 

@@ -36,7 +36,17 @@ export function createStoreMetrics(prefix: string, registers: Registry[]) {
     }),
     redisUp: new Gauge({
       name: `${prefix}redis_up`,
-      help: "1 while the connection to Redis takes commands, else 0; absent without Redis",
+      help: "1 while Redis answers for every account, else 0; absent without Redis",
+      registers: [],
+    }),
+    redisAwaySeconds: new Gauge({
+      name: `${prefix}redis_away_seconds`,
+      help: "How long Redis has been away; 0 while it answers; absent without Redis",
+      registers: [],
+    }),
+    redisFailovers: new Counter({
+      name: `${prefix}redis_failovers_total`,
+      help: "Times that the Sentinels named another primary; absent without Redis",
       registers: [],
     }),
     redisSeconds: new Histogram({

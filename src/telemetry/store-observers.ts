@@ -8,7 +8,9 @@ import type { Metrics } from "./metrics.ts";
 
 /** What the stores tell, as metrics and log records. */
 export function redisObserver(metrics: Metrics, log: Logger) {
-  metrics.registry.registerMetric(metrics.redisUp);
+  for (const metric of [metrics.redisUp, metrics.redisAwaySeconds, metrics.redisFailovers]) {
+    metrics.registry.registerMetric<string>(metric);
+  }
   const onCommand: OnCommand = ({ name, failed, durationMs }) => {
     metrics.redisSeconds.observe({ command: name }, durationMs / 1_000);
     metrics.redisErrors.inc({ command: name }, failed ? 1 : 0);
@@ -19,8 +21,23 @@ export function redisObserver(metrics: Metrics, log: Logger) {
       metrics.redisConnectionErrors.inc();
       log.debug({ reason: error.message }, "redis");
     },
-    refresh(client: RedisClient) {
-      metrics.redisUp.set(client.status === "ready" ? 1 : 0);
+    onFailover() {
+      metrics.redisFailovers.inc();
+      log.info("the Sentinels name another primary of Redis");
+    },
+    onAway(reason: string | undefined) {
+      log.warn(
+        { reason },
+        "Redis is away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying",
+      );
+    },
+    onBack(awayMs: number) {
+      log.info({ awayMs }, "Redis is back");
+    },
+    refresh(client: RedisClient, awaySinceMs: number | undefined) {
+      const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
+      metrics.redisAwaySeconds.set(Math.max(awayMs, 0) / 1_000);
+      metrics.redisUp.set(client.status === "ready" && awaySinceMs === undefined ? 1 : 0);
     },
   };
 }

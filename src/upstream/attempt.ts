@@ -52,7 +52,7 @@ export interface Attempts {
 export function createAttempts(options: AttemptOptions): Attempts {
   const { account, connections, bucket, breakers, observer, tracing, maxResponseBytes } = options;
   const { pathname, hostname, port, protocol } = new URL(account.url);
-  const basePath = pathname.replace(/\/+$/, "");
+  const basePath = pathname.replace(/(?<!\/)\/+$/, "");
   const server = {
     "server.address": hostname,
     "server.port": Number(port) || (protocol === "https:" ? 443 : 80),

@@ -32,7 +32,7 @@ export function jsonNumber(text: string): string | undefined {
 }
 
 const JSON_DECIMAL = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
-const ZERO_LED_DECIMAL = /^(-?)0*([0-9]+(?:\.[0-9]+)?)$/;
+const ZERO_LED_DECIMAL = /^(-?)0*((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)$/;
 
 /**
  * The same JSON text with each number as a string of its own text, so that a plain `JSON.parse`

@@ -1,44 +1,53 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import type { Scope } from "../../src/auth/caller.ts";
-import type { Context } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
 import { walletCases } from "../../src/core/wallet.ts";
-import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { type WalletItem, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 
-const customer = { identity: { case: "externalId", value: "customer" } } as const;
+const fullNumber = "4111111111111111";
+
+/** One answer of the payments service that several callers share, as reads at the same time do. */
+const shared: WalletItem = create(WalletItemSchema, {
+  card: { fullNumber, mask: "411111******1111" },
+});
+const upstream = {
+  findWalletItems: async () => [shared],
+  getConfirmationStatus: async () => shared,
+};
+const { findWalletItems, getConfirmationStatus } = walletCases({
+  account: () => ({ upstream }),
+} as never);
 
 const callOf = (...scopes: Scope[]): Call => ({
-  caller: { name: "test", account: "default", scopes: new Set(["wallet:read", ...scopes]) },
-  signal: new AbortController().signal,
-  requestId: "r",
+  caller: { name: "test", account: "default", scopes: new Set(scopes) },
+  ...{ signal: new AbortController().signal, requestId: "r" },
 });
+const customer = { identity: { case: "externalId" as const, value: "customer-1" } };
 
-test("of two who share a read only the one with wallet:pan sees the full number", async () => {
-  // As the client shares the answer of reads that are in flight together.
-  const item = create(WalletItemSchema, { card: { fullNumber: "4111111111111111", mask: "4111" } });
-  const shared = Promise.resolve([item]);
-  const upstream = {
-    findWalletItems: () => shared,
-    getConfirmationStatus: async () => (await shared)[0],
-  };
-  const cases = walletCases({ account: () => ({ upstream }) } as unknown as Context);
+test("the number is kept from one caller, and not taken from another that shares the answer", async () => {
+  const before = clone(WalletItemSchema, shared);
   const find = create(FindWalletItemsRequestSchema, { customer });
-  const status = create(GetConfirmationStatusRequestSchema, {
-    ...{ customer, optionId: "5c9f2a31-7d40-4d8e-9b1a-0f6e2c3d4b5a" },
+  const confirm = create(GetConfirmationStatusRequestSchema, {
+    customer,
+    ...{ optionId: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01" },
   });
-  const reads = [
-    async (call: Call) => (await cases.findWalletItems(find, call))[0],
-    async (call: Call) => await cases.getConfirmationStatus(status, call),
-  ];
-  for (const read of reads) {
-    const [less, more] = await Promise.all([read(callOf()), read(callOf("wallet:pan"))]);
-    assert.deepEqual([less?.card?.fullNumber, less?.card?.mask], [undefined, "4111"]);
-    assert.equal(more?.card?.fullNumber, "4111111111111111");
+  for (const look of [
+    async (call: Call) => (await findWalletItems(find, call))[0],
+    (call: Call) => getConfirmationStatus(confirm, call),
+  ]) {
+    const [without, having] = await Promise.all([
+      look(callOf("wallet:read")),
+      look(callOf("wallet:read", "wallet:pan")),
+    ]);
+    assert.equal(without?.card?.fullNumber, undefined);
+    assert.equal(without?.card?.mask, "411111******1111");
+    assert.equal(having?.card?.fullNumber, fullNumber);
   }
+  assert.deepEqual(shared, before);
 });

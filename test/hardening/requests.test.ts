@@ -8,7 +8,7 @@ import { keepsAnswering as healthzAnswers } from "./health.ts";
 
 /** What one request may cost, by whichever way it comes: a process of its own is sent the worst of it. */
 
-const timeout = 60_000;
+const timeout = 120_000;
 let graphqlUrl: string;
 let adminUrl: string;
 let watchToken: string;

@@ -8,6 +8,7 @@ export interface SentinelSet {
   readonly url: string;
   /** Data servers; the first was the master at the start. */
   readonly servers: readonly RedisServer[];
+  readonly sentinels: readonly RedisServer[];
   /** The master's port, as most of the sentinels see it now. */
   masterPort(): Promise<number>;
   close(): Promise<void>;
@@ -46,6 +47,7 @@ export async function startSentinelSet(
   return {
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${NAME}`,
     servers,
+    sentinels,
     async masterPort() {
       const ports = await Promise.all(
         sentinels.map(async ({ port }) => {

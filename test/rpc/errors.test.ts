@@ -191,18 +191,19 @@ for (const { protocol, httpVersion, name } of wires) {
     const payments = createClient(PaymentService, transport);
     const headers = { authorization: "Bearer key" };
     const large = { externalId: "e".repeat(2_000) };
-    const failures: Record<string, Promise<unknown>> = {
-      UNAUTHENTICATED: payments.getPayment({}),
-      NOT_FOUND: createClient(Health, transport).check({ service: "nobody" }),
-      RESOURCE_EXHAUSTED: payments.getPayment(large, { headers }),
+    const failures: Record<string, () => Promise<unknown>> = {
+      UNAUTHENTICATED: () => payments.getPayment({}),
+      NOT_FOUND: () => createClient(Health, transport).check({ service: "nobody" }),
+      RESOURCE_EXHAUSTED: () => payments.getPayment(large, { headers }),
       // The caller's own clock must not be the first: it gives the gateway's answer a minute.
-      DEADLINE_EXCEEDED: payments.getPayment(
-        {},
-        { headers: { ...headers, "grpc-timeout": "50m", "connect-timeout-ms": "50" } },
-      ),
+      DEADLINE_EXCEEDED: () =>
+        payments.getPayment(
+          {},
+          { headers: { ...headers, "grpc-timeout": "50m", "connect-timeout-ms": "50" } },
+        ),
     };
     for (const [reason, call] of Object.entries(failures)) {
-      const infos = (await failure(call)).findDetails(ErrorInfoSchema);
+      const infos = (await failure(call())).findDetails(ErrorInfoSchema);
       const told = infos.map(({ reason, domain }) => `${domain} ${reason}`);
       assert.deepEqual(told, [`payments-gateway ${reason}`]);
     }

@@ -186,11 +186,13 @@ function withoutSize(text: string): string {
   return text.replace(/message size \d+ is larger/, "message size is larger");
 }
 
-function readable(trailers: Record<string, string>): Record<string, string> {
-  const message = trailers["grpc-message"];
+function readable({ "grpc-status-details-bin": details, ...trailers }: Record<string, string>) {
+  const message = decodeURIComponent(trailers["grpc-message"] ?? "");
+  const saysSize = message.includes("readMaxBytes");
   return {
     ...trailers,
-    ...(message ? { "grpc-message": withoutSize(decodeURIComponent(message)) } : {}),
+    "grpc-message": withoutSize(message),
+    details: saysSize ? details !== undefined : details,
   };
 }
 

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { pauseAfter } from "../../src/sandbox/ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../../src/sandbox/options.ts";
+import { patienceMs } from "../start.ts";
 import {
   cardPayment,
   newPayment,
@@ -152,7 +154,11 @@ test("closing ends pauses, deliveries and slow answers at once", async (t) => {
   await refusing.next();
   await call("POST", paths.new, cardPayment("4000000000000655", { external_id: "2" }));
   const slow = send("POST", paths.new, cardPayment("4000000000000747", { external_id: "3" }));
-  while (sandbox.ledger().payments.length < 3) await new Promise(setImmediate);
+  const end = Date.now() + patienceMs;
+  while (sandbox.ledger().payments.length < 3) {
+    assert.ok(Date.now() < end, "the third payment did not arrive");
+    await setImmediate();
+  }
   await sandbox.close();
   await assert.rejects(slow);
   await assert.rejects(fetch(sandbox.url));

@@ -1,0 +1,66 @@
+import { Deque } from "./deque.ts";
+
+/**
+ * Shares the event loop among the readers of stored events, which could take all of it: what is stored
+ * comes at once, and each event is work for whoever it is sent to.
+ */
+export interface Turns {
+  /** Undefined if the reader may go on at once, else a promise of its turn. */
+  take(): Promise<void> | undefined;
+  /** Reads a page when few others are being read. */
+  page<T>(read: () => Promise<T>): Promise<T>;
+}
+
+export interface TurnsOptions {
+  /** Stored events that all readers together get in one turn of the event loop. */
+  readonly eventsPerTurn: number;
+  /** Pages that are read, and decoded, at a time. */
+  readonly pagesAtOnce: number;
+}
+
+export function createTurns({ eventsPerTurn, pagesAtOnce }: TurnsOptions): Turns {
+  const readers = new Deque<() => void>();
+  const pages = new Deque<() => void>();
+  let left = eventsPerTurn;
+  let reading = 0;
+  let scheduled = false;
+
+  function turn(): void {
+    scheduled = false;
+    left = eventsPerTurn;
+    for (; left > 0 && readers.length > 0; left -= 1) readers.shift()?.();
+    if (readers.length > 0) schedule();
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(turn);
+  }
+
+  /** The next page begins in a turn of its own: the last one is decoded by then. */
+  function nextPage(): void {
+    reading -= 1;
+    pages.shift()?.();
+  }
+
+  return {
+    take() {
+      schedule();
+      if (left > 0) {
+        left -= 1;
+        return undefined;
+      }
+      return new Promise((resolve) => readers.push(resolve));
+    },
+    async page(read) {
+      if (reading >= pagesAtOnce) await new Promise<void>((resolve) => pages.push(resolve));
+      reading += 1;
+      try {
+        return await read();
+      } finally {
+        setImmediate(nextPage);
+      }
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { ask } from "./ask.ts";
+import type { RedisClient } from "./connect.ts";
+
+export interface OutagesOptions {
+  readonly client: RedisClient;
+  /** A key of each merchant account: in a cluster one may be out of reach and another not. */
+  readonly keys: readonly string[];
+  readonly onAway: (reason: unknown) => void;
+  readonly onBack: (awayMs: number) => void;
+}
+
+/** Whether Redis serves this process. */
+export interface Outages {
+  /** Since when it does not, in milliseconds since the epoch; undefined while it does. */
+  readonly awaySinceMs: number | undefined;
+  close(): void;
+}
+
+const everyMs = 1_000;
+
+/**
+ * Asks Redis once a second for a key of each account, and tells when that begins to fail and when it
+ * succeeds again: once per outage, whatever the connections go through meanwhile.
+ */
+export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {
+  let awaySinceMs: number | undefined;
+  let closed = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function look(): Promise<void> {
+    const startedMs = Date.now();
+    const answers = await Promise.allSettled(
+      keys.map((key) => ask(client, () => client.exists(key))),
+    );
+    if (closed) return;
+    const failure = answers.find((answer) => answer.status === "rejected");
+    if (failure && awaySinceMs === undefined) {
+      awaySinceMs = startedMs;
+      onAway(failure.reason);
+    } else if (!failure && awaySinceMs !== undefined) {
+      onBack(Date.now() - awaySinceMs);
+      awaySinceMs = undefined;
+    }
+    timer = setTimeout(look, everyMs).unref();
+  }
+
+  timer = setTimeout(look, 0).unref();
+  return {
+    get awaySinceMs() {
+      return awaySinceMs;
+    },
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}

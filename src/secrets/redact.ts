@@ -1,0 +1,154 @@
+import { maskCardNumbers } from "./mask-card-numbers.ts";
+import { isSecretName, unescaped } from "./secret-names.ts";
+
+/** What stands where a secret was. */
+export const mask = "[redacted]";
+
+export interface RedactOptions {
+  /** Members whose values are secret. Default: by `isSecretName`. */
+  readonly isSecret?: (name: string) => boolean;
+  /** Members that are known to hold identifiers, which may look like card numbers. Default: none. */
+  readonly isIdentifier?: (name: string) => boolean;
+}
+
+/**
+ * A text as people may see it: without card numbers, and without the values of secret members. JSON is
+ * indented, and its numbers keep their digits. In what is no JSON, such as a form, XML or JSON that was
+ * cut off, what stands behind a secret name is hidden, rather too much of it than too little; so it is
+ * in the texts of JSON, which may be such themselves. What can't be read through is not shown.
+ */
+export function redact(text: string, options: RedactOptions = {}): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text, keepDigits as Reviver);
+  } catch {
+    return redactText(text, { isSecret: isSecretName, ...options, prose: true });
+  }
+  try {
+    return JSON.stringify(redactValue(value, { isSecret: isSecretName, ...options }), undefined, 2);
+  } catch {
+    return `[${text.length} characters that are nested too deep to be shown]`;
+  }
+}
+
+interface Rules extends RedactOptions {
+  readonly isSecret: (name: string) => boolean;
+}
+
+type Reviver = (key: string, value: unknown) => unknown;
+
+/** A number as its text. */
+class Digits {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+function keepDigits(_: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === "number" ? new Digits(context?.source ?? String(value)) : value;
+}
+
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+function redactValue(value: unknown, rules: Rules, name = ""): unknown {
+  if (value === null || value === "") return value;
+  if (rules.isSecret(name)) return mask;
+  const isIdentifier = rules.isIdentifier?.(name) ?? false;
+  if (value instanceof Digits) {
+    const shown = isIdentifier ? value.text : maskCardNumbers(value.text);
+    return shown === value.text ? rawJSON(value.text) : shown;
+  }
+  if (typeof value === "string") {
+    return isIdentifier ? value : redactText(value, { ...rules, prose: false });
+  }
+  // The items of a list have the name of the list.
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, rules, name));
+  if (typeof value !== "object") return value;
+  const members = Object.entries(value);
+  // `{"name": "cvv", "value": "123"}`
+  const named = members.some(
+    ([key, member]) =>
+      /^(?:name|key|field|id)$/i.test(key) && typeof member === "string" && rules.isSecret(member),
+  );
+  return Object.fromEntries(
+    members.map(([key, member]) => [
+      maskCardNumbers(key),
+      named && /^(?:value|values|data|content)$/i.test(key)
+        ? mask
+        : redactValue(member, rules, key),
+    ]),
+  );
+}
+
+interface TextRules extends Rules {
+  /** Whether a name may go before its value with nothing but a space between them. */
+  readonly prose: boolean;
+}
+
+/** A name, which a form writes with escapes and brackets: `card%5Bcvc%5D`. */
+const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2})+/g;
+/** Between a name and its value: the name's quote, and what says that a value follows. */
+const separator = /\s*(?:\\*["']\s*)?(?:[:=>]|%3[aAdD])>?\s*/y;
+const space = /[^\S\r\n]+/y;
+/** What opens a value; a quote may itself be escaped. */
+const quote = /\\*["']/y;
+const quoted = { '"': /(?:[^"\\]|\\[\s\S])*/y, "'": /(?:[^'\\]|\\[\s\S])*/y } as const;
+const bare = /[^,;&<>"'\r\n}\])]*/y;
+
+/** Each character is looked at once or twice, whatever the text is. */
+function redactText(text: string, { isSecret, prose }: TextRules): string {
+  let shown = "";
+  let at = 0;
+  names.lastIndex = 0;
+  for (let found = names.exec(text); found; found = names.exec(text)) {
+    if (!partsOf(found[0]).some(isSecret)) continue;
+    const from =
+      skip(separator, text, names.lastIndex) ??
+      (prose ? skip(space, text, names.lastIndex) : undefined);
+    if (from === undefined) continue;
+    const end = endOfValue(text, from);
+    if (end === from) continue;
+    shown += `${text.slice(at, from)}${mask}`;
+    at = end;
+    names.lastIndex = end;
+  }
+  return maskEscapedNumbers(maskCardNumbers(shown + text.slice(at)));
+}
+
+function partsOf(name: string): string[] {
+  return unescaped(name).split(/[^\w-]+/);
+}
+
+/** Where the expression's match at this place ends; undefined if there is none. */
+function skip(sticky: RegExp, text: string, from: number): number | undefined {
+  sticky.lastIndex = from;
+  return sticky.test(text) ? sticky.lastIndex : undefined;
+}
+
+function endOfValue(text: string, from: number): number {
+  const open = skip(quote, text, from);
+  if (open !== undefined) {
+    const mark = text.slice(from, open);
+    // A quote that is escaped ends at the next one that is escaped alike.
+    if (mark.length > 1) return endAt(text.indexOf(mark, open), mark.length, text);
+    const end = skip(quoted[mark as '"'], text, open) ?? open;
+    return Math.min(end + 1, text.length);
+  }
+  // Where a list or an object ends cannot be told in what is no JSON.
+  if (text[from] === "[" || text[from] === "{") return text.length;
+  return skip(bare, text, from) ?? from;
+}
+
+function endAt(found: number, length: number, text: string): number {
+  return found < 0 ? text.length : found + length;
+}
+
+/** A form escapes the spaces that group the digits. */
+function maskEscapedNumbers(text: string): string {
+  return text.replace(/[\d%A-Fa-f+]{12,}/g, (run) => {
+    if (!run.includes("%")) return run;
+    const plain = unescaped(run);
+    return maskCardNumbers(plain) === plain ? run : mask;
+  });
+}

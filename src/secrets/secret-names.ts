@@ -1,0 +1,76 @@
+import type { DescFile, DescMessage } from "@bufbuild/protobuf";
+import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
+import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
+import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
+import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
+import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+import { isSecret } from "./secret-fields.ts";
+
+/**
+ * Whether a member of a body that nobody understood is to be taken for a secret: it is called like a
+ * field that the contract marks, however that is spelled, or has a word in it that says so.
+ */
+export function isSecretName(name: string): boolean {
+  if (name.length > longestName) return isSecretName(name.slice(-longestName));
+  const words = unescaped(name)
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== "");
+  if (contractNames.has(words.join(""))) return true;
+  return words.some(
+    (word, index) => secretWords.has(word) || secretWords.has(`${word}${words[index + 1] ?? ""}`),
+  );
+}
+
+/** A text without a form's escapes, where it has any. */
+export function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** No name is longer: of what is, its end tells what it is of. */
+const longestName = 200;
+
+/** One word, or two in a row, of names that others give to what pays, signs or lets in. */
+const secretWords: ReadonlySet<string> = new Set([
+  ...["pan", "ccnumber", "cardnumber", "fullnumber", "accountnumber", "iban"],
+  ...["cvv", "cvv2", "cvc", "cvc2", "csc", "cid", "cvn", "pin", "pinblock", "cryptogram"],
+  ...["track1", "track2", "track3", "trackdata", "expiry", "expdate", "expmonth", "expyear"],
+  ...["token", "accesstoken", "refreshtoken", "jwt", "bearer", "cookie", "authorization"],
+  ...["password", "passwd", "pwd", "passphrase", "passcode", "otp", "secret", "credentials"],
+  ...["apikey", "accesskey", "privatekey", "secretkey", "delegateapi", "signature"],
+]);
+
+/** Every field that the contract marks with `debug_redact`. */
+const contractNames: ReadonlySet<string> = new Set(
+  filesOf([
+    file_payments_v1_payment_service,
+    file_payments_v1_payout_service,
+    file_payments_v1_wallet_service,
+    file_payments_v1_subscription_service,
+    file_payments_v1_operation_service,
+    file_payments_v1_event_service,
+  ]).flatMap(({ messages }) => messages.flatMap(secretsOf)),
+);
+
+/** These files and all that they import. */
+function filesOf(files: readonly DescFile[], found = new Set<DescFile>()): DescFile[] {
+  for (const file of files) {
+    if (found.has(file)) continue;
+    found.add(file);
+    filesOf(file.dependencies, found);
+  }
+  return [...found];
+}
+
+function secretsOf({ fields, nestedMessages }: DescMessage): string[] {
+  return [
+    ...fields.filter(isSecret).map(({ name }) => name.replaceAll("_", "")),
+    ...nestedMessages.flatMap(secretsOf),
+  ];
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { after, describe, it } from "node:test";
+import { startSentinelSet } from "../redis/sentinel.ts";
+import { until, withoutRedis } from "../redis/server.ts";
+import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
+
+interface Readiness {
+  readonly status: string;
+  readonly details?: { readonly redis?: { readonly status: string; readonly since?: string } };
+}
+
+describe("an outage of Redis", { skip: withoutRedis, timeout: 90_000 }, () => {
+  after(killSpawned);
+
+  it("is told once by the log, by /readyz and by a metric, and nothing is told past the log", async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const gateway = spawnCli(["serve"], { ...freePorts, REDIS_URL: set.url });
+    const { admin = "" } = await gateway.ready;
+    const readiness = async () => {
+      const response = await fetch(`${admin}/readyz`);
+      assert.equal(response.status, 200, "traffic is not turned away");
+      return (await response.json()) as Readiness;
+    };
+    const metric = async (name: string) => {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      return Number(new RegExp(`^payments_gateway_${name} (.*)$`, "m").exec(text)?.[1]);
+    };
+    const told = (message: RegExp) =>
+      gateway.lines.map(messageOf).filter((line) => message.test(line)).length;
+    await until(async () => (await metric("redis_up")) === 1);
+    assert.equal((await readiness()).details?.redis?.status, "up");
+
+    const killedMs = Date.now();
+    for (const server of set.servers) await server.kill();
+    await until(async () => (await readiness()).details?.redis?.status === "away");
+    const since = Date.parse((await readiness()).details?.redis?.since ?? "");
+    assert(since >= killedMs - 5_000 && since <= Date.now());
+    assert.equal(await metric("redis_up"), 0);
+    await until(async () => (await metric("redis_away_seconds")) > 2);
+    assert.equal((await fetch(`${admin}/healthz`)).status, 200);
+
+    for (const server of set.servers) await server.start();
+    await until(async () => (await readiness()).details?.redis?.status === "up");
+    assert.equal(await metric("redis_away_seconds"), 0);
+    assert.deepEqual([told(/^Redis is away/), told(/^Redis is back/)], [1, 1]);
+    gateway.child.kill("SIGTERM");
+    await gateway.exit;
+    assert.deepEqual(gateway.errors, [], "standard error");
+  });
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { parseSync } from "@swc/core";
+
+/**
+ * Every regular expression of `src` is fed each phrase that it knows, again and again: what backtracks
+ * over a text of a caller's takes seconds for what fits into one message, and one request would stop
+ * all others. Time is this process's own and grows with the text where it grows at all, so that a busy
+ * machine makes no difference.
+ */
+
+const root = new URL("../../src", import.meta.url).pathname;
+/** Of the order of the longest text that a caller may send. */
+const longest = 256 * 1024;
+/** Linear expressions take some milliseconds for the longest text. */
+const allowedMs = 250;
+
+interface Expression {
+  readonly where: string;
+  readonly source: RegExp;
+}
+
+function expressionsOf(file: string): Expression[] {
+  const text = readFileSync(`${root}/${file}`, "utf8");
+  const found: Expression[] = [];
+  const visit = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    if ("type" in node && node.type === "RegExpLiteral") {
+      const { pattern, flags } = node as unknown as { pattern: string; flags: string };
+      found.push({ where: file, source: new RegExp(pattern, flags) });
+    }
+    for (const child of Object.values(node)) visit(child);
+  };
+  visit(parseSync(text, { syntax: "typescript", target: "es2022" }));
+  return found;
+}
+
+/** What stands in a pattern as itself, and one character of each of its classes. */
+function phrasesOf({ source, flags }: RegExp): string[] {
+  const samples = source
+    .replace(/\(\?(?:[:=!]|<[=!]|<\w+>)/g, "(")
+    .replace(/\\d/g, "7")
+    .replace(/\\w|\\p\{\w+\}/g, "a")
+    .replace(/\\s/g, " ")
+    .replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    )
+    .replace(/\\[SWDbB]/g, "x")
+    .replace(/\\n/g, "\n")
+    .replace(/\\r/g, "\r")
+    .replace(/\\t/g, "\t")
+    .replace(/\[\^[^\]]*\]/g, "~")
+    .replace(/\[\\?([^\]])[^\]]*\]/g, "$1")
+    .replace(/\{\d*,?\d*\}/g, "");
+  const literals = samples.split(/(?<!\\)[()|*+?^$]+/).map((part) => part.replace(/\\(.)/g, "$1"));
+  const whole = samples.replace(/(?<!\\)[()|*+?^$]/g, "").replace(/\\(.)/g, "$1");
+  const common = [
+    '"',
+    '\\"',
+    "\\'",
+    "\\",
+    " ",
+    "\t",
+    "a",
+    "7",
+    "{",
+    "[",
+    ",",
+    "=",
+    "%",
+    "-",
+    "/",
+    ".",
+    "\u00a0",
+  ];
+  const phrases = [...literals, whole, ...common].filter((phrase) => phrase !== "");
+  const pairs = literals.flatMap((one) => literals.map((other) => one + other));
+  const folded = flags.includes("i") ? phrases.map((phrase) => phrase.toUpperCase()) : [];
+  return [...new Set([...phrases, ...pairs.slice(0, 100), ...folded])].filter(Boolean);
+}
+
+/** What may stand before the phrases and behind them, so that the end of a match fails. */
+const frames: readonly (readonly [string, string])[] = [
+  ["", ""],
+  ["", "\u0000"],
+  ["a", "!\n"],
+];
+
+/** The first text that takes too long, as it is doubled; undefined for an expression that is linear. */
+function tooSlow(expression: RegExp): string | undefined {
+  for (const phrase of phrasesOf(expression)) {
+    for (const [before, behind] of frames) {
+      for (let length = 16; length <= longest; length *= 2) {
+        const text = before + phrase.repeat(Math.ceil(length / phrase.length)) + behind;
+        const ms = cpuMs(() => matchAll(expression, text));
+        if (ms > allowedMs && cpuMs(() => matchAll(expression, text)) > allowedMs) {
+          return `${JSON.stringify(phrase)} for ${text.length} characters: ${Math.round(ms)} ms`;
+        }
+        // Linear up to here takes twice that for the next one.
+        if (length >= 16_384 && ms < 1) break;
+      }
+    }
+  }
+  return undefined;
+}
+
+function matchAll(expression: RegExp, text: string): void {
+  expression.lastIndex = 0;
+  if (expression.sticky || !expression.global) expression.test(text);
+  else text.replace(expression, "");
+}
+
+function cpuMs(run: () => void): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+const expressions = globSync("**/*.ts", { cwd: root })
+  .filter((file) => !file.startsWith("gen/"))
+  .flatMap(expressionsOf);
+
+test("the expressions of src are found", () => {
+  assert.ok(expressions.length > 100, `${expressions.length} expressions`);
+});
+
+for (const { where, source } of expressions) {
+  test(`${where} ${source} takes time with the length of its text alone`, () => {
+    assert.equal(tooSlow(source), undefined);
+  });
+}
+
+test("the control: expressions that are known to be slow are found", () => {
+  for (const slow of [/( cannot represent [^:]*): .*$/s, /("(?:[^"\\]|\\.)*"\s*:\s*)x/g, /\s+$/]) {
+    assert.ok(tooSlow(slow), String(slow));
+  }
+});

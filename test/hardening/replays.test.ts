@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import { after, type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { sendEvent } from "../gateway/live-rig.ts";
+import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { keepsAnswering } from "./health.ts";
+
+const timeout = 280_000;
+const streams = 200;
+const storedEvents = 6_000;
+/** So long they read on, and then they leave: all that they ask for is more than a minute's work. */
+const readMs = 1_000;
+const attackMs = 60_000;
+
+after(killSpawned);
+
+async function gatewayWithEvents(t: TestContext, env: Record<string, string>) {
+  const gateway = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "error", ...env });
+  t.after(() => gateway.child.kill("SIGKILL"));
+  const { public: publicUrl = "", rpc: rpcUrl = "", admin: adminUrl = "" } = await gateway.ready;
+  for (let n = 0; n < storedEvents; n += 100) {
+    const sent = Array.from({ length: 100 }, (_, i) =>
+      sendEvent({ publicUrl }, `order-${(n + i) % 50}`, n + i),
+    );
+    await Promise.all(sent);
+  }
+  return { publicUrl, rpcUrl, adminUrl };
+}
+
+interface Stream {
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | Buffer;
+}
+
+function graphqlStream(publicUrl: string): Stream {
+  return {
+    url: `${publicUrl}/graphql`,
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify({
+      query: `subscription { events(after: "earliest") { cursor externalId ... on PaymentEvent {
+        payment { id externalId details { status amount } } } } }`,
+    }),
+  };
+}
+
+function rpcStream(rpcUrl: string): Stream {
+  const message = Buffer.from('{"after_cursor":"earliest"}');
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return {
+    url: `${rpcUrl}/payments.v1.EventService/StreamEvents`,
+    headers: { "content-type": "application/connect+json", "connect-protocol-version": "1" },
+    body: Buffer.concat([head, message]),
+  };
+}
+
+/** Opens them all at once, reads until each has got something, and leaves. */
+async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Promise<void> {
+  const agent = new http.Agent({ maxSockets: streams });
+  const opened = Array.from({ length: streams }, async () => {
+    const request = http.request(url, { method: "POST", headers, agent, signal });
+    request.on("error", () => {});
+    request.end(body);
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    response.on("error", () => {});
+    assert.equal(response.statusCode, 200);
+    // The first bytes tell that the stream is open, those behind them are events.
+    await once(response, "data");
+    await once(response, "data");
+    response.resume();
+  });
+  try {
+    await Promise.all(opened);
+    await delay(readMs, undefined, { signal });
+  } finally {
+    agent.destroy();
+  }
+}
+
+/** One stream alone reads as many as are stored, in order. */
+async function countAlone({ url, headers, body }: Stream): Promise<number> {
+  const request = http.request(url, { method: "POST", headers, agent: false });
+  request.end(body);
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  const cursors: string[] = [];
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) {
+    text += chunk;
+    const found = [...text.matchAll(/"cursor":"([^"]+)"/g)];
+    cursors.push(...found.map(([, cursor]) => cursor as string));
+    text = text.slice((found.at(-1)?.index ?? 0) + (found.at(-1)?.[0].length ?? 0));
+    if (cursors.length >= storedEvents) break;
+  }
+  request.destroy();
+  assert.deepEqual(cursors, [...new Set(cursors)].sort(), "in order, and none twice");
+  return cursors.length;
+}
+
+async function attack(t: TestContext, env: Record<string, string>): Promise<void> {
+  const { publicUrl, rpcUrl, adminUrl } = await gatewayWithEvents(t, env);
+  for (const stream of [graphqlStream(publicUrl), rpcStream(rpcUrl)]) {
+    await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
+    assert.equal(await countAlone(stream), storedEvents);
+  }
+}
+
+test("200 streams that read all that is kept in memory", { timeout }, (t) => attack(t, {}));
+
+test("200 streams that read all that is kept in Redis", {
+  timeout,
+  skip: withoutRedis,
+}, async (t) => {
+  const redis = await startRedis();
+  t.after(() => redis.close());
+  await attack(t, { REDIS_URL: redis.url });
+});

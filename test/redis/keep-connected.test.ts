@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Cluster, Redis } from "ioredis";
+import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
+import { keepConnected } from "../../src/redis/keep-connected.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { startCluster } from "./cluster.ts";
+import { startSentinelSet } from "./sentinel.ts";
+import { freePort, startRedis, until, withoutRedis } from "./server.ts";
+
+const timeout = 60_000;
+
+function connected(t: TestContext, url: string): RedisConnector {
+  const redis = connectRedis(new Secret(url), () => {});
+  t.after(() => redis.close());
+  return redis;
+}
+const answers = (client: RedisClient) => until(async () => (await client.ping()) === "PONG");
+
+describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
+  it("all find the new primary when the old one is killed and a Sentinel is frozen", async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const all = Array.from({ length: 30 }, () => connected(t, set.url));
+    await Promise.all(all.map(({ client }) => answers(client)));
+    const before = await set.masterPort();
+    set.sentinels[0]?.pause();
+    await set.servers.find(({ port }) => port === before)?.kill();
+    await Promise.all(
+      all.map(({ client }) =>
+        until(async () => (await client.set("key", "value")) === "OK" && client.status === "ready"),
+      ),
+    );
+  });
+
+  it("are moved when Sentinel names another primary, also from one that still serves", async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    let failovers = 0;
+    const redis = connectRedis(new Secret(set.url), () => {}, { onFailover: () => failovers++ });
+    t.after(() => redis.close());
+    const dedicated = redis.dedicated();
+    t.after(() => dedicated.disconnect());
+    await Promise.all([answers(redis.client), answers(dedicated)]);
+    await set.sentinels[1]?.command("SENTINEL", "FAILOVER", "payments");
+    await until(async () => failovers === 1);
+    for (const client of [redis.client, dedicated]) {
+      await until(async () => {
+        const info = await (client as Redis).info("server");
+        return info.includes(`tcp_port:${await set.masterPort()}`);
+      });
+    }
+  });
+
+  it("are opened again when the driver has given up", async (t) => {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const client = new Redis(server.port, "127.0.0.1", { retryStrategy: () => null });
+    client.on("error", () => {});
+    keepConnected(client, () => 10);
+    t.after(() => client.disconnect());
+    await answers(client);
+    for (let round = 0; round < 3; round++) {
+      const ended = new Promise((resolve) => client.once("end", resolve));
+      await server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await ended;
+      await answers(client);
+    }
+    // The control: nobody else opens it.
+    const ended = new Promise((resolve) => client.once("end", resolve));
+    client.disconnect();
+    await ended;
+    await delay(100);
+    assert.equal(client.status, "end");
+  });
+
+  it("are tried for ever, with growing pauses, and not once more when they are closed", async (t) => {
+    const port = await freePort();
+    const pauses: number[] = [];
+    const client = new Redis(port, "127.0.0.1", { retryStrategy: () => null });
+    client.on("error", () => {});
+    keepConnected(client, (tries) => {
+      pauses.push(tries);
+      return 5;
+    });
+    t.after(() => client.disconnect());
+    await until(async () => pauses.length > 20);
+    assert.deepEqual(pauses.slice(0, 5), [1, 2, 3, 4, 5]);
+    client.disconnect();
+    await delay(50);
+    const then = pauses.length;
+    await delay(100);
+    assert.equal(pauses.length, then);
+  });
+
+  it("to a cluster are opened again after all of its nodes were away", async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.close());
+    const { client } = connected(t, cluster.url);
+    assert(client instanceof Cluster);
+    await until(async () => (await client.set("key", "value")) === "OK");
+    await Promise.all(cluster.nodes.map((node) => node.kill()));
+    await assert.rejects(client.set("key", "value"));
+    await Promise.all(cluster.nodes.map((node) => node.start()));
+    await until(async () => (await client.set("key", "value")) === "OK");
+  });
+});

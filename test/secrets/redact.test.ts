@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { mask, redact } from "../../src/secrets/redact.ts";
+import { isSecretName } from "../../src/secrets/secret-names.ts";
+
+const number = "4111111111111111";
+const shown = "411111******1111";
+
+test("JSON is indented, and its numbers keep their digits", () => {
+  const text = '{"amount":10.10,"big":9007199254740993,"small":1e-7,"list":[1.0,null,true]}';
+  assert.equal(
+    redact(text).replace(/\s+/g, ""),
+    '{"amount":10.10,"big":9007199254740993,"small":1e-7,"list":[1.0,null,true]}',
+  );
+  assert.match(redact('{"a":1}'), /^\{\n {2}"a": 1\n\}$/);
+});
+
+test("card numbers are masked wherever they stand", () => {
+  for (const text of [
+    `{"paid_by": ${number}}`,
+    `{"text": "paid with ${number}!"}`,
+    '{"text": "4111 1111 1111 1111"}',
+    `{"deep": [{"a": ["${number}"]}]}`,
+    `{"${number}": 1}`,
+    '{"escaped": "\\u0034111111111111111"}',
+    `"${number}"`,
+    number,
+    `not json: ${number}`,
+    `{"cut": "${number}`,
+  ]) {
+    const result = redact(text);
+    assert.ok(!result.replace(/[ -]/g, "").includes(number), text);
+    assert.match(result, /\*{2}/, text);
+  }
+  assert.equal(JSON.parse(redact(`{"a": "x ${number}"}`)).a, `x ${shown}`);
+});
+
+test("values of secret members are masked, also in what is no JSON any more", () => {
+  for (const name of ["token", "cvv", "auth_token", "Card-Number", "cryptogram", "PASSWORD"]) {
+    for (const [opening, closing] of [
+      ["{", "}"],
+      ['{"card": {', "}}"],
+      ["{", ""],
+      ["<html>", ""],
+    ]) {
+      for (const value of [
+        '"s3cret-value"',
+        "987654",
+        '["s3cret-value"]',
+        '{"v": "s3cret-value"}',
+      ]) {
+        const text = `${opening}"${name}": ${value}${closing}`;
+        const broken = closing === "";
+        if (broken && /^[[{]/.test(value)) continue;
+        const result = redact(text);
+        assert.doesNotMatch(result, /s3cret|987654/, text);
+        assert.ok(result.includes(mask), text);
+      }
+    }
+  }
+  const cut = redact('{"a": 1, "token": "s3cret-val');
+  assert.doesNotMatch(cut, /s3cret/);
+  assert.equal(JSON.parse(redact('{"status": "pending"}')).status, "pending");
+});
+
+test("what is known to be an identifier stays as it is", () => {
+  const isIdentifier = (name: string) => name.endsWith("_id");
+  const text = `{"external_id": "${number}", "note": "${number}"}`;
+  assert.deepEqual(JSON.parse(redact(text, { isIdentifier })), {
+    external_id: number,
+    note: shown,
+  });
+});
+
+test("a text that is nested too deep to be walked is masked all the same", () => {
+  const text = `${"[".repeat(200_000)}"${number}"`;
+  assert.ok(!redact(text).includes(number));
+  assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
+});
+
+/** Names that no contract of ours has, as others write them. */
+const names = [
+  ...["pin", "PIN", "card_pin", "ccnumber", "cc-number", "api_key", "apiKey", "X-Api-Key"],
+  ...["access_token", "accessToken", "authorization", "Authorization", "signature"],
+  ...["x-service-signature", "track1", "track_2", "trackData", "cvc", "cvc2", "CVV2", "csc"],
+  ...["customer_password", "client.secret", "card[cvc]", "card%5Bcvv%5D", "privateKey"],
+  ...["cvv", "pan", "token", "auth_token", "full_number", "number", "iban", "exp_month"],
+  ...["recipient_iban", "onlinePaymentCryptogram", "delegate_api_key", "accountNumber"],
+];
+const secret = "s3cret.Value-9";
+
+const shapes: Record<string, (name: string) => string> = {
+  JSON: (name) => JSON.stringify({ [name]: secret, status: "kept" }),
+  "JSON in lists": (name) => JSON.stringify([{ a: [{ [name]: [{ deep: secret }] }] }]),
+  "JSON in a text of JSON": (name) => JSON.stringify({ a: JSON.stringify({ [name]: secret }) }),
+  "JSON in JSON in JSON": (name) =>
+    JSON.stringify({ a: JSON.stringify({ b: JSON.stringify({ [name]: secret }) }) }),
+  "a form in a text of JSON": (name) => JSON.stringify({ raw: `a=1&${name}=${secret}&b=2` }),
+  "a name beside its value": (name) => JSON.stringify([{ name, value: secret }]),
+  "a form": (name) => `id=1&${name}=${secret}&status=kept`,
+  "a form, at its end": (name) => `status=kept&${name}=${secret}`,
+  "JSON that was cut off": (name) => `{"status":"kept","${name}":"${secret}`,
+  "JSON that was cut off, with spaces": (name) => `{"${name}" : "${secret}", "status": `,
+  "JSON of a list that was cut off": (name) => `{"${name}" : ["x", "${secret}", `,
+  "JSON of an object that was cut off": (name) => `{"${name}" : {"x": 1, "y": "${secret}", `,
+  "JSON with single quotes": (name) => `{'${name}': '${secret}', 'status': 'kept'}`,
+  "escaped JSON": (name) => `body: {\\"${name}\\":\\"${secret}\\",\\"a\\":1`,
+  "a quoted value with quotes": (name) => `{"${name}":"x\\"${secret}","status":"kept"`,
+  headers: (name) => `Status: kept\r\n${name}: Basic ${secret}\r\nA: b`,
+  words: (name) => `refused with ${name} ${secret}, status kept`,
+};
+const inXml = (name: string) => `<card><${name}>${secret}</${name}></card>`;
+
+for (const [shape, write] of [...Object.entries(shapes), ["XML", inXml] as const]) {
+  test(`the value of a secret name is hidden in ${shape}`, () => {
+    for (const name of names) {
+      if (shape === "XML" && !/^\w+$/.test(name)) continue;
+      const shown = redact(write(name));
+      assert.doesNotMatch(shown, /s3cret|Value-9/, `${name}: ${shown}`);
+      assert.ok(shown.includes(mask), `${name}: ${shown}`);
+    }
+    // The control: what is called otherwise is shown.
+    assert.match(redact(write("status_note")), /s3cret\.Value-9/);
+  });
+}
+
+test("a form's numbers of cards are masked, however their spaces are written", () => {
+  for (const space of ["", "+", "%20", "%C2%A0", "-", "."]) {
+    const shown = redact(`id=1&n=${number.match(/.{4}/g)?.join(space)}&status=kept`);
+    assert.ok(!shown.replace(/%20|%C2%A0|\D/g, "").includes(number), shown);
+    assert.match(shown, /status=kept/);
+  }
+});
+
+test("what surrounds a secret stays readable", () => {
+  assert.equal(
+    redact("id=1&cvv=123&card%5Bpin%5D=4567&amount=10.10"),
+    `id=1&cvv=${mask}&card%5Bpin%5D=${mask}&amount=10.10`,
+  );
+  assert.deepEqual(JSON.parse(redact('{"pin":"","cvc":null,"shipping":"a","author":"b"}')), {
+    pin: "",
+    cvc: null,
+    shipping: "a",
+    author: "b",
+  });
+});
+
+test("JSON that is too deep to be walked is not shown", () => {
+  const depth = 50_000;
+  const text = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
+  assert.doesNotMatch(redact(text), /s3cret/);
+});
+
+test("no name of the contract is missing, and common ones are no secrets", () => {
+  for (const name of ["external_id", "status", "amount", "description", "message", "created_at"]) {
+    assert.ok(!isSecretName(name), name);
+  }
+  for (const name of names) {
+    const parts = decodeURIComponent(name).split(/[^\w-]+/);
+    assert.ok(parts.some(isSecretName), name);
+  }
+});
