@@ -34,12 +34,15 @@ export function createCore(options: CoreOptions): RunningCore {
       return keyring;
     },
     async learn(account, externalId, entry) {
-      const event = await learn(options, account, externalId, entry);
-      const answer = entry?.event.resource.value;
-      if (event && answer) recorded.set(answer, event);
+      if (!entry) return true;
+      const appended = await learn(options, account, externalId, entry);
+      const answer = entry.event.resource.value;
+      if (appended?.event && answer) recorded.set(answer, appended.event);
+      return appended !== undefined;
     },
     async tell(account, intent, outcome) {
-      await learn(options, account, intent.externalId, callOutcomeEntry(intent, outcome));
+      const entry = callOutcomeEntry(intent, outcome);
+      return (await learn(options, account, intent.externalId, entry)) !== undefined;
     },
     async paid(account, intent, paymentId) {
       try {

@@ -101,7 +101,7 @@ async function lookUp(
     let books = await standing();
     if (doubtsOf(books.standings).outcomeUnknown) {
       // It may be what became of the call that is in doubt.
-      await learn(context, account, externalId, told);
+      if (told) await learn(context, account, externalId, told);
       books = await standing();
     }
     return answer(books, payout, told);

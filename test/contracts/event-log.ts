@@ -738,6 +738,16 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await unfinished(), []);
       });
 
+      it("is none of what has an id that no request may hold, which is an event all the same", async () => {
+        const externalId = "x".repeat(900_000);
+        await stored(payment({ externalId }));
+        assert.deepEqual(await unfinished(), []);
+        const found = await log.snapshot(account, EventKind.PAYMENT, externalId);
+        assert.equal(found?.states[0]?.subjectId, "pay-1");
+        const longer = await log.snapshot(account, EventKind.PAYMENT, `${externalId}x`);
+        assert.equal(longer, undefined);
+      });
+
       it("is told once it is old enough", async () => {
         await stored(payment());
         assert.deepEqual(await log.unfinished(account, 60_000, 10), []);

@@ -6,6 +6,7 @@ import { stream, watch } from "../../src/core/watch.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { payment } from "../events/entries.ts";
 
 const account = "default";
@@ -38,7 +39,8 @@ function open(
     onOpen: from.resolve,
     ...(resumed === undefined ? {} : { resumed }),
   };
-  const options = { log, call, drain: createStreamDrain() };
+  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const options = { log, intents, call, drain: createStreamDrain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
   const events = all ? stream(options, [], after) : watch(options, request);
   return {

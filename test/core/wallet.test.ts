@@ -4,6 +4,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import type { Scope } from "../../src/auth/caller.ts";
 import type { Call } from "../../src/core/core.ts";
 import { walletCases } from "../../src/core/wallet.ts";
+import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { type WalletItem, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import {
   FindWalletItemsRequestSchema,
@@ -28,7 +29,7 @@ const callOf = (...scopes: Scope[]): Call => ({
   caller: { name: "test", account: "default", scopes: new Set(scopes) },
   ...{ signal: new AbortController().signal, requestId: "r" },
 });
-const customer = { identity: { case: "externalId" as const, value: "customer-1" } };
+const customer = create(CustomerIdentitySchema, { externalId: "customer-1" });
 
 test("the number is kept from one caller, and not taken from another that shares the answer", async () => {
   const before = clone(WalletItemSchema, shared);

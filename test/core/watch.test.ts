@@ -9,8 +9,10 @@ import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { decode } from "../../src/wire/wire.ts";
 
+const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
 const account = "default";
 const externalId = "order";
 
@@ -48,7 +50,7 @@ function start(
   const leave = new AbortController();
   const drain = createStreamDrain();
   const events = watch(
-    { log, call: callOf(leave.signal, options.expiresAtMs), drain },
+    { log, intents, call: callOf(leave.signal, options.expiresAtMs), drain },
     {
       kind: EventKind.PAYMENT,
       externalId,
