@@ -38,6 +38,8 @@ import type {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
+export { payoutStateOf } from "../events/payment-state.ts";
+
 /** What surrounds one call, whichever edge it came by. */
 export interface Call {
   readonly caller: Caller;

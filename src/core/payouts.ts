@@ -4,9 +4,9 @@ import { currentEvent } from "../events/current.ts";
 import { payoutEntry } from "../events/entry.ts";
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import type { Entry } from "../events/log.ts";
-import { payoutState } from "../events/payment-state.ts";
+import { payoutState, payoutStateOf } from "../events/payment-state.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema, PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
   GetPayoutRequestSchema,
@@ -21,7 +21,7 @@ import type { Call, Core } from "./core.ts";
 import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
-import { watch } from "./watch.ts";
+import { noCursor, watch } from "./watch.ts";
 
 type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
 
@@ -51,7 +51,11 @@ export function payoutCases(context: Context): PayoutCases {
 
     async payoutStateAfter(answer, externalId, call) {
       const event = context.recorded.get(answer);
-      if (event) return { state: event.payoutState, cursor: event.cursor };
+      if (event)
+        return {
+          state: payoutStateOf(event.state) ?? PayoutState.UNSPECIFIED,
+          cursor: event.cursor,
+        };
       const { account } = call.caller;
       const books = await standingsOf(context, account, EventKind.PAYOUT, externalId);
       const { outcomeUnknown } = doubtsOf(books.standings);
@@ -67,6 +71,7 @@ export function payoutCases(context: Context): PayoutCases {
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
+      if (afterCursor === "earliest") throw noCursor();
       yield* watch(
         { ...context, call },
         { kind: EventKind.PAYOUT, externalId, after: afterCursor, untilFinal },

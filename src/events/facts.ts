@@ -1,7 +1,8 @@
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Entry, Rank } from "./log.ts";
 import { stateKey } from "./merge.ts";
-import { paymentState, payoutState } from "./payment-state.ts";
+import { paymentState, payoutState, stateOfPayout } from "./payment-state.ts";
 
 /** What is known of one operation, without its event: enough to tell the state of its external_id. */
 export interface Fact {
@@ -95,8 +96,12 @@ function isFailure([, rank, status]: StoredFact): boolean {
 
 /** Sets the state that an external id is in by these facts on an event of it. */
 export function setState(event: Event, facts: Facts): void {
-  if (event.kind === EventKind.PAYOUT) event.payoutState = payoutState(facts);
-  else event.state = paymentState(facts);
+  event.state = stateAfter(event.kind, facts);
+}
+
+/** The state of a payment or payout, as its events carry it. */
+export function stateAfter(kind: EventKind, facts: Facts): PaymentState {
+  return kind === EventKind.PAYOUT ? stateOfPayout(payoutState(facts)) : paymentState(facts);
 }
 
 export function readFacts(

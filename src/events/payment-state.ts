@@ -57,6 +57,24 @@ export function payoutState({ operations }: Facts, callIsOpen = false): PayoutSt
   return payouts.length > 0 ? PayoutState.FAILED : PayoutState.UNSPECIFIED;
 }
 
+/** The state of a payout as its events carry it. */
+const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
+  [PayoutState.UNSPECIFIED]: PaymentState.UNSPECIFIED,
+  [PayoutState.PENDING]: PaymentState.PENDING,
+  [PayoutState.PAID]: PaymentState.PAID,
+  [PayoutState.FAILED]: PaymentState.FAILED,
+  [PayoutState.UNKNOWN]: PaymentState.UNKNOWN,
+};
+
+export function stateOfPayout(state: PayoutState): PaymentState {
+  return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
+}
+
+/** The same the other way; undefined for what a payout cannot be. */
+export function payoutStateOf(state: PaymentState): PayoutState | undefined {
+  return Object.values(PayoutState).find((value) => stateOfPayout(value) === state);
+}
+
 /** Operations of payments and payouts that move the money itself. */
 export const payingOperations: ReadonlySet<string> = new Set([
   "payment",

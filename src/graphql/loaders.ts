@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import type { Call, Core } from "../core/core.ts";
+import { type Call, type Core, payoutStateOf } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -133,8 +133,8 @@ export function createLoaders(core: Core, call: Call): Loaders {
       // A copy: what is remembered of it is this event's.
       const known = events.get(event) ?? { ...resource.value };
       events.set(event, known);
-      const state = kind === "payout" ? event.payoutState : event.state;
-      states.set(known, { state, cursor: event.cursor });
+      const state = kind === "payout" ? payoutStateOf(event.state) : event.state;
+      if (state !== undefined) states.set(known, { state, cursor: event.cursor });
       return known;
     },
     standingOf: (resource) => standings.get(resource),

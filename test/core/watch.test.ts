@@ -164,7 +164,7 @@ test("a watch ends when its caller's token expires", async () => {
 
 test("words that never were a cursor are refused", async () => {
   const log = createMemoryLog({ retentionMs: 60_000 });
-  for (const after of ["latest", "earliest", "x", "", "0"]) {
+  for (const after of ["latest", "x", "", "0"]) {
     const { events } = start(log, { after });
     await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" }, after);
   }

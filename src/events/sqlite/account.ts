@@ -1,8 +1,11 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
-import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
-import type { PayoutState } from "../../gen/payments/v1/payout_pb.ts";
+import {
+  type Event,
+  type EventKind,
+  EventSchema,
+  EventSource,
+} from "../../gen/payments/v1/event_pb.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
@@ -80,7 +83,7 @@ export class SqliteAccount implements StoredLog {
     return this.#run("append", [row], ({ outcome, place, state, conflict }: AppendedRow) => {
       if (outcome === "duplicate") return { outcome, conflict };
       event.cursor = cursorOf(place, epoch);
-      setState(event, state);
+      event.state = state;
       rememberTrace(event, entry.trace);
       this.#hub.publish(event);
       return { outcome, event, conflict };
@@ -190,7 +193,7 @@ export class SqliteAccount implements StoredLog {
     const { event, locked } = readEvent(this.#options.seal, bytes);
     if (locked) this.#options.onLocked();
     event.cursor = cursorOf(place, epoch);
-    setState(event, state);
+    event.state = state;
     return event;
   }
 
@@ -201,11 +204,6 @@ export class SqliteAccount implements StoredLog {
 }
 
 const placeLength = 18;
-
-function setState(event: Event, state: number): void {
-  if (event.kind === EventKind.PAYOUT) event.payoutState = state as PayoutState;
-  else event.state = state as PaymentState;
-}
 
 function cursorOf(place: string, epoch: string): Cursor {
   return `${place}-${epoch}`;

@@ -2,9 +2,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
-import { foldIn, readFacts, type StoredFact } from "../facts.ts";
+import { foldIn, readFacts, type StoredFact, stateAfter } from "../facts.ts";
 import { merge, stateKey } from "../merge.ts";
-import { paymentState, payoutState } from "../payment-state.ts";
 import { memberOf, mostUnfinished } from "../unfinished.ts";
 import type {
   AppendedRow,
@@ -163,7 +162,7 @@ export function open(database: DatabaseSync): RoomOperations {
         const gone = replaces ? foldIn(facts, row.fact) : [];
         const folded = (isOld ? 0 : (known?.folded ?? 0)) + gone.length;
         const all = readFacts(facts, { held: isHeld, folded });
-        const state = kind === EventKind.PAYOUT ? payoutState(all) : paymentState(all);
+        const state = stateAfter(kind, all);
         sql.store.run(account, place, kind, externalId, row.bytes, state);
         sql.moveTail.run(place, account);
         const text = JSON.stringify(facts);

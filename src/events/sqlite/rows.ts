@@ -1,4 +1,5 @@
 import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
 import type { StoredFact } from "../facts.ts";
 import type { Appended, OperationState } from "../log.ts";
 
@@ -32,14 +33,14 @@ export interface NewRow extends SubjectRow {
 
 export interface AppendedRow extends Pick<Appended, "outcome" | "conflict"> {
   readonly place: string;
-  /** PaymentState or PayoutState after the event. */
-  readonly state: number;
+  /** After the event. */
+  readonly state: PaymentState;
 }
 
 export interface EventRow {
   readonly place: string;
-  /** PaymentState or PayoutState after the event. */
-  readonly state: number;
+  /** After the event. */
+  readonly state: PaymentState;
   readonly bytes: Uint8Array;
 }
 

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { payoutStateOf } from "../../core/core.ts";
 import {
   EventKind,
   EventKindSchema,
@@ -21,7 +22,7 @@ import { deliveries, received } from "./stream.ts";
 import { afterInit } from "./watch-args.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
-const { paymentId, transactionId, payment, payout, state, payoutState } = EventSchema.field;
+const { paymentId, transactionId, payment, payout, state } = EventSchema.field;
 
 const Event = builder.interfaceRef<EventMessage>("Event").implement({
   description: describe(EventSchema),
@@ -29,7 +30,7 @@ const Event = builder.interfaceRef<EventMessage>("Event").implement({
   fields: (t) =>
     messageFields(t, EventSchema, {
       always,
-      omit: ["paymentId", "transactionId", "state", "payoutState"],
+      omit: ["paymentId", "transactionId", "state"],
     }),
 });
 
@@ -62,9 +63,9 @@ export const PayoutEvent = builder.objectRef<EventMessage>("PayoutEvent").implem
       resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payout") as never,
     }),
     state: t.field({
-      description: describe(payoutState),
+      description: "Is it paid out? Of the externalId as a whole, after this event.",
       type: enumRef(PayoutStateSchema) as never,
-      resolve: (event) => knownValue(PayoutStateSchema, event.payoutState) as never,
+      resolve: (event) => knownValue(PayoutStateSchema, payoutStateOf(event.state)) as never,
     }),
   }),
 });
