@@ -80,7 +80,7 @@ module.exports = {
         path: "^src/",
         pathNot: [
           "^src/(cli|config|auth|net|redis|sandbox|sqlite|upstream|wire)/",
-          "^src/(app/serve|telemetry/log)\\.ts$",
+          "^src/(app/(move|serve)|telemetry/log(gable)?)\\.ts$",
           "^src/graphql/(schema/schema|trusted-documents)\\.ts$",
           "^src/ratelimit/local/bucket\\.ts$",
           ...anyRoom,

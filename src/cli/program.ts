@@ -84,6 +84,11 @@ export const commands: readonly Listed[] = [
     summary: "copy the state in DATA_DIR into one file, while the gateway runs",
     load: () => import("./backup.ts"),
   },
+  {
+    name: "migrate",
+    summary: "move the state in DATA_DIR to Redis",
+    load: () => import("./migrate.ts"),
+  },
 ];
 
 const help = `

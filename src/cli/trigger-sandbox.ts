@@ -160,7 +160,7 @@ const callTimeoutMs = 60_000;
  */
 export async function isSandboxBehind(transport: Transport): Promise<boolean> {
   const { items } = await createClient(WalletService, transport).findWalletItems(
-    { customer: { identity: { case: "externalId", value: demoCustomer.externalId } } },
+    { customer: { externalId: demoCustomer.externalId } },
     { timeoutMs: callTimeoutMs },
   );
   const known: readonly unknown[] = Object.values(demoOptions);

@@ -3,8 +3,6 @@ import { GatewayError } from "../errors.ts";
 import { type CustomerIdentity, CustomerIdentitySchema } from "../gen/payments/v1/customer_pb.ts";
 import type { Call } from "./core.ts";
 
-type Identity = NonNullable<CustomerIdentity["identity"]>;
-
 /**
  * Which customer a call is for. A customer-bound caller acts for the customer of its token alone. A
  * customer token that came in `X-CUSTOMER-AUTH` is forwarded as it came, and then alone tells the
@@ -21,18 +19,15 @@ export function customerOf(
       reason: "CUSTOMER_FOREIGN",
     });
   }
-  if (customerToken !== undefined) return identified({ case: "authToken", value: customerToken });
-  if (customer !== undefined) return identified({ case: "externalId", value: customer });
+  if (customerToken !== undefined) {
+    return create(CustomerIdentitySchema, { authToken: customerToken });
+  }
+  if (customer !== undefined) return create(CustomerIdentitySchema, { externalId: customer });
   return given;
 }
 
 /** Whose a token or a RID is, only the upstream could tell: neither is the caller's to give. */
 function namesAnother(given: CustomerIdentity | undefined, customer: string): boolean {
-  const identity = given?.identity;
-  if (identity?.case === undefined) return false;
-  return identity.case !== "externalId" || identity.value !== customer;
-}
-
-function identified(identity: Identity): CustomerIdentity {
-  return create(CustomerIdentitySchema, { identity });
+  if (given?.authToken !== undefined || given?.rid !== undefined) return true;
+  return given?.externalId !== undefined && given.externalId !== customer;
 }

@@ -1,6 +1,14 @@
-import { create, createRegistry, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import {
+  create,
+  createRegistry,
+  type DescField,
+  type DescMessage,
+  getOption,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldViolation, GatewayError } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
 
@@ -14,26 +22,70 @@ export function validate<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc>,
 ): void {
-  const long = longLists(reflect(schema, request));
-  if (long.length > 0) throw invalidFields(long);
+  const large = tooLarge(reflect(schema, request));
+  if (large.length > 0) throw invalidFields(large);
   const result = validator.validate(schema, request);
   if (result.kind === "valid") return;
   if (result.kind === "error") throw result.error;
   throw invalidFields(result.violations.map(fieldViolation));
 }
 
-/** The most that a list of a request may hold: each item is checked by rules that take their time. */
-const maxItems = 1_000;
-
-function longLists(message: ReflectMessage, path = ""): FieldViolation[] {
-  return message.fields.flatMap((field) => {
+/**
+ * What has more items or bytes than its rules let it. Found before the other rules are looked at,
+ * whose time grows with what they are given.
+ */
+function tooLarge(message: ReflectMessage, path = ""): FieldViolation[] {
+  return message.fields.flatMap((field): FieldViolation[] => {
+    if (!message.isSet(field)) return [];
     const here = `${path}${field.name}`;
-    if (field.fieldKind === "message" && message.isSet(field)) {
-      return longLists(message.get(field), `${here}.`);
+    switch (field.fieldKind) {
+      case "message":
+        return tooLarge(message.get(field), `${here}.`);
+      case "scalar": {
+        const { maxBytes } = sizeOf(field);
+        const value = message.get(field);
+        return typeof value === "string" && Buffer.byteLength(value) > maxBytes
+          ? [{ path: here, message: `must have at most ${maxBytes} bytes` }]
+          : [];
+      }
+      case "list": {
+        const { maxItems } = sizeOf(field);
+        const list = message.get(field);
+        if (list.size > maxItems) {
+          return [{ path: here, message: `must have at most ${maxItems} items` }];
+        }
+        return field.listKind === "message"
+          ? [...list].flatMap((item, index) =>
+              tooLarge(item as ReflectMessage, `${here}[${index}].`),
+            )
+          : [];
+      }
+      default:
+        return [];
     }
-    if (field.fieldKind !== "list" || message.get(field).size <= maxItems) return [];
-    return [{ path: here, message: `must have at most ${maxItems} items` }];
   });
+}
+
+interface Size {
+  readonly maxBytes: number;
+  readonly maxItems: number;
+}
+
+const sizes = new WeakMap<DescField, Size>();
+
+/** What the field's rules say of its size. No rule: no bound. */
+function sizeOf(field: DescField): Size {
+  let size = sizes.get(field);
+  if (!size) {
+    const { type } = getOption(field, fieldRules);
+    size = {
+      maxBytes: (type.case === "string" && Number(type.value.maxBytes)) || Number.POSITIVE_INFINITY,
+      maxItems:
+        (type.case === "repeated" && Number(type.value.maxItems)) || Number.POSITIVE_INFINITY,
+    };
+    sizes.set(field, size);
+  }
+  return size;
 }
 
 /** An INVALID_ARGUMENT that names the given fields. */
@@ -55,11 +107,12 @@ export function warmUp(schemas: Iterable<DescMessage>): void {
 
 /**
  * A rule over several fields stands on the message, and protovalidate names no field for it. The id
- * of such a rule is `<path of the field within the message>.<reason>`, so it names the field.
+ * of such a rule is `<path of the field within the message>.<reason>`, so it names the field; `<reason>` alone is
+ * about the message.
  */
 function fieldViolation(violation: Violation): FieldViolation {
   const path = pathToString(violation.field);
   if (violation.rule.length > 0) return { path, message: violation.message };
-  const within = violation.ruleId.slice(0, violation.ruleId.lastIndexOf("."));
-  return { path: path ? `${path}.${within}` : within, message: violation.message };
+  const within = violation.ruleId.split(".").slice(0, -1);
+  return { path: [...(path ? [path] : []), ...within].join("."), message: violation.message };
 }

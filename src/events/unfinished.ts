@@ -5,10 +5,14 @@ import type { Entry, Unfinished } from "./log.ts";
 /** So many of an account are kept in mind; of more the oldest are forgotten first. */
 export const mostUnfinished = 100_000;
 
+/** Far more than ids of requests and of the service make: what is longer is not looked up. */
+const maxMemberChars = 2_048;
+
 /** How the operation of an entry is remembered until its end; undefined for those that are not. */
 export function memberOf({ kind, externalId, subjectId, operation }: Named): string | undefined {
   if (!payingOperations.has(operation)) return undefined;
-  return JSON.stringify([kind, externalId, subjectId, operation]);
+  const member = JSON.stringify([kind, externalId, subjectId, operation]);
+  return member.length > maxMemberChars ? undefined : member;
 }
 
 export function ofMember(member: string, ageMs: number): Unfinished {

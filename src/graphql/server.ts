@@ -21,6 +21,7 @@ import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createExchange, type Exchange, type UnderWay } from "./exchange.ts";
+import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
@@ -127,7 +128,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       answersEventStreams(({ exchange }, blocks) => streams.set(exchange, blocks)),
     ],
     maskedErrors: { maskError: formatError },
-    graphiql: production ? false : { title: "Payments", subscriptionsProtocol: "SSE" },
+    graphiql: production
+      ? false
+      : {
+          title: "Payments",
+          subscriptionsProtocol: "SSE",
+          defaultTabs: [...firstDocuments],
+        },
     // The page comes with its scripts: no browser has to fetch them from elsewhere.
     renderGraphiQL,
     landingPage: false,

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /**
  * Every key that the gateway keeps in Redis, in one place. The part in braces is the cluster's hash
  * tag: all keys of one merchant account share a slot, so that one script may touch several of them.
@@ -47,8 +49,8 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     bucket: `${base}:bucket`,
     log: `${base}:log`,
     events: `${base}:events`,
-    topic: (kind, externalId) => `${base}:topic:${kind}:${externalId}`,
-    state: (kind, externalId) => `${base}:state:${kind}:${externalId}`,
+    topic: (kind, externalId) => `${base}:topic:${kind}:${idInName(externalId)}`,
+    state: (kind, externalId) => `${base}:state:${kind}:${idInName(externalId)}`,
     seenBody: (digest) => `${base}:seen:body:${digest}`,
     seenIdentity: (digest) => `${base}:seen:identity:${digest}`,
     deadLetters: `${base}:dead-letters`,
@@ -59,8 +61,22 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     intent: (id) => `${base}:intent:${id}`,
     intentsDue: `${base}:intents:due`,
     intentsGivenUp: `${base}:intents:given-up`,
-    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${externalId}`,
+    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${idInName(externalId)}`,
     idempotency: (digest) => `${base}:idempotency:${digest}`,
     reconciler: `${base}:reconciler`,
   };
+}
+
+/** As many bytes as an id of a request may have: the rules in the proto. */
+const maxIdBytes = 255;
+const digestMark = "sha256:";
+
+/**
+ * An id within a key's name: itself, or its digest where it is longer than the ids of requests.
+ * Callbacks bring ids of any length. An id that looks like a digest is digested too, so that no two
+ * ids share a name.
+ */
+export function idInName(id: string): string {
+  if (Buffer.byteLength(id) <= maxIdBytes && !id.startsWith(digestMark)) return id;
+  return `${digestMark}${createHash("sha256").update(id).digest("hex")}`;
 }

@@ -1,15 +1,15 @@
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 
-/** The customer's own credentials as headers, names and values in turn; empty for an external id. */
+/**
+ * The customer's own credentials as headers, names and values in turn; empty for an external id
+ * alone.
+ */
 export function customerHeaders(customer: CustomerIdentity | undefined): string[] {
-  switch (customer?.identity.case) {
-    case "authToken":
-      return ["X-CUSTOMER-AUTH", customer.identity.value];
-    case "rid":
-      return ["X-CUSTOMER-RID", customer.identity.value];
-    default:
-      return [];
-  }
+  const { authToken, rid } = customer ?? {};
+  return [
+    ...(authToken === undefined ? [] : ["X-CUSTOMER-AUTH", authToken]),
+    ...(rid === undefined ? [] : ["X-CUSTOMER-RID", rid]),
+  ];
 }
 
 /** HTTP Basic authentication (RFC 7617), in UTF-8. */

@@ -40,11 +40,6 @@ export function escaped(name: string, value: string): string {
   return encodeURIComponent(value);
 }
 
-/** The customer's id in the merchant platform, where that is how the customer is told. */
-export function externalIdOf(customer: CustomerIdentity | undefined): string | undefined {
-  return customer?.identity.case === "externalId" ? customer.identity.value : undefined;
-}
-
 /** A request as a JSON body. @throws GatewayError INVALID_ARGUMENT for what JSON cannot carry. */
 export function bodyOf<Desc extends DescMessage>(
   schema: Desc,

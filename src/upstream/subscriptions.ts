@@ -10,7 +10,7 @@ import {
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
-import { bodyOf, escaped, externalIdOf, withQuery } from "./rest-call.ts";
+import { bodyOf, escaped, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 type SubscriptionCalls = Pick<Upstream, "updateSubscription" | "deactivateSubscription">;
@@ -64,7 +64,7 @@ function targetOf(
   const id = escaped("subscription_id", request.subscriptionId);
   // A function, since `$` in a replacement text would mean something.
   const path = endpoint.path.replace("{subscription_id}", () => id);
-  return withQuery(path, { external_id: externalIdOf(request.customer) });
+  return withQuery(path, { external_id: request.customer?.externalId });
 }
 
 /** The answer is a message for people: without a body it is a yes without one. */

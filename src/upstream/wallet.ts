@@ -8,7 +8,7 @@ import {
 import { type DecodeOptions, decode, decodeList } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
-import { bodyOf, externalIdOf, withQuery } from "./rest-call.ts";
+import { bodyOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 type WalletCalls = Pick<Upstream, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
@@ -18,7 +18,7 @@ export function walletCalls({ send, read }: Client): WalletCalls {
   return {
     async findWalletItems(request, options) {
       const { customer, optionId } = request;
-      const query = { external_id: externalIdOf(customer), option_id: optionId };
+      const query = { external_id: customer?.externalId, option_id: optionId };
       const call = {
         endpoint: find,
         target: withQuery(find.path, query),
@@ -32,7 +32,7 @@ export function walletCalls({ send, read }: Client): WalletCalls {
 
     async getConfirmationStatus(request, options) {
       const { customer, optionId } = request;
-      const query = { external_id: externalIdOf(customer), option_id: optionId };
+      const query = { external_id: customer?.externalId, option_id: optionId };
       const call = {
         endpoint: confirmation,
         target: withQuery(confirmation.path, query),
@@ -49,7 +49,7 @@ export function walletCalls({ send, read }: Client): WalletCalls {
       const schema = DeleteWalletItemRequestSchema;
       const call = {
         endpoint: remove,
-        target: withQuery(remove.path, { external_id: externalIdOf(customer) }),
+        target: withQuery(remove.path, { external_id: customer?.externalId }),
         customer,
         schema,
         request,

@@ -16,7 +16,8 @@ import { openDirectory } from "../../src/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../sqlite/directories.ts";
-import { run, start } from "./run.ts";
+import { run } from "./resident.ts";
+import { run as runAlone, start } from "./run.ts";
 
 let sandbox: Sandbox;
 let dir: string;
@@ -104,7 +105,7 @@ test("a configuration that serve would refuse is 78, in the same words", async (
   const documents = join(dir, "documents.json");
   await writeFile(documents, '{"one": "{ nowhere }"}');
   const serve = { ...freePorts, PERSISTED_DOCUMENTS_FILE: documents };
-  const served = await run(["serve"], { env: serve });
+  const served = await runAlone(["serve"], { env: serve });
   const checked = await run(["check"], { env: serve });
   assert.equal(served.code, 78);
   assert.ok(checked.out.trim().endsWith(served.err.trim()));

@@ -6,7 +6,8 @@ import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
-import { placesOf, run } from "./run.ts";
+import { run } from "./resident.ts";
+import { placesOf } from "./run.ts";
 
 let gateway: Gateway;
 before(async () => {

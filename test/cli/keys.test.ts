@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseKeys } from "../../src/auth/api-keys.ts";
 import { startTestGateway } from "../start.ts";
-import { placesOf, run } from "./run.ts";
+import { run } from "./resident.ts";
+import { placesOf } from "./run.ts";
 
 let dir: string;
 before(async () => {

@@ -10,7 +10,8 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { sign, verify } from "../../src/wire/signature.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { startProxy } from "./proxy.ts";
-import { placesOf, run, start } from "./run.ts";
+import { run } from "./resident.ts";
+import { placesOf, start } from "./run.ts";
 
 let gateway: Gateway;
 before(async () => {

@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { patienceMs } from "../start.ts";
 
-/** What is compiled once need not be for each run. */
-const compiled = mkdtempSync(join(tmpdir(), "compiled-"));
-process.on("exit", () => rmSync(compiled, { recursive: true, force: true }));
+/** What is compiled once need not be for each run: where `npm test` keeps it, or for this file alone. */
+const compiled = process.env.NODE_COMPILE_CACHE ?? mkdtempSync(join(tmpdir(), "compiled-"));
+process.on("exit", () => {
+  if (!process.env.NODE_COMPILE_CACHE) rmSync(compiled, { recursive: true, force: true });
+});
 
 const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
 
@@ -18,7 +20,7 @@ export interface Ran {
   readonly err: string;
 }
 
-interface RunOptions {
+export interface RunOptions {
   readonly env?: Record<string, string>;
   readonly input?: string | Uint8Array;
 }

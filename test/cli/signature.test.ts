@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { inPairs, run } from "./run.ts";
+import { run } from "./resident.ts";
+import { inPairs } from "./run.ts";
 
 interface Vector {
   name: string;

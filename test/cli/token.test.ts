@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
-import { placesOf, run } from "./run.ts";
+import { run } from "./resident.ts";
+import { placesOf } from "./run.ts";
 
 const secret = "a secret of at least thirty-two bytes";
 let gateway: Gateway;

@@ -12,7 +12,8 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startTestGateway } from "../start.ts";
-import { inPairs, placesOf, run } from "./run.ts";
+import { run } from "./resident.ts";
+import { inPairs, placesOf } from "./run.ts";
 
 let gateway: Gateway;
 let env: Record<string, string>;

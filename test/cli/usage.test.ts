@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { inPairs, run, start } from "./run.ts";
+import { run } from "./resident.ts";
+import { inPairs, start } from "./run.ts";
 
 const commands = [
   ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
   ...["keys new", "keys hash", "dead-letters list", "dead-letters show", "dead-letters replay"],
-  ...["dead-letters discard", "backup"],
+  ...["dead-letters discard", "backup", "migrate"],
 ];
 
 test("the command line names its commands and exit codes", async () => {

@@ -191,7 +191,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(await snapshotOf("order-1", EventKind.PAYOUT), undefined);
       });
 
-      it("ends the same for every order of six events and ten redeliveries of each", async () => {
+      it("ends the same for every order of six events, however often each is delivered", async () => {
         const entries = [
           payment({ status: "init" }),
           payment({ status: "pending", statusCode: "waiting_for_redirect" }),
@@ -201,15 +201,18 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           payment({ operation: "refund", status: "success" }),
         ];
         const expected = ["payment:failure pay-0", "payment:success pay-1", "refund:success pay-1"];
-        for (const [index, order] of permutations(entries).entries()) {
+        const check = async (order: readonly Entry[], index: number) => {
           const externalId = `order-${index}`;
           const suffixed = order.map((entry) => ofAnother(entry, externalId));
+          // Every order is repeated once; some again and again, and between the first deliveries too.
+          const isOften = index % 40 === 0;
           const delivered = suffixed.flatMap((entry, at) => [
             entry,
-            ...(index % 40 === 0 ? redelivered(suffixed.slice(0, at + 1)) : []),
+            ...(isOften ? redelivered(suffixed.slice(0, at + 1)) : []),
           ]);
           for (const entry of delivered) await append(entry);
-          await Promise.all(redelivered(suffixed).map((entry) => append(entry)));
+          const repeats = isOften ? redelivered(suffixed) : suffixed;
+          await Promise.all(repeats.map((entry) => append(entry)));
           const snapshot = await snapshotOf(externalId);
           assert(snapshot);
           const states = snapshot.states.map(
@@ -220,7 +223,13 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           const history = await log.history(account, EventKind.PAYMENT, externalId, 100);
           assert.deepEqual(cursors(history), [...new Set(cursors(history))].sort());
           assert.equal(history.length, entries.length);
-        }
+        };
+        // Many at once, as calls come.
+        const orders = [...permutations(entries).entries()];
+        const worker = async () => {
+          for (let next = orders.pop(); next; next = orders.pop()) await check(next[1], next[0]);
+        };
+        await Promise.all(Array.from({ length: 24 }, worker));
       });
 
       it("keeps the success of the second attempt over a late failure of the first", async () => {
@@ -727,6 +736,16 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           await stored(payment({ operation }));
         }
         assert.deepEqual(await unfinished(), []);
+      });
+
+      it("is none of what has an id that no request may hold, which is an event all the same", async () => {
+        const externalId = "x".repeat(900_000);
+        await stored(payment({ externalId }));
+        assert.deepEqual(await unfinished(), []);
+        const found = await log.snapshot(account, EventKind.PAYMENT, externalId);
+        assert.equal(found?.states[0]?.subjectId, "pay-1");
+        const longer = await log.snapshot(account, EventKind.PAYMENT, `${externalId}x`);
+        assert.equal(longer, undefined);
       });
 
       it("is told once it is old enough", async () => {

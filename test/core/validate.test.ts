@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
-import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { create, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+import {
+  field as fieldRules,
+  message as messageRules,
+  type StringRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { validate } from "../../src/core/validate.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { ProductSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
@@ -29,9 +33,39 @@ test("each rule over several fields is named after a field of its message", () =
   assert.ok(rules >= 12, `${rules} rules`);
 });
 
+test("each text of a request has a bound, each id 255 bytes, and each list 1,000 items", () => {
+  const seen = new Set<DescMessage>();
+  const unbound: string[] = [];
+  let texts = 0;
+  const visit = (desc: DescMessage) => {
+    if (seen.has(desc)) return;
+    seen.add(desc);
+    for (const field of desc.fields) {
+      const { type } = getOption(field, fieldRules);
+      const list = type.case === "repeated" ? type.value : undefined;
+      if (field.fieldKind === "list" && !(list && 0 < list.maxItems && list.maxItems <= 1_000n)) {
+        unbound.push(`${field}`);
+      }
+      if (field.fieldKind === "map" || field.scalar === ScalarType.BYTES) unbound.push(`${field}`);
+      if (field.message) visit(field.message);
+      if (field.scalar !== ScalarType.STRING) continue;
+      texts++;
+      const rules = (list?.items?.type ?? type) as { case?: string; value?: StringRules };
+      const { maxBytes = 0n, maxLen = 0n, in: set = [] } = rules.value ?? {};
+      const most = maxBytes || 4n * maxLen;
+      if (set.length === 0 && (most === 0n || most > 16_384n)) unbound.push(`${field}`);
+      if (/(^|_)(id|rid)$/.test(field.name) && maxBytes !== 255n) unbound.push(`${field}`);
+    }
+  };
+  for (const service of services) for (const { input } of service.methods) visit(input);
+  assert.ok(texts >= 100, `${texts} texts`);
+  assert.deepEqual(unbound, []);
+});
+
 function assertNamesField(desc: DescMessage, id: string): void {
   const path = id.split(".").slice(0, -1);
-  assert.ok(path.length > 0, id);
+  // Alone a reason is about the message, which has a name where it is a field.
+  assert.ok(path.length > 0 || !desc.name.endsWith("Request"), id);
   let at: DescMessage | undefined = desc;
   for (const name of path) {
     assert.ok(at, id);

@@ -239,7 +239,7 @@ for (const name of ["json", "binary", "grpc"]) {
         failed(
           `${where} wallet`,
           wallet.findWalletItems(
-            { customer: { identity: { case: "externalId", value: idOf(behaviour) } } },
+            { customer: { externalId: idOf(behaviour) } },
             as(secrets.apiKey, { "x-customer-auth": secrets.customerAuth }),
           ),
         ),
@@ -247,7 +247,7 @@ for (const name of ["json", "binary", "grpc"]) {
           `${where} wallet of a token`,
           wallet.getConfirmationStatus(
             {
-              customer: { identity: { case: "authToken", value: secrets.customerAuth } },
+              customer: { authToken: secrets.customerAuth },
               optionId: behaviour,
             },
             as(secrets.apiKey),

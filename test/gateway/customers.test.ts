@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { Code, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
@@ -79,9 +79,9 @@ const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVe
 const wallet = () => createClient(WalletService, transport());
 const subscriptions = () => createClient(SubscriptionService, transport());
 
-const externalId = (value: string) => ({ identity: { case: "externalId" as const, value } });
-const authToken = (value: string) => ({ identity: { case: "authToken" as const, value } });
-const rid = (value: string) => ({ identity: { case: "rid" as const, value } });
+const externalId = (value: string) => ({ externalId: value });
+const authToken = (value: string) => ({ authToken: value });
+const rid = (value: string) => ({ rid: value });
 
 test("a customer's wallet and subscription calls are for the customer of the claim", async () => {
   const options = as(customer);
@@ -107,6 +107,8 @@ test("a customer who names anybody else is refused, and nothing is sent", async 
     externalId("customer/1 "),
     authToken("token"),
     rid(uuid),
+    { ...externalId("customer/1"), ...authToken("token") },
+    { ...externalId("customer/1"), ...rid(uuid) },
   ];
   for (const other of others) {
     const calls = [
@@ -151,6 +153,46 @@ test("X-CUSTOMER-AUTH is forwarded as it came, and alone says who the customer i
     assert.equal(headers["x-customer-rid"], undefined);
     assert.doesNotMatch(line, /external_id/);
   }
+});
+
+test("a processing token goes together with the customer's external_id", async () => {
+  const both = { ...authToken("processing"), ...externalId("somebody") };
+  await wallet().findWalletItems({ customer: both }, as(key));
+  await subscriptions().deactivateSubscription({ customer: both, subscriptionId: uuid }, as(key));
+  await graphql(
+    '{ walletItems(customer: { authToken: "processing", externalId: "somebody" }) { optionId } }',
+    as(key).headers,
+  );
+  assert.equal(received.length, 3);
+  for (const { line, headers } of received) {
+    assert.equal(headers["x-customer-auth"], "processing");
+    assert.match(line, /[?&]external_id=somebody$/);
+  }
+});
+
+test("a customer who is not told is asked for, and nothing is sent", async () => {
+  const nobody = { customer: {} };
+  const named = (error: unknown) => {
+    assert.ok(error instanceof ConnectError && error.code === Code.InvalidArgument);
+    assert.match(error.message, /customer: must tell who the customer is/);
+    return true;
+  };
+  await assert.rejects(wallet().findWalletItems(nobody, as(key)), named);
+  await assert.rejects(wallet().getConfirmationStatus(nobody, as(key)), named);
+  await assert.rejects(
+    wallet().deleteWalletItem({ ...nobody, optionId: uuid, type: "card" }, as(key)),
+    named,
+  );
+  await assert.rejects(
+    subscriptions().deactivateSubscription({ ...nobody, subscriptionId: uuid }, as(key)),
+    named,
+  );
+  const { errors } = await graphql("{ walletItems(customer: {}) { optionId } }", as(key).headers);
+  assert.equal(errors?.[0]?.extensions.code, "BAD_USER_INPUT");
+  assert.equal(received.length, 0);
+  // Control: a caller whose token says it may leave it out so, too.
+  await wallet().findWalletItems(nobody, as(customer));
+  assert.equal(received.length, 1);
 });
 
 test("X-CUSTOMER-RID that a caller sends is never forwarded", async () => {

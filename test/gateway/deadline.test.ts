@@ -39,11 +39,15 @@ async function start(t: TestContext) {
   });
   /** Resolves when a request came and was given up. */
   const givenUp = async () => {
-    const [{ socket }] = (await once(upstream, "request")) as [IncomingMessage];
-    await once(socket, "close", { signal: AbortSignal.timeout(patienceMs) });
+    const signal = AbortSignal.timeout(patienceMs);
+    const [{ socket }] = (await once(upstream, "request", { signal })) as [IncomingMessage];
+    await once(socket, "close", { signal });
   };
   return { rpcUrl: gateway.rpcUrl, givenUp };
 }
+
+/** Long enough to reach the upstream before it passes, on a busy machine too. */
+const deadlineMs = 2_000;
 
 test("a deadline by grpc-js ends the call, and the upstream's with it", async (t) => {
   const { rpcUrl, givenUp } = await start(t);
@@ -56,7 +60,7 @@ test("a deadline by grpc-js ends the call, and the upstream's with it", async (t
   } & grpc.Client;
   const gone = givenUp();
   const error = await new Promise<grpc.ServiceError>((resolve) => {
-    const deadline = Date.now() + 300;
+    const deadline = Date.now() + deadlineMs;
     client.getOperation(create(GetOperationRequestSchema, request), { deadline }, resolve);
   });
   assert.equal(error.code, grpc.status.DEADLINE_EXCEEDED);
@@ -74,7 +78,7 @@ for (const [name, createTransport] of Object.entries({
     const gone = givenUp();
     const transport = createTransport({ baseUrl: rpcUrl, httpVersion: "1.1" });
     const call = createClient(OperationService, transport).getOperation(request, {
-      timeoutMs: 300,
+      timeoutMs: deadlineMs,
     });
     await assert.rejects(call, { code: Code.DeadlineExceeded });
     await gone;

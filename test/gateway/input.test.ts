@@ -51,6 +51,7 @@ const good = {
   customer: { email: "a@b.example" },
   payment_method: { cc: card },
 };
+const again = { recurrent_id: "r", external_id: "e", amount: "1" };
 const uuid = "7b0f0f5e-3a53-4d3e-8a6e-0d6b2f6b1a11";
 
 const refusals: [method: string, request: object, fields: string[]][] = [
@@ -126,6 +127,27 @@ const refusals: [method: string, request: object, fields: string[]][] = [
     "PaymentService/CreatePayment",
     { ...good, callback_url: "ftp://a", result_url: "/done" },
     ["callback_url", "result_url"],
+  ],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, callback_url: "", result_url: "" },
+    ["callback_url", "result_url"],
+  ],
+  ["PaymentService/CreateRecurrentPayment", { ...again, callback_url: "" }, ["callback_url"]],
+  ["PaymentService/ConfirmPayment", { external_id: "e", callback_url: "" }, ["callback_url"]],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, products: [{ net_amount: "" }] },
+    ["products[0].net_amount"],
+  ],
+  ["PaymentService/CreatePayment", { ...good, external_id: "x".repeat(256) }, ["external_id"]],
+  ["PaymentService/GetPayment", { external_id: "\u044f".repeat(128) }, ["external_id"]],
+  ["PaymentService/CreatePayment", { ...good, description: "x".repeat(4097) }, ["description"]],
+  ["PaymentService/CreatePayment", { ...good, amount: "1".repeat(900_000) }, ["amount"]],
+  [
+    "PaymentService/CreatePayment",
+    { ...good, products: [{}, { id: "x".repeat(256), net_amount: "no" }] },
+    ["products[1].id"],
   ],
   [
     "PaymentService/CreatePayment",
@@ -206,7 +228,12 @@ const refusals: [method: string, request: object, fields: string[]][] = [
   ["WalletService/FindWalletItems", {}, ["customer"]],
   ["WalletService/FindWalletItems", { customer: { rid: uuid } }, ["customer.rid"]],
   ["WalletService/FindWalletItems", { customer: { auth_token: "a b" } }, ["customer.auth_token"]],
-  ["WalletService/GetConfirmationStatus", { customer: { external_id: "c" } }, ["option_id"]],
+  ["WalletService/FindWalletItems", { customer: {} }, ["customer"]],
+  [
+    "WalletService/GetConfirmationStatus",
+    { customer: {}, option_id: "" },
+    ["customer", "option_id"],
+  ],
   [
     "WalletService/DeleteWalletItem",
     { customer: { external_id: "c" }, option_id: "1" },
@@ -275,6 +302,33 @@ test("the good request is sent: the refusals above fail for what they name", asy
     customer: { email: "a@b.example" },
     payment_method: { type: "cc_number", cc: card },
   });
+});
+
+test("what the spec does not forbid is sent: long ids, empty values, short card numbers", async () => {
+  const browser = {
+    browser_accept_header: "",
+    browser_color_depth: "24",
+    browser_ip_address: "127.0.0.1",
+    browser_java_enabled: "",
+    browser_language: "uk",
+    browser_screen_height: "900",
+    browser_screen_width: "1600",
+    browser_time_zone: "",
+    browser_time_zone_offset: "",
+    browser_user_agent: "",
+  };
+  const request = {
+    ...good,
+    external_id: "x".repeat(255),
+    payment_method: { cc: { ...card, number: "41111111" } },
+    fingerprint: browser,
+  };
+  const { status } = await rpc("PaymentService/CreatePayment", request);
+  assert.equal(status, 200);
+  const sent = JSON.parse(received[0]?.body ?? "");
+  assert.equal(sent.external_id, request.external_id);
+  assert.equal(sent.payment_method.cc.number, "41111111");
+  assert.deepEqual(sent.fingerprint, browser);
 });
 
 test("decimals reach the upstream and come back as the same text, by RPC and GraphQL", async () => {

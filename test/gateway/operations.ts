@@ -49,7 +49,7 @@ const fresh = () => `order-fresh-${count++}`;
 const option = demoOptions.unconfirmed;
 const subscription = demoSubscriptions.active;
 const identity = ({ customer }: Objects) => ({
-  customer: { identity: { case: "externalId", value: customer } },
+  customer: { externalId: customer },
 });
 const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 };
 

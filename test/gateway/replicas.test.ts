@@ -15,15 +15,16 @@ import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
 /**
- * Figures of a budget under load need a machine that has nothing else to do: they are of the long
- * form, `npm run faults`. What is right on any machine is tested in the short form, too.
+ * Figures of a budget under load need a machine that has nothing else to do: those of the long form,
+ * `npm run faults`, are what the gateway promises. The short form asks for what a busy machine leaves
+ * of them, and still tells a budget that is shared from three that are not: those would be refused
+ * for half of what they send.
  */
 const long = process.env.FAULTS === "long";
-const quietMachine = { skip: long ? false : "npm run faults" };
-const loadSeconds = long ? 20 : 4;
-const leastUsed = 0.9;
-const mostRejected = 0.001;
-const longestPaymentMs = 1_000;
+const loadSeconds = long ? 20 : 2;
+const goals = long
+  ? { used: 0.9, rejected: 0.001, slowestMs: 1_000, refusedPayments: 0 }
+  : { used: 0.5, rejected: 0.1, slowestMs: 5_000, refusedPayments: 0.1 };
 const password = "password";
 
 describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {
@@ -113,17 +114,13 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     assert.deepEqual(seen, ["pending", "success"]);
   });
 
-  test(
-    "five times the budget: it is used, not overrun, and payments do not wait",
-    quietMachine,
-    async () => {
-      const run = await load(loadSeconds);
-      console.log(report("5x load", run));
-      assertBudget(run, 50 * loadSeconds);
-    },
-  );
+  test("five times the budget: it is used, not overrun, and payments do not wait", async () => {
+    const run = await load(loadSeconds);
+    console.log(report("5x load", run));
+    assertBudget(run, 50 * loadSeconds);
+  });
 
-  test("the same while the limit drops to 20 midway", quietMachine, async () => {
+  test("the same while the limit drops to 20 midway", async () => {
     const run = await load(2 * loadSeconds, async () => {
       await delay(loadSeconds * 1_000);
       upstream.limit = 20;
@@ -131,9 +128,9 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     console.log(report("limit 50, then 20", run));
     upstream.limit = 50;
     // What was on its way when the limit dropped can be refused; nobody could have known.
-    assert.ok(run.rejected <= 12, `${run.rejected} rejected`);
-    assert.ok(run.accepted >= leastUsed * 70 * loadSeconds, `${run.accepted} accepted`);
-    assert.ok(run.slowestPaymentMs <= longestPaymentMs, `${run.slowestPaymentMs} ms`);
+    assertRejections({ ...run, rejected: Math.max(0, run.rejected - 12) });
+    assert.ok(run.accepted >= goals.used * 70 * loadSeconds, `${run.accepted} accepted`);
+    assert.ok(run.slowestPaymentMs <= goals.slowestMs, `${run.slowestPaymentMs} ms`);
   });
 
   test("the same while a gateway is killed, and nothing that was answered 200 is lost", async () => {
@@ -161,7 +158,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     });
     assert.ok(killed);
     console.log(report("one of three killed", run), `${acknowledged.size} callbacks answered 200`);
-    if (long) assertRejections(run);
+    assertRejections(run);
 
     const kept = new Set<string>();
     const [survivor] = replicas as [Replica];
@@ -252,16 +249,14 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
   function assertBudget(run: Load, budget: number): void {
     const { accepted } = run;
     assertRejections(run);
-    assert.ok(accepted >= leastUsed * budget, `${accepted} of ${budget} used`);
-    assert.ok(
-      run.slowestPaymentMs <= longestPaymentMs,
-      `a payment took ${run.slowestPaymentMs} ms`,
-    );
-    assert.ok(run.payments > 0 && run.refusedPayments === 0, `${run.refusedPayments} refused`);
+    assert.ok(accepted >= goals.used * budget, `${accepted} of ${budget} used`);
+    assert.ok(run.slowestPaymentMs <= goals.slowestMs, `a payment took ${run.slowestPaymentMs} ms`);
+    const { payments, refusedPayments } = run;
+    assert.ok(payments > 0 && refusedPayments <= goals.refusedPayments * payments, "some refused");
   }
 
   function assertRejections({ accepted, rejected }: Load): void {
-    assert.ok(rejected <= 1 + (accepted + rejected) * mostRejected, `${rejected} rejected`);
+    assert.ok(rejected <= 1 + (accepted + rejected) * goals.rejected, `${rejected} rejected`);
   }
 
   function report(name: string, run: Load): string {

@@ -81,7 +81,8 @@ export function callOn(proxy: Haproxy, password: string): Calls {
     while (going) {
       made.set(name, (made.get(name) ?? 0) + 1);
       await call().catch((error: Error) => failures.push(`${name}: ${error.message}`));
-      await delay(5);
+      // With answers that take 50 ms, half of the callers have a call under way.
+      await delay(50);
     }
   };
   const workers = Object.entries(calls).flatMap(([name, call]) => [
@@ -125,7 +126,12 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-export interface StreamEnd {
+export interface StreamEnd extends StreamFault {
+  /** How many events it had brought. */
+  readonly events: number;
+}
+
+interface StreamFault {
   readonly code: string;
   readonly resumeCursor?: string | undefined;
 }
@@ -135,7 +141,7 @@ type Read = (
   after: string,
   seen: (cursor: string) => void,
   leave: AbortSignal,
-) => Promise<StreamEnd>;
+) => Promise<StreamFault>;
 
 /** One follower from the oldest event on, by each kind of stream. */
 export function followOn(proxy: Haproxy): Record<string, Follower> {
@@ -153,6 +159,7 @@ function follow(read: Read): Follower {
   const run = async () => {
     let after = "earliest";
     while (!leave.signal.aborted) {
+      const before = seen.length;
       const end = await read(
         after,
         (cursor) => {
@@ -160,9 +167,9 @@ function follow(read: Read): Follower {
           after = cursor;
         },
         leave.signal,
-      ).catch((error: Error): StreamEnd => ({ code: error.message || String(error) }));
+      ).catch((error: Error): StreamFault => ({ code: error.message || String(error) }));
       if (leave.signal.aborted) return;
-      ends.push(end);
+      ends.push({ ...end, events: seen.length - before });
       // What the gateway says is behind the last event, and may skip events of other topics.
       after = end.resumeCursor ?? after;
       await delay(20);
@@ -188,7 +195,7 @@ function readByGrpc({ grpcUrl }: Haproxy): Read {
       const stream = client.streamEvents(create(StreamEventsRequestSchema, { afterCursor: after }));
       const cancel = () => stream.cancel();
       leave.addEventListener("abort", cancel, { once: true });
-      const end = (how: StreamEnd) => {
+      const end = (how: StreamFault) => {
         leave.removeEventListener("abort", cancel);
         client.close();
         resolve(how);
@@ -219,7 +226,7 @@ async function readResults(
   results: AsyncIterableIterator<unknown>,
   seen: (cursor: string) => void,
   leave: AbortSignal,
-): Promise<StreamEnd> {
+): Promise<StreamFault> {
   const cancel = () => void results.return?.();
   leave.addEventListener("abort", cancel, { once: true });
   try {

@@ -61,9 +61,11 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       AUTH_MODE: "none",
       REDIS_URL: redis.url,
       RATE_LIMIT_INITIAL: "2000",
+      // Where Redis answers late on a busy machine, calls wait for their share and are not refused.
+      RATE_LIMIT_MAX_WAIT: "20s",
       RECONCILE_AFTER: "0",
-      // Twenty looks of the proxy, of which one is enough.
-      SHUTDOWN_DELAY: "2s",
+      // Ten looks of the proxy, of which one is enough.
+      SHUTDOWN_DELAY: "1s",
       LOG_LEVEL: "warn",
     });
     return { spawned, ready: await spawned.ready };
@@ -106,9 +108,10 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       console.log(`${name}: ${follower.seen.length} events`, follower.ends);
       assert.deepEqual(follower.seen.slice(0, every.length), every, name);
       assert.ok(follower.ends.length >= 1, `${name} was never ended`);
-      for (const { code, resumeCursor } of follower.ends) {
+      for (const { code, resumeCursor, events } of follower.ends) {
         assert.equal(code, "UNAVAILABLE", name);
-        assert.ok(resumeCursor, name);
+        // One that was refused at once goes on from where it asked to.
+        assert.ok(resumeCursor || events === 0, name);
       }
     }
   });

@@ -29,10 +29,10 @@ export interface Spawned {
 
 const children = new Set<ChildProcess>();
 
-/** Runs `payments-gateway` with these arguments and nothing but this environment. */
+/** Runs `payments-gateway` with these arguments and nothing but this environment, and the compile cache. */
 export function spawnCli(args: string[], env: Record<string, string>): Spawned {
   const child = spawn(process.execPath, [cli, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.add(child);

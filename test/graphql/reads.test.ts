@@ -82,7 +82,7 @@ test("wallet items come with their confirmation, for the same customer", async (
     $typeName: "payments.v1.GetConfirmationStatusRequest",
     customer: {
       $typeName: "payments.v1.CustomerIdentity",
-      identity: { case: "externalId", value: "c-1" },
+      externalId: "c-1",
     },
     optionId: "o-1",
   });

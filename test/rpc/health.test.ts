@@ -63,6 +63,11 @@ test("a watch tells each change, then NOT_SERVING at the drain, and ends", async
   started.server.setServing(false);
   assert.equal(await next(), ServingStatus.NOT_SERVING);
   assert.equal((await client.check({})).status, ServingStatus.NOT_SERVING);
+  const { statuses } = await client.list({});
+  assert.deepEqual(
+    Object.values(statuses).map(({ status }) => status),
+    names.map(() => ServingStatus.NOT_SERVING),
+  );
   started.server.setServing(true);
   assert.equal(await next(), ServingStatus.SERVING);
 

@@ -141,7 +141,7 @@ const cases: readonly Case[] = [
   },
   {
     method: WalletService.method.findWalletItems,
-    request: { customer: { identity: { case: "externalId", value: "customer-1" } } },
+    request: { customer: { externalId: "customer-1" } },
     answers: { findWalletItems: async () => [item, item] },
     response: { items: [item, item] },
   },

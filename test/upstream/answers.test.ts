@@ -43,9 +43,7 @@ const deactivate = (upstream: Upstream) =>
 const findItems = (upstream: Upstream) =>
   upstream.findWalletItems(
     create(FindWalletItemsRequestSchema, {
-      customer: create(CustomerIdentitySchema, {
-        identity: { case: "authToken", value: "customer-jwt" },
-      }),
+      customer: create(CustomerIdentitySchema, { authToken: "customer-jwt" }),
     }),
     patient,
   );

@@ -37,15 +37,9 @@ const always = [
 const jsonBody = [...always, "content-type: application/json"];
 const itemId = "7f9c24e8-3b12-4f5a-9c1d-0a1b2c3d4e5f";
 
-const byToken = create(CustomerIdentitySchema, {
-  identity: { case: "authToken", value: "eyJ.customer.jwt" },
-});
-const byRid = create(CustomerIdentitySchema, {
-  identity: { case: "rid", value: "0d4b5c3e-1111-4222-8333-944455556666" },
-});
-const byExternalId = create(CustomerIdentitySchema, {
-  identity: { case: "externalId", value: "user 7&x=1/ї" },
-});
+const byToken = create(CustomerIdentitySchema, { authToken: "eyJ.customer.jwt" });
+const byRid = create(CustomerIdentitySchema, { rid: "0d4b5c3e-1111-4222-8333-944455556666" });
+const byExternalId = create(CustomerIdentitySchema, { externalId: "user 7&x=1/ї" });
 
 interface Case {
   readonly name: string;
@@ -203,6 +197,18 @@ const cases: Case[] = [
       "GET /api/customers/v1/wallet/confirmation/status" +
       "?external_id=user%207%26x%3D1%2F%D1%97&option_id=opt%2F1 HTTP/1.1",
     headers: always,
+    body: "",
+    priority: "read",
+  },
+  {
+    name: "getConfirmationStatus asks without an option_id, and with both of a customer's names",
+    call: (upstream) =>
+      upstream.getConfirmationStatus(
+        create(GetConfirmationStatusRequestSchema, { customer: { ...byToken, externalId: "u" } }),
+        patient,
+      ),
+    line: "GET /api/customers/v1/wallet/confirmation/status?external_id=u HTTP/1.1",
+    headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
     body: "",
     priority: "read",
   },

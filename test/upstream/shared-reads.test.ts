@@ -15,9 +15,7 @@ const getPayout = (upstream: Upstream, options: SendOptions, externalId = "payou
 const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", string]) =>
   upstream.findWalletItems(
     create(FindWalletItemsRequestSchema, {
-      customer: create(CustomerIdentitySchema, {
-        identity: { case: customer[0], value: customer[1] },
-      }),
+      customer: create(CustomerIdentitySchema, { [customer[0]]: customer[1] }),
     }),
     patient,
   );

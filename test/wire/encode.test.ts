@@ -95,7 +95,7 @@ describe("encode", () => {
   it("keeps fields out that are not part of the body", () => {
     const update = create(UpdateSubscriptionRequestSchema, {
       subscriptionId: "sub",
-      customer: { identity: { case: "authToken", value: "jwt" } },
+      customer: { authToken: "jwt" },
       autoRenew: true,
     });
     assert.equal(encode(UpdateSubscriptionRequestSchema, update), `{"auto_renew":true}`);

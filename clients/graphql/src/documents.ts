@@ -16,13 +16,13 @@ export type CallOutcome =
 
 /** A card by its number. Never logged, never stored. */
 export type CardInput = {
-  /** Security code, 3 or 4 digits. */
+  /** Security code, 3 or 4 digits: the gateway's own check. */
   cvv: string;
   /** Month of expiry, 1 to 12. */
   expMonth: number;
   /** Year of expiry. */
   expYear: number;
-  /** Card number, 12 to 19 digits without separators. */
+  /** Card number, 8 to 19 digits (ISO/IEC 7812) without separators: the gateway's own check. */
   number: string;
   /** Whether to use the 3DS flow. */
   use3dsFlow?: boolean | null | undefined;
@@ -36,7 +36,7 @@ export type ConfirmPaymentInput = {
   currency?: string | null | undefined;
   /** The payment's externalId. */
   externalId: string;
-  /** The merchant's own text, returned as it is. */
+  /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
 };
 
@@ -54,7 +54,7 @@ export type CreatePaymentInput = {
   currency: string;
   /** Who pays. Required in mode DIRECT. */
   customer?: PaymentCustomerInput | null | undefined;
-  /** Description of the payment. */
+  /** Description of the payment, at most 4,096 bytes. */
   description?: string | null | undefined;
   /** The merchant's own id (an order number, say). May be used again until a success. */
   externalId: string;
@@ -68,7 +68,7 @@ export type CreatePaymentInput = {
   locale?: string | null | undefined;
   /** How the payment details are collected. */
   mode: PaymentMode;
-  /** The merchant's own text, returned as it is. */
+  /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
   /** What to pay with. */
   paymentMethod: PaymentMethodInput;
@@ -94,7 +94,7 @@ export type CreateRecurrentPaymentInput = {
   delegateApiKey?: string | null | undefined;
   /** The merchant's own id of this payment. */
   externalId: string;
-  /** The merchant's own text, returned as it is. */
+  /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
   /** From the details of the earlier payment. */
   recurrentId: string;
@@ -114,12 +114,13 @@ export type CreateWatchTokenInput = {
   ttlSeconds?: number | null | undefined;
 };
 
-/** Which customer a wallet or subscription call is for. Left out by a caller whose token says it. */
-export type CustomerInput =
-  {   /** A customer access token (JWT). For actions that no user started, a token issued with authorization_flow=processing. Send it by POST, not by GET: the address of a request stands in the logs of proxies. */
-  authToken: string; externalId?: never; }
-  |  { authToken?: never;   /** The customer's id in the merchant platform. */
-  externalId: string; };
+/** Which customer a wallet or subscription call is for: at least one of these. A token with authorization_flow=processing may go together with the externalId of the customer that the call is about. Left out by a caller whose token says it. */
+export type CustomerInput = {
+  /** A customer access token (JWT), of at most 8,192 bytes. For actions that no user started, a token issued with authorization_flow=processing. Send it by POST, not by GET: the address of a request stands in the logs of proxies. */
+  authToken?: string | null | undefined;
+  /** The customer's id in the merchant platform. */
+  externalId?: string | null | undefined;
+};
 
 /** A subscription to deactivate. */
 export type DeactivateSubscriptionInput = {
@@ -141,11 +142,11 @@ export type DecryptedApplePayInput = {
   deviceManufacturerIdentifier?: string | null | undefined;
   /** Electronic commerce indicator. */
   eciIndicator?: string | null | undefined;
-  /** Ephemeral public key. */
+  /** Ephemeral public key, at most 1,024 bytes. */
   ephemeralPublicKey?: string | null | undefined;
-  /** Cryptogram of this payment. */
+  /** Cryptogram of this payment, at most 1,024 bytes. */
   onlinePaymentCryptogram: string;
-  /** Hash of the merchant's public key. */
+  /** Hash of the merchant's public key, at most 1,024 bytes. */
   publicKeyHash?: string | null | undefined;
   /** Apple's transaction id. */
   transactionId?: string | null | undefined;
@@ -157,7 +158,7 @@ export type DecryptedApplePayInput = {
 export type DecryptedGooglePayInput = {
   /** How the card was authenticated. */
   authMethod?: string | null | undefined;
-  /** Cryptogram of this payment. */
+  /** Cryptogram of this payment, at most 1,024 bytes. */
   cryptogram: string;
   /** Electronic commerce indicator. */
   eciIndicator?: string | null | undefined;
@@ -222,9 +223,9 @@ export type EventSource =
   /** From the answer to a call that changed the payment or payout. */
   | 'RESPONSE';
 
-/** Data of the customer's browser, for 3DS. All of it is required where any is given. */
+/** Data of the customer's browser, for 3DS. All of it is required where any is given; a value may be empty. */
 export type FingerprintInput = {
-  /** Accept header. */
+  /** Accept header, at most 2,048 bytes. */
   browserAcceptHeader: string;
   /** Colour depth, in bits. */
   browserColorDepth: string;
@@ -242,7 +243,7 @@ export type FingerprintInput = {
   browserTimeZone: string;
   /** Offset of the time zone from UTC, in minutes. */
   browserTimeZoneOffset: string;
-  /** User agent. */
+  /** User agent, at most 2,048 bytes. */
   browserUserAgent: string;
 };
 
@@ -264,7 +265,7 @@ export type PaymentCustomerInput = {
   colorMode?: string | null | undefined;
   /** Country. */
   country?: string | null | undefined;
-  /** E-mail address. */
+  /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The customer's id in the merchant platform. */
   externalId?: string | null | undefined;
@@ -362,7 +363,7 @@ export type PaymentRecipientInput = {
   city?: string | null | undefined;
   /** Country. */
   country?: string | null | undefined;
-  /** E-mail address. */
+  /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The recipient's id in the merchant platform. */
   externalId?: string | null | undefined;
@@ -401,11 +402,11 @@ export type ProductInput = {
   category?: string | null | undefined;
   /** Currency code. */
   currency?: string | null | undefined;
-  /** Description. */
+  /** Description, at most 4,096 bytes. */
   description?: string | null | undefined;
   /** The merchant's id of the product. */
   id?: string | null | undefined;
-  /** URL of an image. */
+  /** URL of an image, at most 2,048 bytes. */
   image?: string | null | undefined;
   /** Name. */
   name?: string | null | undefined;
@@ -415,7 +416,7 @@ export type ProductInput = {
   quantity?: string | null | undefined;
   /** Tax group, required for projects with fiscalization: 1 VAT 20%; 2 no VAT; 3 VAT 20% plus excise 5%; 4 VAT 7%; 5 VAT 0%; 6 no VAT plus excise 5%; 7 not an object of VAT; 8 VAT 20% plus pension fund 7.5%; 9 VAT 14%. */
   taxGroup?: number | null | undefined;
-  /** URL of the product. */
+  /** URL of the product, at most 2,048 bytes. */
   url?: string | null | undefined;
   /** Tax, a decimal. */
   vatAmount?: string | null | undefined;
@@ -423,7 +424,7 @@ export type ProductInput = {
 
 /** A recipient's card by its number. */
 export type RecipientCardNumberInput = {
-  /** Card number, 12 to 19 digits without separators. */
+  /** Card number, 8 to 19 digits (ISO/IEC 7812) without separators: the gateway's own check. */
   number: string;
 };
 
@@ -459,7 +460,7 @@ export type RecipientPaymentMethodType =
 
 /** A recipient's card by a token. */
 export type RecipientTokenInput = {
-  /** The token. */
+  /** The token, at most 4,096 bytes. */
   token: string;
 };
 
@@ -471,7 +472,7 @@ export type RecipientWalletOptionInput = {
 
 /** A token: of a card, or as Apple Pay or Google Pay gave it. */
 export type TokenInput = {
-  /** The token. */
+  /** The token, at most 16,384 bytes. */
   token: string;
   /** Whether to use the 3DS flow. */
   use3dsFlow?: boolean | null | undefined;

@@ -12,3 +12,8 @@ export function idOf(cursor: Cursor): string {
   const { ms, seq } = decodeCursor(cursor);
   return `${ms}-${seq}`;
 }
+
+/** The same by the place of the cursor, which lacks the epoch. */
+export function idOfPlace(place: string): string {
+  return idOf(`${place}-00000000`);
+}

@@ -210,7 +210,7 @@ const readHistory = script("./read-history.lua");
 const placeBefore = script("./place-before.lua");
 const readState = script("./read-state.lua");
 
-function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
+export function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
 }
 

@@ -38,7 +38,9 @@ const refs = new Map<string, InputRef>();
 /** Where the comment of the proto tells of a shape that GraphQL has not. */
 const descriptions: Readonly<Record<string, string>> = {
   CustomerInput:
-    "Which customer a wallet or subscription call is for. Left out by a caller whose token says it.",
+    "Which customer a wallet or subscription call is for: at least one of these. A token with " +
+    "authorization_flow=processing may go together with the externalId of the customer that the " +
+    "call is about. Left out by a caller whose token says it.",
   PaymentMethodInput:
     "What to pay with: a type, and the details that go with it.\n\nThe type may be left out where " +
     "the details tell it: `cc` is CC_NUMBER, `decryptedApplePay` is APPLE_PAY, " +

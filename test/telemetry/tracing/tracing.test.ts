@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { registerHooks } from "node:module";
 import { createServer } from "node:net";
@@ -148,10 +149,12 @@ test("the sampler decides, and follows the caller where it is told to", async (t
   assert.equal(await sampled("traceidratio", undefined, "1"), true);
   assert.equal(await sampled("parentbased_traceidratio", undefined, "0"), false);
   // By the trace's id alone, so that all who take part decide alike.
-  assert.equal(
-    await sampled("traceidratio", remote, "0.5"),
-    await sampled("traceidratio", remote, "0.5"),
-  );
+  const traces = Array.from({ length: 20 }, () => randomBytes(16).toString("hex"));
+  const decide = async (trace: string) =>
+    sampled("traceidratio", `00-${trace}-b7ad6b7169203331-01`, "0.5");
+  const decided = await Promise.all(traces.map(decide));
+  assert.deepEqual(await Promise.all(traces.map(decide)), decided);
+  assert.equal(new Set(decided).size, 2, "some are sampled, some are not");
 });
 
 test("a collector that does not answer costs a bounded queue and no more", async (t) => {

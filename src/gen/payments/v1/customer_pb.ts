@@ -12,50 +12,42 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/customer.proto.
  */
 export const file_payments_v1_customer: GenFile = /*@__PURE__*/
-  fileDesc("ChpwYXltZW50cy92MS9jdXN0b21lci5wcm90bxILcGF5bWVudHMudjEifwoQQ3VzdG9tZXJJZGVudGl0eRIkCgphdXRoX3Rva2VuGAEgASgJQg6AAQG6SAhyBpi1GAEQAUgAEhkKA3JpZBgCIAEoCUIKGAG6SAVyA7ABAUgAEh4KC2V4dGVybmFsX2lkGAMgASgJQge6SARyAhABSABCCgoIaWRlbnRpdHliBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_rules]);
+  fileDesc("ChpwYXltZW50cy92MS9jdXN0b21lci5wcm90bxILcGF5bWVudHMudjEivwIKEEN1c3RvbWVySWRlbnRpdHkSKgoKYXV0aF90b2tlbhgBIAEoCUIRgAEBukgLcgmYtRgBEAEogEBIAIgBARIfCgNyaWQYAiABKAlCDRgBukgIcgYo/wGwAQFIAYgBARIkCgtleHRlcm5hbF9pZBgDIAEoCUIKukgHcgUQASj/AUgCiAEBOpABukiMARqJAQoIcmVxdWlyZWQSPW11c3QgdGVsbCB3aG8gdGhlIGN1c3RvbWVyIGlzOiBnaXZlIGF1dGhfdG9rZW4gb3IgZXh0ZXJuYWxfaWQaPmhhcyh0aGlzLmF1dGhfdG9rZW4pIHx8IGhhcyh0aGlzLnJpZCkgfHwgaGFzKHRoaXMuZXh0ZXJuYWxfaWQpQg0KC19hdXRoX3Rva2VuQgYKBF9yaWRCDgoMX2V4dGVybmFsX2lkYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_rules]);
 
 /**
- * Which customer a wallet or subscription call is for.
+ * Which customer a wallet or subscription call is for: at least one of these. A token
+ * with authorization_flow=processing may go together with the external_id of the
+ * customer that the call is about.
  *
  * @generated from message payments.v1.CustomerIdentity
  */
 export type CustomerIdentity = Message<"payments.v1.CustomerIdentity"> & {
   /**
-   * How the customer is told to the payments service.
+   * A customer access token (JWT), sent as `X-CUSTOMER-AUTH`, of at most 8,192 bytes. For
+   * actions that no user started, a token issued with authorization_flow=processing.
+   * Send it by POST, not by GET: the address of a request stands in the logs of proxies.
    *
-   * @generated from oneof payments.v1.CustomerIdentity.identity
+   * @generated from field: optional string auth_token = 1;
    */
-  identity: {
-    /**
-     * A customer access token (JWT), sent as `X-CUSTOMER-AUTH`. For actions that no
-     * user started, a token issued with authorization_flow=processing. Send it by POST,
-     * not by GET: the address of a request stands in the logs of proxies.
-     *
-     * @generated from field: string auth_token = 1;
-     */
-    value: string;
-    case: "authToken";
-  } | {
-    /**
-     * The customer's RID (uuid), sent as `X-CUSTOMER-RID`. Subscription calls only. The
-     * service outranks the token with it and calls it a deprecated way of calling: use
-     * a token with authorization_flow=processing.
-     *
-     * @generated from field: string rid = 2 [deprecated = true];
-     * @deprecated
-     */
-    value: string;
-    case: "rid";
-  } | {
-    /**
-     * The customer's id in the merchant platform, sent as the `external_id` query
-     * parameter.
-     *
-     * @generated from field: string external_id = 3;
-     */
-    value: string;
-    case: "externalId";
-  } | { case: undefined; value?: undefined };
+  authToken?: string | undefined;
+
+  /**
+   * The customer's RID (uuid), sent as `X-CUSTOMER-RID`. Subscription calls only. The
+   * service outranks the token with it and calls it a deprecated way of calling: use
+   * a token with authorization_flow=processing.
+   *
+   * @generated from field: optional string rid = 2 [deprecated = true];
+   * @deprecated
+   */
+  rid?: string | undefined;
+
+  /**
+   * The customer's id in the merchant platform, sent as the `external_id` query
+   * parameter.
+   *
+   * @generated from field: optional string external_id = 3;
+   */
+  externalId?: string | undefined;
 };
 
 /**

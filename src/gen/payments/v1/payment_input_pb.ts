@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payment_input.proto.
  */
 export const file_payments_v1_payment_input: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wYXltZW50cy92MS9wYXltZW50X2lucHV0LnByb3RvEgtwYXltZW50cy52MSLvBAoUUGF5bWVudEN1c3RvbWVySW5wdXQSKwoKY29sb3JfbW9kZRgBIAEoCUISukgPcg1SBXdoaXRlUgRkYXJrSACIAQESNgoGbG9jYWxlGAIgASgJQiG6SB5yHFICVUtSAkVOUgJFU1ICUExSAkZSUgJTS1ICREVIAYgBARIgCg5hY2NvdW50X251bWJlchgDIAEoCUIDgAEBSAKIAQESIAoKaXBfYWRkcmVzcxgEIAEoCUIHukgEcgJ4AUgDiAEBEh0KB2FkZHJlc3MYBSABKAlCB7pIBHICGDJIBIgBARIRCgRjaXR5GAYgASgJSAWIAQESFAoHY291bnRyeRgHIAEoCUgGiAEBEhsKBWVtYWlsGAggASgJQge6SARyAmABSAeIAQESGAoLZXh0ZXJuYWxfaWQYCSABKAlICIgBARIXCgpmaXJzdF9uYW1lGAogASgJSAmIAQESFgoJbGFzdF9uYW1lGAsgASgJSAqIAQESFQoIcGF0cm9ueW0YDCABKAlIC4gBARISCgVwaG9uZRgNIAEoCUgMiAEBEhgKC3Bvc3RhbF9jb2RlGA4gASgJSA2IAQFCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3NCCgoIX2FkZHJlc3NCBwoFX2NpdHlCCgoIX2NvdW50cnlCCAoGX2VtYWlsQg4KDF9leHRlcm5hbF9pZEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lQgsKCV9wYXRyb255bUIICgZfcGhvbmVCDgoMX3Bvc3RhbF9jb2RlIswIChJQYXltZW50TWV0aG9kSW5wdXQSNgoEdHlwZRgBIAEoDjIeLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RUeXBlQgi6SAWCAQIQARIfCgJjYxgCIAEoCzIRLnBheW1lbnRzLnYxLkNhcmRIABImCghjY190b2tlbhgDIAEoCzISLnBheW1lbnRzLnYxLlRva2VuSAASKwoGd2FsbGV0GAQgASgLMhkucGF5bWVudHMudjEuV2FsbGV0T3B0aW9uSAASJwoJYXBwbGVfcGF5GAUgASgLMhIucGF5bWVudHMudjEuVG9rZW5IABIoCgpnb29nbGVfcGF5GAYgASgLMhIucGF5bWVudHMudjEuVG9rZW5IABI9ChNkZWNyeXB0ZWRfYXBwbGVfcGF5GAcgASgLMh4ucGF5bWVudHMudjEuRGVjcnlwdGVkQXBwbGVQYXlIABI/ChRkZWNyeXB0ZWRfZ29vZ2xlX3BheRgIIAEoCzIfLnBheW1lbnRzLnYxLkRlY3J5cHRlZEdvb2dsZVBheUgAEhsKDnNhdmVfdG9fd2FsbGV0GAkgASgISAGIAQE6+gS6SPYEGoUCCg10eXBlLnJlcXVpcmVkEjdpcyByZXF1aXJlZCB1bmxlc3MgdGhlIHBheW1lbnQgbWV0aG9kJ3Mgb2JqZWN0IHRlbGxzIGl0GroBdGhpcy50eXBlICE9IDAgfHwgaGFzKHRoaXMuY2MpIHx8IGhhcyh0aGlzLmNjX3Rva2VuKSB8fCBoYXModGhpcy53YWxsZXQpIHx8IGhhcyh0aGlzLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGusCCg50eXBlLmRpc2FncmVlcxIqZGlzYWdyZWVzIHdpdGggdGhlIHBheW1lbnQgbWV0aG9kJ3Mgb2JqZWN0GqwCdGhpcy50eXBlID09IDAgfHwgKCFoYXModGhpcy5jYykgfHwgdGhpcy50eXBlIGluIFsyLCA2XSkgJiYgKCFoYXModGhpcy5jY190b2tlbikgfHwgdGhpcy50eXBlID09IDEpICYmICghaGFzKHRoaXMud2FsbGV0KSB8fCB0aGlzLnR5cGUgPT0gMykgJiYgKCEoaGFzKHRoaXMuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMuZGVjcnlwdGVkX2dvb2dsZV9wYXkpKSB8fCB0aGlzLnR5cGUgPT0gNCkgJiYgKCEoaGFzKHRoaXMuYXBwbGVfcGF5KSB8fCBoYXModGhpcy5kZWNyeXB0ZWRfYXBwbGVfcGF5KSkgfHwgdGhpcy50eXBlID09IDUpQggKBm1ldGhvZEIRCg9fc2F2ZV90b193YWxsZXQizwEKBENhcmQSJgoDY3Z2GAEgASgJQhmAAQG6SBPIAQFyDjIMXlswLTldezMsNH0kEiIKCWV4cF9tb250aBgCIAEoBUIPgAEBukgJyAEBGgQYDCgBEiIKCGV4cF95ZWFyGAMgASgFQhCAAQG6SArIAQEaBRiPTigBEisKBm51bWJlchgEIAEoCUIbgAEBukgVyAEBchAyDl5bMC05XXsxMiwxOX0kEhkKDHVzZV8zZHNfZmxvdxgFIAEoCEgAiAEBQg8KDV91c2VfM2RzX2Zsb3ciTQoFVG9rZW4SGAoFdG9rZW4YASABKAlCCYABAbpIA8gBARIZCgx1c2VfM2RzX2Zsb3cYAiABKAhIAIgBAUIPCg1fdXNlXzNkc19mbG93IloKDFdhbGxldE9wdGlvbhIeCglvcHRpb25faWQYASABKAlCC7pICMgBAXIDsAEBEhkKDHVzZV8zZHNfZmxvdxgCIAEoCEgAiAEBQg8KDV91c2VfM2RzX2Zsb3cingQKEURlY3J5cHRlZEFwcGxlUGF5EjUKImFwcGxpY2F0aW9uX3ByaW1hcnlfYWNjb3VudF9udW1iZXIYASABKAlCCYABAbpIA8gBARIuChthcHBsaWNhdGlvbl9leHBpcmF0aW9uX2RhdGUYAiABKAlCCYABAbpIA8gBARIsChlvbmxpbmVfcGF5bWVudF9jcnlwdG9ncmFtGAMgASgJQgmAAQG6SAPIAQESGgoNY3VycmVuY3lfY29kZRgEIAEoCUgAiAEBEisKHmRldmljZV9tYW51ZmFjdHVyZXJfaWRlbnRpZmllchgFIAEoCUgBiAEBEhsKDnRyYW5zYWN0aW9uX2lkGAYgASgJSAKIAQESIQoUZXBoZW1lcmFsX3B1YmxpY19rZXkYByABKAlIA4gBARIcCg9wdWJsaWNfa2V5X2hhc2gYCCABKAlIBIgBARIaCg1lY2lfaW5kaWNhdG9yGAkgASgJSAWIAQESGQoMdXNlXzNkc19mbG93GAogASgISAaIAQFCEAoOX2N1cnJlbmN5X2NvZGVCIQofX2RldmljZV9tYW51ZmFjdHVyZXJfaWRlbnRpZmllckIRCg9fdHJhbnNhY3Rpb25faWRCFwoVX2VwaGVtZXJhbF9wdWJsaWNfa2V5QhIKEF9wdWJsaWNfa2V5X2hhc2hCEAoOX2VjaV9pbmRpY2F0b3JCDwoNX3VzZV8zZHNfZmxvdyKVBAoSRGVjcnlwdGVkR29vZ2xlUGF5EhYKA3BhbhgBIAEoCUIJgAEBukgDyAEBEiIKCWV4cF9tb250aBgCIAEoBUIPgAEBukgJyAEBGgQYDCgBEiIKCGV4cF95ZWFyGAMgASgFQhCAAQG6SArIAQEaBRiPTigBEh0KCmNyeXB0b2dyYW0YBCABKAlCCYABAbpIA8gBARIaCg1lY2lfaW5kaWNhdG9yGAUgASgJSACIAQESGAoLYXV0aF9tZXRob2QYBiABKAlIAYgBARIgChNnYXRld2F5X21lcmNoYW50X2lkGAcgASgJSAKIAQESFwoKbWVzc2FnZV9pZBgIIAEoCUgDiAEBEh8KEm1lc3NhZ2VfZXhwaXJhdGlvbhgJIAEoCUgEiAEBEhsKDnBheW1lbnRfbWV0aG9kGAogASgJSAWIAQESHQoQcHJvdG9jb2xfdmVyc2lvbhgLIAEoCUgGiAEBEhkKDHVzZV8zZHNfZmxvdxgMIAEoCEgHiAEBQhAKDl9lY2lfaW5kaWNhdG9yQg4KDF9hdXRoX21ldGhvZEIWChRfZ2F0ZXdheV9tZXJjaGFudF9pZEINCgtfbWVzc2FnZV9pZEIVChNfbWVzc2FnZV9leHBpcmF0aW9uQhEKD19wYXltZW50X21ldGhvZEITChFfcHJvdG9jb2xfdmVyc2lvbkIPCg1fdXNlXzNkc19mbG93IoMDCgtGaW5nZXJwcmludBIlChVicm93c2VyX2FjY2VwdF9oZWFkZXIYASABKAlCBrpIA8gBARIjChNicm93c2VyX2NvbG9yX2RlcHRoGAIgASgJQga6SAPIAQESIgoSYnJvd3Nlcl9pcF9hZGRyZXNzGAMgASgJQga6SAPIAQESJAoUYnJvd3Nlcl9qYXZhX2VuYWJsZWQYBCABKAlCBrpIA8gBARIgChBicm93c2VyX2xhbmd1YWdlGAUgASgJQga6SAPIAQESJQoVYnJvd3Nlcl9zY3JlZW5faGVpZ2h0GAYgASgJQga6SAPIAQESJAoUYnJvd3Nlcl9zY3JlZW5fd2lkdGgYByABKAlCBrpIA8gBARIhChFicm93c2VyX3RpbWVfem9uZRgIIAEoCUIGukgDyAEBEigKGGJyb3dzZXJfdGltZV96b25lX29mZnNldBgJIAEoCUIGukgDyAEBEiIKEmJyb3dzZXJfdXNlcl9hZ2VudBgKIAEoCUIGukgDyAEBIq0DCgdQcm9kdWN0EhUKCGNhdGVnb3J5GAEgASgJSACIAQESFQoIY3VycmVuY3kYAiABKAlIAYgBARIYCgtkZXNjcmlwdGlvbhgDIAEoCUgCiAEBEg8KAmlkGAQgASgJSAOIAQESEgoFaW1hZ2UYBSABKAlIBIgBARIRCgRuYW1lGAYgASgJSAWIAQESEAoDdXJsGAcgASgJSAaIAQESIgoKbmV0X2Ftb3VudBgIIAEoCUIJukgGcgSItRgBSAeIAQESIgoKdmF0X2Ftb3VudBgJIAEoCUIJukgGcgSItRgBSAiIAQESIAoIcXVhbnRpdHkYCiABKAlCCbpIBnIEiLUYAUgJiAEBEiEKCXRheF9ncm91cBgLIAEoBUIJukgGGgQYCSgBSAqIAQFCCwoJX2NhdGVnb3J5QgsKCV9jdXJyZW5jeUIOCgxfZGVzY3JpcHRpb25CBQoDX2lkQggKBl9pbWFnZUIHCgVfbmFtZUIGCgRfdXJsQg0KC19uZXRfYW1vdW50Qg0KC192YXRfYW1vdW50QgsKCV9xdWFudGl0eUIMCgpfdGF4X2dyb3VwIv8DChBQYXltZW50UmVjaXBpZW50Eh0KB2FkZHJlc3MYASABKAlCB7pIBHICGDJIAIgBARIRCgRjaXR5GAIgASgJSAGIAQESFAoHY291bnRyeRgDIAEoCUgCiAEBEhsKBWVtYWlsGAQgASgJQge6SARyAmABSAOIAQESGAoLZXh0ZXJuYWxfaWQYBSABKAlIBIgBARIXCgpmaXJzdF9uYW1lGAYgASgJSAWIAQESFgoJbGFzdF9uYW1lGAcgASgJSAaIAQESFQoIcGF0cm9ueW0YCCABKAlIB4gBARISCgVwaG9uZRgJIAEoCUgIiAEBEhgKC3Bvc3RhbF9jb2RlGAogASgJSAmIAQESEAoDcmlkGAsgASgJSAqIAQESEAoDdGluGAwgASgJSAuIAQESQwoOcGF5bWVudF9tZXRob2QYDSABKAsyIy5wYXltZW50cy52MS5SZWNpcGllbnRQYXltZW50TWV0aG9kQga6SAPIAQFCCgoIX2FkZHJlc3NCBwoFX2NpdHlCCgoIX2NvdW50cnlCCAoGX2VtYWlsQg4KDF9leHRlcm5hbF9pZEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lQgsKCV9wYXRyb255bUIICgZfcGhvbmVCDgoMX3Bvc3RhbF9jb2RlQgYKBF9yaWRCBgoEX3RpbiKpBAoWUmVjaXBpZW50UGF5bWVudE1ldGhvZBI/CgR0eXBlGAEgASgOMicucGF5bWVudHMudjEuUmVjaXBpZW50UGF5bWVudE1ldGhvZFR5cGVCCLpIBYIBAhABEiEKBGliYW4YAiABKAsyES5wYXltZW50cy52MS5JYmFuSAASLwoIY2NfdG9rZW4YAyABKAsyGy5wYXltZW50cy52MS5SZWNpcGllbnRUb2tlbkgAEjQKBndhbGxldBgEIAEoCzIiLnBheW1lbnRzLnYxLlJlY2lwaWVudFdhbGxldE9wdGlvbkgAEjUKCWNjX251bWJlchgFIAEoCzIgLnBheW1lbnRzLnYxLlJlY2lwaWVudENhcmROdW1iZXJIADr7AbpI9wEa9AEKDnR5cGUuZGlzYWdyZWVzEipkaXNhZ3JlZXMgd2l0aCB0aGUgcGF5bWVudCBtZXRob2QncyBvYmplY3QatQF0aGlzLnR5cGUgPT0gMCB8fCAoIWhhcyh0aGlzLmliYW4pIHx8IHRoaXMudHlwZSA9PSAxKSAmJiAoIWhhcyh0aGlzLmNjX3Rva2VuKSB8fCB0aGlzLnR5cGUgPT0gMikgJiYgKCFoYXModGhpcy53YWxsZXQpIHx8IHRoaXMudHlwZSA9PSAzKSAmJiAoIWhhcyh0aGlzLmNjX251bWJlcikgfHwgdGhpcy50eXBlID09IDQpQg8KBm1ldGhvZBIFukgCCAEiHwoESWJhbhIXCgRpYmFuGAEgASgJQgmAAQG6SAPIAQEiKgoOUmVjaXBpZW50VG9rZW4SGAoFdG9rZW4YASABKAlCCYABAbpIA8gBASI3ChVSZWNpcGllbnRXYWxsZXRPcHRpb24SHgoJb3B0aW9uX2lkGAEgASgJQgu6SAjIAQFyA7ABASJCChNSZWNpcGllbnRDYXJkTnVtYmVyEisKBm51bWJlchgBIAEoCUIbgAEBukgVyAEBchAyDl5bMC05XXsxMiwxOX0kKoABCgtQYXltZW50TW9kZRIcChhQQVlNRU5UX01PREVfVU5TUEVDSUZJRUQQABIXChNQQVlNRU5UX01PREVfRElSRUNUEAESFwoTUEFZTUVOVF9NT0RFX0hPU1RFRBACEiEKHVBBWU1FTlRfTU9ERV9FWFBSRVNTX0NIRUNLT1VUEAMq9gEKGlJlY2lwaWVudFBheW1lbnRNZXRob2RUeXBlEi0KKVJFQ0lQSUVOVF9QQVlNRU5UX01FVEhPRF9UWVBFX1VOU1BFQ0lGSUVEEAASJgoiUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfSUJBThABEioKJlJFQ0lQSUVOVF9QQVlNRU5UX01FVEhPRF9UWVBFX0NDX1RPS0VOEAISKAokUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfV0FMTEVUEAMSKwonUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfQ0NfTlVNQkVSEARiBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_payment, file_payments_v1_rules]);
+  fileDesc("Ch9wYXltZW50cy92MS9wYXltZW50X2lucHV0LnByb3RvEgtwYXltZW50cy52MSLNBQoUUGF5bWVudEN1c3RvbWVySW5wdXQSKwoKY29sb3JfbW9kZRgBIAEoCUISukgPcg1SBXdoaXRlUgRkYXJrSACIAQESNgoGbG9jYWxlGAIgASgJQiG6SB5yHFICVUtSAkVOUgJFU1ICUExSAkZSUgJTS1ICREVIAYgBARIoCg5hY2NvdW50X251bWJlchgDIAEoCUILgAEBukgFcgMo/wFIAogBARIjCgppcF9hZGRyZXNzGAQgASgJQgq6SAdyBSj/AXgBSAOIAQESHQoHYWRkcmVzcxgFIAEoCUIHukgEcgIYMkgEiAEBEhsKBGNpdHkYBiABKAlCCLpIBXIDKP8BSAWIAQESHgoHY291bnRyeRgHIAEoCUIIukgFcgMo/wFIBogBARIeCgVlbWFpbBgIIAEoCUIKukgHcgUo/wFgAUgHiAEBEiIKC2V4dGVybmFsX2lkGAkgASgJQgi6SAVyAyj/AUgIiAEBEiEKCmZpcnN0X25hbWUYCiABKAlCCLpIBXIDKP8BSAmIAQESIAoJbGFzdF9uYW1lGAsgASgJQgi6SAVyAyj/AUgKiAEBEh8KCHBhdHJvbnltGAwgASgJQgi6SAVyAyj/AUgLiAEBEhwKBXBob25lGA0gASgJQgi6SAVyAyj/AUgMiAEBEiIKC3Bvc3RhbF9jb2RlGA4gASgJQgi6SAVyAyj/AUgNiAEBQg0KC19jb2xvcl9tb2RlQgkKB19sb2NhbGVCEQoPX2FjY291bnRfbnVtYmVyQg0KC19pcF9hZGRyZXNzQgoKCF9hZGRyZXNzQgcKBV9jaXR5QgoKCF9jb3VudHJ5QggKBl9lbWFpbEIOCgxfZXh0ZXJuYWxfaWRCDQoLX2ZpcnN0X25hbWVCDAoKX2xhc3RfbmFtZUILCglfcGF0cm9ueW1CCAoGX3Bob25lQg4KDF9wb3N0YWxfY29kZSLMCAoSUGF5bWVudE1ldGhvZElucHV0EjYKBHR5cGUYASABKA4yHi5wYXltZW50cy52MS5QYXltZW50TWV0aG9kVHlwZUIIukgFggECEAESHwoCY2MYAiABKAsyES5wYXltZW50cy52MS5DYXJkSAASJgoIY2NfdG9rZW4YAyABKAsyEi5wYXltZW50cy52MS5Ub2tlbkgAEisKBndhbGxldBgEIAEoCzIZLnBheW1lbnRzLnYxLldhbGxldE9wdGlvbkgAEicKCWFwcGxlX3BheRgFIAEoCzISLnBheW1lbnRzLnYxLlRva2VuSAASKAoKZ29vZ2xlX3BheRgGIAEoCzISLnBheW1lbnRzLnYxLlRva2VuSAASPQoTZGVjcnlwdGVkX2FwcGxlX3BheRgHIAEoCzIeLnBheW1lbnRzLnYxLkRlY3J5cHRlZEFwcGxlUGF5SAASPwoUZGVjcnlwdGVkX2dvb2dsZV9wYXkYCCABKAsyHy5wYXltZW50cy52MS5EZWNyeXB0ZWRHb29nbGVQYXlIABIbCg5zYXZlX3RvX3dhbGxldBgJIAEoCEgBiAEBOvoEukj2BBqFAgoNdHlwZS5yZXF1aXJlZBI3aXMgcmVxdWlyZWQgdW5sZXNzIHRoZSBwYXltZW50IG1ldGhvZCdzIG9iamVjdCB0ZWxscyBpdBq6AXRoaXMudHlwZSAhPSAwIHx8IGhhcyh0aGlzLmNjKSB8fCBoYXModGhpcy5jY190b2tlbikgfHwgaGFzKHRoaXMud2FsbGV0KSB8fCBoYXModGhpcy5hcHBsZV9wYXkpIHx8IGhhcyh0aGlzLmdvb2dsZV9wYXkpIHx8IGhhcyh0aGlzLmRlY3J5cHRlZF9hcHBsZV9wYXkpIHx8IGhhcyh0aGlzLmRlY3J5cHRlZF9nb29nbGVfcGF5KRrrAgoOdHlwZS5kaXNhZ3JlZXMSKmRpc2FncmVlcyB3aXRoIHRoZSBwYXltZW50IG1ldGhvZCdzIG9iamVjdBqsAnRoaXMudHlwZSA9PSAwIHx8ICghaGFzKHRoaXMuY2MpIHx8IHRoaXMudHlwZSBpbiBbMiwgNl0pICYmICghaGFzKHRoaXMuY2NfdG9rZW4pIHx8IHRoaXMudHlwZSA9PSAxKSAmJiAoIWhhcyh0aGlzLndhbGxldCkgfHwgdGhpcy50eXBlID09IDMpICYmICghKGhhcyh0aGlzLmdvb2dsZV9wYXkpIHx8IGhhcyh0aGlzLmRlY3J5cHRlZF9nb29nbGVfcGF5KSkgfHwgdGhpcy50eXBlID09IDQpICYmICghKGhhcyh0aGlzLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMuZGVjcnlwdGVkX2FwcGxlX3BheSkpIHx8IHRoaXMudHlwZSA9PSA1KUIICgZtZXRob2RCEQoPX3NhdmVfdG9fd2FsbGV0ItQBCgRDYXJkEikKA2N2dhgBIAEoCUIcgAEBukgWyAEBchEo/wEyDF5bMC05XXszLDR9JBIiCglleHBfbW9udGgYAiABKAVCD4ABAbpICcgBARoEGAwoARIiCghleHBfeWVhchgDIAEoBUIQgAEBukgKyAEBGgUYj04oARItCgZudW1iZXIYBCABKAlCHYABAbpIF8gBAXISKP8BMg1eWzAtOV17OCwxOX0kEhkKDHVzZV8zZHNfZmxvdxgFIAEoCEgAiAEBQg8KDV91c2VfM2RzX2Zsb3ciUwoFVG9rZW4SHgoFdG9rZW4YASABKAlCD4ABAbpICcgBAXIEKICAARIZCgx1c2VfM2RzX2Zsb3cYAiABKAhIAIgBAUIPCg1fdXNlXzNkc19mbG93Il0KDFdhbGxldE9wdGlvbhIhCglvcHRpb25faWQYASABKAlCDrpIC8gBAXIGKP8BsAEBEhkKDHVzZV8zZHNfZmxvdxgCIAEoCEgAiAEBQg8KDV91c2VfM2RzX2Zsb3ci6QQKEURlY3J5cHRlZEFwcGxlUGF5EjoKImFwcGxpY2F0aW9uX3ByaW1hcnlfYWNjb3VudF9udW1iZXIYASABKAlCDoABAbpICMgBAXIDKP8BEjMKG2FwcGxpY2F0aW9uX2V4cGlyYXRpb25fZGF0ZRgCIAEoCUIOgAEBukgIyAEBcgMo/wESMQoZb25saW5lX3BheW1lbnRfY3J5cHRvZ3JhbRgDIAEoCUIOgAEBukgIyAEBcgMogAgSJAoNY3VycmVuY3lfY29kZRgEIAEoCUIIukgFcgMo/wFIAIgBARI1Ch5kZXZpY2VfbWFudWZhY3R1cmVyX2lkZW50aWZpZXIYBSABKAlCCLpIBXIDKP8BSAGIAQESJQoOdHJhbnNhY3Rpb25faWQYBiABKAlCCLpIBXIDKP8BSAKIAQESKwoUZXBoZW1lcmFsX3B1YmxpY19rZXkYByABKAlCCLpIBXIDKIAISAOIAQESJgoPcHVibGljX2tleV9oYXNoGAggASgJQgi6SAVyAyiACEgEiAEBEiQKDWVjaV9pbmRpY2F0b3IYCSABKAlCCLpIBXIDKP8BSAWIAQESGQoMdXNlXzNkc19mbG93GAogASgISAaIAQFCEAoOX2N1cnJlbmN5X2NvZGVCIQofX2RldmljZV9tYW51ZmFjdHVyZXJfaWRlbnRpZmllckIRCg9fdHJhbnNhY3Rpb25faWRCFwoVX2VwaGVtZXJhbF9wdWJsaWNfa2V5QhIKEF9wdWJsaWNfa2V5X2hhc2hCEAoOX2VjaV9pbmRpY2F0b3JCDwoNX3VzZV8zZHNfZmxvdyLlBAoSRGVjcnlwdGVkR29vZ2xlUGF5EhsKA3BhbhgBIAEoCUIOgAEBukgIyAEBcgMo/wESIgoJZXhwX21vbnRoGAIgASgFQg+AAQG6SAnIAQEaBBgMKAESIgoIZXhwX3llYXIYAyABKAVCEIABAbpICsgBARoFGI9OKAESIgoKY3J5cHRvZ3JhbRgEIAEoCUIOgAEBukgIyAEBcgMogAgSJAoNZWNpX2luZGljYXRvchgFIAEoCUIIukgFcgMo/wFIAIgBARIiCgthdXRoX21ldGhvZBgGIAEoCUIIukgFcgMo/wFIAYgBARIqChNnYXRld2F5X21lcmNoYW50X2lkGAcgASgJQgi6SAVyAyj/AUgCiAEBEiEKCm1lc3NhZ2VfaWQYCCABKAlCCLpIBXIDKP8BSAOIAQESKQoSbWVzc2FnZV9leHBpcmF0aW9uGAkgASgJQgi6SAVyAyj/AUgEiAEBEiUKDnBheW1lbnRfbWV0aG9kGAogASgJQgi6SAVyAyj/AUgFiAEBEicKEHByb3RvY29sX3ZlcnNpb24YCyABKAlCCLpIBXIDKP8BSAaIAQESGQoMdXNlXzNkc19mbG93GAwgASgISAeIAQFCEAoOX2VjaV9pbmRpY2F0b3JCDgoMX2F1dGhfbWV0aG9kQhYKFF9nYXRld2F5X21lcmNoYW50X2lkQg0KC19tZXNzYWdlX2lkQhUKE19tZXNzYWdlX2V4cGlyYXRpb25CEQoPX3BheW1lbnRfbWV0aG9kQhMKEV9wcm90b2NvbF92ZXJzaW9uQg8KDV91c2VfM2RzX2Zsb3ci2wUKC0ZpbmdlcnByaW50Ei8KFWJyb3dzZXJfYWNjZXB0X2hlYWRlchgBIAEoCUILukgIyAEBcgMogBBIAIgBARItChNicm93c2VyX2NvbG9yX2RlcHRoGAIgASgJQgu6SAjIAQFyAyj/AUgBiAEBEiwKEmJyb3dzZXJfaXBfYWRkcmVzcxgDIAEoCUILukgIyAEBcgMo/wFIAogBARIuChRicm93c2VyX2phdmFfZW5hYmxlZBgEIAEoCUILukgIyAEBcgMo/wFIA4gBARIqChBicm93c2VyX2xhbmd1YWdlGAUgASgJQgu6SAjIAQFyAyj/AUgEiAEBEi8KFWJyb3dzZXJfc2NyZWVuX2hlaWdodBgGIAEoCUILukgIyAEBcgMo/wFIBYgBARIuChRicm93c2VyX3NjcmVlbl93aWR0aBgHIAEoCUILukgIyAEBcgMo/wFIBogBARIrChFicm93c2VyX3RpbWVfem9uZRgIIAEoCUILukgIyAEBcgMo/wFIB4gBARIyChhicm93c2VyX3RpbWVfem9uZV9vZmZzZXQYCSABKAlCC7pICMgBAXIDKP8BSAiIAQESLAoSYnJvd3Nlcl91c2VyX2FnZW50GAogASgJQgu6SAjIAQFyAyiAEEgJiAEBQhgKFl9icm93c2VyX2FjY2VwdF9oZWFkZXJCFgoUX2Jyb3dzZXJfY29sb3JfZGVwdGhCFQoTX2Jyb3dzZXJfaXBfYWRkcmVzc0IXChVfYnJvd3Nlcl9qYXZhX2VuYWJsZWRCEwoRX2Jyb3dzZXJfbGFuZ3VhZ2VCGAoWX2Jyb3dzZXJfc2NyZWVuX2hlaWdodEIXChVfYnJvd3Nlcl9zY3JlZW5fd2lkdGhCFAoSX2Jyb3dzZXJfdGltZV96b25lQhsKGV9icm93c2VyX3RpbWVfem9uZV9vZmZzZXRCFQoTX2Jyb3dzZXJfdXNlcl9hZ2VudCL5AwoHUHJvZHVjdBIfCghjYXRlZ29yeRgBIAEoCUIIukgFcgMo/wFIAIgBARIfCghjdXJyZW5jeRgCIAEoCUIIukgFcgMo/wFIAYgBARIiCgtkZXNjcmlwdGlvbhgDIAEoCUIIukgFcgMogCBIAogBARIZCgJpZBgEIAEoCUIIukgFcgMo/wFIA4gBARIcCgVpbWFnZRgFIAEoCUIIukgFcgMogBBIBIgBARIbCgRuYW1lGAYgASgJQgi6SAVyAyj/AUgFiAEBEhoKA3VybBgHIAEoCUIIukgFcgMogBBIBogBARIkCgpuZXRfYW1vdW50GAggASgJQgu6SAhyBoi1GAEoIEgHiAEBEiQKCnZhdF9hbW91bnQYCSABKAlCC7pICHIGiLUYASggSAiIAQESIgoIcXVhbnRpdHkYCiABKAlCC7pICHIGiLUYASggSAmIAQESIQoJdGF4X2dyb3VwGAsgASgFQgm6SAYaBBgJKAFICogBAUILCglfY2F0ZWdvcnlCCwoJX2N1cnJlbmN5Qg4KDF9kZXNjcmlwdGlvbkIFCgNfaWRCCAoGX2ltYWdlQgcKBV9uYW1lQgYKBF91cmxCDQoLX25ldF9hbW91bnRCDQoLX3ZhdF9hbW91bnRCCwoJX3F1YW50aXR5QgwKCl90YXhfZ3JvdXAi5gQKEFBheW1lbnRSZWNpcGllbnQSHQoHYWRkcmVzcxgBIAEoCUIHukgEcgIYMkgAiAEBEhsKBGNpdHkYAiABKAlCCLpIBXIDKP8BSAGIAQESHgoHY291bnRyeRgDIAEoCUIIukgFcgMo/wFIAogBARIeCgVlbWFpbBgEIAEoCUIKukgHcgUo/wFgAUgDiAEBEiIKC2V4dGVybmFsX2lkGAUgASgJQgi6SAVyAyj/AUgEiAEBEiEKCmZpcnN0X25hbWUYBiABKAlCCLpIBXIDKP8BSAWIAQESIAoJbGFzdF9uYW1lGAcgASgJQgi6SAVyAyj/AUgGiAEBEh8KCHBhdHJvbnltGAggASgJQgi6SAVyAyj/AUgHiAEBEhwKBXBob25lGAkgASgJQgi6SAVyAyj/AUgIiAEBEiIKC3Bvc3RhbF9jb2RlGAogASgJQgi6SAVyAyj/AUgJiAEBEhoKA3JpZBgLIAEoCUIIukgFcgMo/wFICogBARIaCgN0aW4YDCABKAlCCLpIBXIDKP8BSAuIAQESQwoOcGF5bWVudF9tZXRob2QYDSABKAsyIy5wYXltZW50cy52MS5SZWNpcGllbnRQYXltZW50TWV0aG9kQga6SAPIAQFCCgoIX2FkZHJlc3NCBwoFX2NpdHlCCgoIX2NvdW50cnlCCAoGX2VtYWlsQg4KDF9leHRlcm5hbF9pZEINCgtfZmlyc3RfbmFtZUIMCgpfbGFzdF9uYW1lQgsKCV9wYXRyb255bUIICgZfcGhvbmVCDgoMX3Bvc3RhbF9jb2RlQgYKBF9yaWRCBgoEX3RpbiKpBAoWUmVjaXBpZW50UGF5bWVudE1ldGhvZBI/CgR0eXBlGAEgASgOMicucGF5bWVudHMudjEuUmVjaXBpZW50UGF5bWVudE1ldGhvZFR5cGVCCLpIBYIBAhABEiEKBGliYW4YAiABKAsyES5wYXltZW50cy52MS5JYmFuSAASLwoIY2NfdG9rZW4YAyABKAsyGy5wYXltZW50cy52MS5SZWNpcGllbnRUb2tlbkgAEjQKBndhbGxldBgEIAEoCzIiLnBheW1lbnRzLnYxLlJlY2lwaWVudFdhbGxldE9wdGlvbkgAEjUKCWNjX251bWJlchgFIAEoCzIgLnBheW1lbnRzLnYxLlJlY2lwaWVudENhcmROdW1iZXJIADr7AbpI9wEa9AEKDnR5cGUuZGlzYWdyZWVzEipkaXNhZ3JlZXMgd2l0aCB0aGUgcGF5bWVudCBtZXRob2QncyBvYmplY3QatQF0aGlzLnR5cGUgPT0gMCB8fCAoIWhhcyh0aGlzLmliYW4pIHx8IHRoaXMudHlwZSA9PSAxKSAmJiAoIWhhcyh0aGlzLmNjX3Rva2VuKSB8fCB0aGlzLnR5cGUgPT0gMikgJiYgKCFoYXModGhpcy53YWxsZXQpIHx8IHRoaXMudHlwZSA9PSAzKSAmJiAoIWhhcyh0aGlzLmNjX251bWJlcikgfHwgdGhpcy50eXBlID09IDQpQg8KBm1ldGhvZBIFukgCCAEiJAoESWJhbhIcCgRpYmFuGAEgASgJQg6AAQG6SAjIAQFyAyj/ASIvCg5SZWNpcGllbnRUb2tlbhIdCgV0b2tlbhgBIAEoCUIOgAEBukgIyAEBcgMogCAiOgoVUmVjaXBpZW50V2FsbGV0T3B0aW9uEiEKCW9wdGlvbl9pZBgBIAEoCUIOukgLyAEBcgYo/wGwAQEiRAoTUmVjaXBpZW50Q2FyZE51bWJlchItCgZudW1iZXIYASABKAlCHYABAbpIF8gBAXISKP8BMg1eWzAtOV17OCwxOX0kKoABCgtQYXltZW50TW9kZRIcChhQQVlNRU5UX01PREVfVU5TUEVDSUZJRUQQABIXChNQQVlNRU5UX01PREVfRElSRUNUEAESFwoTUEFZTUVOVF9NT0RFX0hPU1RFRBACEiEKHVBBWU1FTlRfTU9ERV9FWFBSRVNTX0NIRUNLT1VUEAMq9gEKGlJlY2lwaWVudFBheW1lbnRNZXRob2RUeXBlEi0KKVJFQ0lQSUVOVF9QQVlNRU5UX01FVEhPRF9UWVBFX1VOU1BFQ0lGSUVEEAASJgoiUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfSUJBThABEioKJlJFQ0lQSUVOVF9QQVlNRU5UX01FVEhPRF9UWVBFX0NDX1RPS0VOEAISKAokUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfV0FMTEVUEAMSKwonUkVDSVBJRU5UX1BBWU1FTlRfTUVUSE9EX1RZUEVfQ0NfTlVNQkVSEARiBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_payment, file_payments_v1_rules]);
 
 /**
  * Who pays.
@@ -73,7 +73,7 @@ export type PaymentCustomerInput = Message<"payments.v1.PaymentCustomerInput"> &
   country?: string | undefined;
 
   /**
-   * E-mail address.
+   * E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone.
    *
    * @generated from field: optional string email = 8;
    */
@@ -233,7 +233,7 @@ export const PaymentMethodInputSchema: GenMessage<PaymentMethodInput> = /*@__PUR
  */
 export type Card = Message<"payments.v1.Card"> & {
   /**
-   * Security code, 3 or 4 digits.
+   * Security code, 3 or 4 digits: the gateway's own check.
    *
    * @generated from field: string cvv = 1;
    */
@@ -254,7 +254,8 @@ export type Card = Message<"payments.v1.Card"> & {
   expYear: number;
 
   /**
-   * Card number, 12 to 19 digits without separators.
+   * Card number, 8 to 19 digits (ISO/IEC 7812) without separators: the gateway's own
+   * check.
    *
    * @generated from field: string number = 4;
    */
@@ -282,7 +283,7 @@ export const CardSchema: GenMessage<Card> = /*@__PURE__*/
  */
 export type Token = Message<"payments.v1.Token"> & {
   /**
-   * The token.
+   * The token, at most 16,384 bytes.
    *
    * @generated from field: string token = 1;
    */
@@ -352,7 +353,7 @@ export type DecryptedApplePay = Message<"payments.v1.DecryptedApplePay"> & {
   applicationExpirationDate: string;
 
   /**
-   * Cryptogram of this payment.
+   * Cryptogram of this payment, at most 1,024 bytes.
    *
    * @generated from field: string online_payment_cryptogram = 3;
    */
@@ -380,14 +381,14 @@ export type DecryptedApplePay = Message<"payments.v1.DecryptedApplePay"> & {
   transactionId?: string | undefined;
 
   /**
-   * Ephemeral public key.
+   * Ephemeral public key, at most 1,024 bytes.
    *
    * @generated from field: optional string ephemeral_public_key = 7;
    */
   ephemeralPublicKey?: string | undefined;
 
   /**
-   * Hash of the merchant's public key.
+   * Hash of the merchant's public key, at most 1,024 bytes.
    *
    * @generated from field: optional string public_key_hash = 8;
    */
@@ -443,7 +444,7 @@ export type DecryptedGooglePay = Message<"payments.v1.DecryptedGooglePay"> & {
   expYear: number;
 
   /**
-   * Cryptogram of this payment.
+   * Cryptogram of this payment, at most 1,024 bytes.
    *
    * @generated from field: string cryptogram = 4;
    */
@@ -514,80 +515,81 @@ export const DecryptedGooglePaySchema: GenMessage<DecryptedGooglePay> = /*@__PUR
   messageDesc(file_payments_v1_payment_input, 6);
 
 /**
- * Data of the customer's browser, for 3DS. All of it is required where any is given.
+ * Data of the customer's browser, for 3DS. All of it is required where any is given; a
+ * value may be empty.
  *
  * @generated from message payments.v1.Fingerprint
  */
 export type Fingerprint = Message<"payments.v1.Fingerprint"> & {
   /**
-   * Accept header.
+   * Accept header, at most 2,048 bytes.
    *
-   * @generated from field: string browser_accept_header = 1;
+   * @generated from field: optional string browser_accept_header = 1;
    */
-  browserAcceptHeader: string;
+  browserAcceptHeader?: string | undefined;
 
   /**
    * Colour depth, in bits.
    *
-   * @generated from field: string browser_color_depth = 2;
+   * @generated from field: optional string browser_color_depth = 2;
    */
-  browserColorDepth: string;
+  browserColorDepth?: string | undefined;
 
   /**
    * IP address.
    *
-   * @generated from field: string browser_ip_address = 3;
+   * @generated from field: optional string browser_ip_address = 3;
    */
-  browserIpAddress: string;
+  browserIpAddress?: string | undefined;
 
   /**
    * Whether Java is enabled.
    *
-   * @generated from field: string browser_java_enabled = 4;
+   * @generated from field: optional string browser_java_enabled = 4;
    */
-  browserJavaEnabled: string;
+  browserJavaEnabled?: string | undefined;
 
   /**
    * Language.
    *
-   * @generated from field: string browser_language = 5;
+   * @generated from field: optional string browser_language = 5;
    */
-  browserLanguage: string;
+  browserLanguage?: string | undefined;
 
   /**
    * Height of the screen, in pixels.
    *
-   * @generated from field: string browser_screen_height = 6;
+   * @generated from field: optional string browser_screen_height = 6;
    */
-  browserScreenHeight: string;
+  browserScreenHeight?: string | undefined;
 
   /**
    * Width of the screen, in pixels.
    *
-   * @generated from field: string browser_screen_width = 7;
+   * @generated from field: optional string browser_screen_width = 7;
    */
-  browserScreenWidth: string;
+  browserScreenWidth?: string | undefined;
 
   /**
    * Name of the time zone.
    *
-   * @generated from field: string browser_time_zone = 8;
+   * @generated from field: optional string browser_time_zone = 8;
    */
-  browserTimeZone: string;
+  browserTimeZone?: string | undefined;
 
   /**
    * Offset of the time zone from UTC, in minutes.
    *
-   * @generated from field: string browser_time_zone_offset = 9;
+   * @generated from field: optional string browser_time_zone_offset = 9;
    */
-  browserTimeZoneOffset: string;
+  browserTimeZoneOffset?: string | undefined;
 
   /**
-   * User agent.
+   * User agent, at most 2,048 bytes.
    *
-   * @generated from field: string browser_user_agent = 10;
+   * @generated from field: optional string browser_user_agent = 10;
    */
-  browserUserAgent: string;
+  browserUserAgent?: string | undefined;
 };
 
 /**
@@ -618,7 +620,7 @@ export type Product = Message<"payments.v1.Product"> & {
   currency?: string | undefined;
 
   /**
-   * Description.
+   * Description, at most 4,096 bytes.
    *
    * @generated from field: optional string description = 3;
    */
@@ -632,7 +634,7 @@ export type Product = Message<"payments.v1.Product"> & {
   id?: string | undefined;
 
   /**
-   * URL of an image.
+   * URL of an image, at most 2,048 bytes.
    *
    * @generated from field: optional string image = 5;
    */
@@ -646,7 +648,7 @@ export type Product = Message<"payments.v1.Product"> & {
   name?: string | undefined;
 
   /**
-   * URL of the product.
+   * URL of the product, at most 2,048 bytes.
    *
    * @generated from field: optional string url = 7;
    */
@@ -718,7 +720,7 @@ export type PaymentRecipient = Message<"payments.v1.PaymentRecipient"> & {
   country?: string | undefined;
 
   /**
-   * E-mail address.
+   * E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone.
    *
    * @generated from field: optional string email = 4;
    */
@@ -884,7 +886,7 @@ export const IbanSchema: GenMessage<Iban> = /*@__PURE__*/
  */
 export type RecipientToken = Message<"payments.v1.RecipientToken"> & {
   /**
-   * The token.
+   * The token, at most 4,096 bytes.
    *
    * @generated from field: string token = 1;
    */
@@ -926,7 +928,8 @@ export const RecipientWalletOptionSchema: GenMessage<RecipientWalletOption> = /*
  */
 export type RecipientCardNumber = Message<"payments.v1.RecipientCardNumber"> & {
   /**
-   * Card number, 12 to 19 digits without separators.
+   * Card number, 8 to 19 digits (ISO/IEC 7812) without separators: the gateway's own
+   * check.
    *
    * @generated from field: string number = 1;
    */

@@ -1,0 +1,122 @@
+import type { DatabaseSync } from "node:sqlite";
+import { importAccount } from "../events/redis/import.ts";
+import { storedAccounts } from "../events/sqlite/export.ts";
+import { importIntents } from "../intents/redis/import.ts";
+import { open as openIntents } from "../intents/sqlite/operations.ts";
+import type { Rows } from "../intents/sqlite/rows.ts";
+import { connectRedis, type RedisClient } from "../redis/connect.ts";
+import { within } from "../redis/deadline.ts";
+import { describeDurability } from "../redis/durability.ts";
+import { accountKeys } from "../redis/keys.ts";
+import { readyWithin } from "../redis/ready.ts";
+import type { Secret } from "../secrets/secret.ts";
+import { openDirectory } from "../sqlite/directory.ts";
+import { noteFact } from "../sqlite/facts.ts";
+import { StoreRefused } from "../sqlite/store-refused.ts";
+
+export interface MoveOptions {
+  readonly directory: string;
+  readonly redis: { readonly url: Secret; readonly prefix: string };
+  /** EVENT_RETENTION, in milliseconds. */
+  readonly retentionMs: number;
+  /** RECONCILE_GIVE_UP, in milliseconds. */
+  readonly giveUpMs: number;
+}
+
+/** What was moved. */
+export interface Moved {
+  readonly accounts: readonly {
+    readonly name: string;
+    readonly events: number;
+    readonly letters: number;
+  }[];
+  readonly calls: number;
+  readonly keys: number;
+  /** What Redis may lose, as it is set; undefined when nothing is known to be amiss. */
+  readonly warning: string | undefined;
+}
+
+/** Redis cannot take it over; the directory is as it was. */
+export class MoveRefused extends Error {
+  override readonly name = "MoveRefused";
+  /** Whether Redis did not answer. */
+  readonly away: boolean;
+
+  constructor(message: string, away = false) {
+    super(message);
+    this.away = away;
+  }
+}
+
+/**
+ * Moves the state of a directory, which no gateway may use meanwhile, to Redis: events under the
+ * cursors that clients hold, dead letters, open calls, keys. Nothing is deleted; the directory is
+ * marked, so that no gateway goes on in it beside those on Redis.
+ * @throws StoreRefused, MoveRefused
+ */
+export async function moveToRedis(options: MoveOptions): Promise<Moved> {
+  const { database, close } = openDirectory(options.directory);
+  try {
+    return await onRedis(options.redis.url, (client) => move(database, client, options));
+  } finally {
+    close();
+  }
+}
+
+async function move(
+  database: DatabaseSync,
+  client: RedisClient,
+  { redis: { prefix }, retentionMs, giveUpMs }: MoveOptions,
+): Promise<Moved> {
+  const nowMs = Date.now();
+  const accounts = storedAccounts(database);
+  for (const { name } of accounts) {
+    if ((await within(answerMs, client.exists(accountKeys(prefix, name).log))) === 0) continue;
+    throw new MoveRefused(
+      `Redis has events of the account ${name} under the prefix ${prefix} already: take another REDIS_PREFIX, or a Redis that is empty`,
+    );
+  }
+  const intents = openIntents(database).reads;
+  const counts = { intents: 0, subjects: 0, keys: 0 };
+  for (const what of ["intents", "subjects", "keys"] as const) {
+    for (let offset = 0; ; offset += pageSize) {
+      const rows = intents.load?.(what, offset, pageSize) as Rows;
+      await importIntents(rows, { client, prefix, giveUpMs, nowMs });
+      counts[what] += rows[what].length;
+      if (rows[what].length < pageSize) break;
+    }
+  }
+  const moved: Moved["accounts"][number][] = [];
+  for (const account of accounts) {
+    const keys = accountKeys(prefix, account.name);
+    const found = await importAccount(account, { client, keys, retentionMs, nowMs });
+    moved.push({ name: account.name, ...found });
+  }
+  const warning = await describeDurability(client).catch(() => undefined);
+  noteFact(database, "moved");
+  return { accounts: moved, calls: counts.intents, keys: counts.keys, warning };
+}
+
+async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>): Promise<T> {
+  let trouble = `no answer within ${connectMs / 1_000} s`;
+  const connection = connectRedis(url, (error) => {
+    trouble = (error as NodeJS.ErrnoException).code ?? trouble;
+  });
+  try {
+    await readyWithin(connectMs, connection.client);
+    if (connection.client.status !== "ready") {
+      throw new MoveRefused(`Redis cannot be reached: ${trouble}`, true);
+    }
+    return await run(connection.client);
+  } catch (error) {
+    if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
+    // Redis's own words; the command, which holds what was to be stored, stays out.
+    throw new MoveRefused(`Redis has not taken all of it: ${(error as Error).message}`);
+  } finally {
+    await connection.close();
+  }
+}
+
+const connectMs = 3_000;
+const answerMs = 2_000;
+const pageSize = 5_000;

@@ -1,0 +1,50 @@
+import { CommanderError } from "commander";
+import { CommandError, type ExitCode, exitCodes } from "./command-error.ts";
+import { commands, createProgram } from "./program.ts";
+
+/**
+ * Runs the command that these arguments name to its end. What goes wrong is told on standard error.
+ *
+ * @returns with what the process is to end
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<ExitCode> {
+  try {
+    await createProgram(env).parseAsync(helpAsOption(args), { from: "user" });
+    return exitCodes.done;
+  } catch (error) {
+    return tell(error);
+  }
+}
+
+/** `help` and `help check` are asked for as options, for which a command is loaded. */
+function helpAsOption(args: readonly string[]): string[] {
+  const [first, name, ...rest] = args;
+  if (first !== "help") return [...args];
+  if (name === undefined) return ["--help"];
+  return commands.some((command) => command.name === name) ? [name, ...rest, "--help"] : [name];
+}
+
+/** Says what went wrong, once, and with which exit code to end. */
+async function tell(error: unknown): Promise<ExitCode> {
+  // The parser has printed its own words.
+  if (error instanceof CommanderError) {
+    return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  }
+  if (error instanceof CommandError) {
+    if (error.message) process.stderr.write(`error: ${error.message}\n`);
+    return error.exitCode;
+  }
+  const [{ ConfigError }, { loggable }] = await Promise.all([
+    import("../config/config-error.ts"),
+    import("../telemetry/loggable.ts"),
+  ]);
+  if (error instanceof ConfigError) {
+    process.stderr.write(`${error.message}\n`);
+    return exitCodes.config;
+  }
+  process.stderr.write(`${JSON.stringify(loggable(error), undefined, 2)}\n`);
+  return exitCodes.failed;
+}

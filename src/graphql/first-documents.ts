@@ -1,0 +1,54 @@
+/**
+ * What GraphiQL opens with, a tab each: they run as they are, against a gateway that has just started.
+ */
+export const firstDocuments: readonly { readonly query: string }[] = [
+  {
+    query: `# Ctrl-Enter runs it, Ctrl-Space completes.
+# A key goes under Headers, below:
+# {"authorization": "Bearer <key>"}
+query FirstLook {
+  rateLimit {
+    limit
+    remaining
+    resetSeconds
+  }
+  payment(externalId: "order-1") {
+    id
+    details {
+      status
+      amount
+      currency
+    }
+    events(first: 5) {
+      receivedAt
+      source
+    }
+  }
+}
+`,
+  },
+  {
+    query: `# All payments and payouts, live.
+# It goes on until you stop it.
+subscription Live {
+  events {
+    cursor
+    externalId
+    receivedAt
+    ... on PaymentEvent {
+      payment {
+        details {
+          status
+        }
+      }
+    }
+    ... on PayoutEvent {
+      payout {
+        status
+      }
+    }
+  }
+}
+`,
+  },
+];

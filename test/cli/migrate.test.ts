@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, it, type TestContext } from "node:test";
+import type { EventLog } from "../../src/events/log.ts";
+import { eventsRoom } from "../../src/events/sqlite/log.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { createRedisIntents } from "../../src/intents/redis/store.ts";
+import { createSqliteIntents, intentsRoom } from "../../src/intents/sqlite/store.ts";
+import type { Ending, IntentStore, NewIntent } from "../../src/intents/store.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { readyWithin } from "../../src/redis/ready.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { cursors, payment, payout, take } from "../events/entries.ts";
+import { lettersOf } from "../events/letters.ts";
+import { replica } from "../events/redis/rig.ts";
+import { openLog } from "../events/sqlite/rig.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { freshDirectory } from "../sqlite/directories.ts";
+import { run } from "./run.ts";
+
+describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
+  let redis: RedisServer;
+  before(async () => {
+    redis = await startRedis();
+  });
+  after(() => redis.close());
+
+  const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
+  const { signal } = new AbortController();
+
+  function directory(t: TestContext): string {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    return join(path, "data");
+  }
+
+  const letter = {
+    ...{ id: "l-1", kind: EventKind.PAYMENT, reason: "the body is not JSON", receivedAtMs: 1 },
+    body: Buffer.from("<html>").toString("base64"),
+  };
+
+  const call = (name: string): NewIntent => ({
+    ...{ id: `call-${name}`, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: name },
+    leaseMs: 600_000,
+    key: { digest: `key-${name}`, fingerprints: ["f"] },
+  });
+
+  async function fill(log: EventLog, intents: IntentStore) {
+    const first = await log.append("shop", payment({ status: "pending" }));
+    await log.append("shop", payment({ status: "success" }));
+    await log.append("shop", payment({ operation: "refund", source: "response" }));
+    await log.append("shop", payout({ status: "processing" }));
+    await log.append("market", payment({ externalId: "order-2", paymentId: "p-2" }));
+    await log.bury("shop", letter);
+    const endings: Record<string, Ending | undefined> = {
+      running: undefined,
+      unknown: { state: "unknown" },
+      pending: { state: "pending", subjectId: "p-3", key: "keep" },
+      answered: { state: "closed", mark: "p-4", key: Buffer.from([0, 255, 13]) },
+    };
+    for (const [name, ending] of Object.entries(endings)) {
+      const begun = await intents.begin("shop", call(name));
+      assert.ok(begun.kind === "started");
+      if (ending) await intents.end("shop", begun.intent, ending);
+    }
+    const lost = await intents.begin("shop", call("given-up"));
+    assert.ok(lost.kind === "started");
+    await intents.end("shop", lost.intent, { state: "unknown" });
+    await intents.giveUp("shop", lost.intent);
+    return first.event?.cursor ?? "";
+  }
+
+  const names = ["running", "unknown", "pending", "answered", "given-up"];
+
+  /** What callers see, which must be the same in either store. */
+  async function seen(log: EventLog, intents: IntentStore, cursor: string) {
+    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    return {
+      all: cursors(await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 4)),
+      behind: cursors(await take(await log.read("shop", { kinds: [] }, cursor, { signal }), 3)),
+      order: cursors(await log.history("shop", EventKind.PAYMENT, "order-1", 10)),
+      other: cursors(
+        await take(await log.read("market", { kinds: [] }, "earliest", { signal }), 1),
+      ),
+      snapshot: snapshot && {
+        ...snapshot,
+        states: snapshot.states.map(({ event, ...state }) => ({ ...state, at: event.cursor })),
+      },
+      repeat: (await log.append("shop", payment({ status: "success" }))).outcome,
+      answer: (await log.append("shop", payment({ operation: "refund", source: "response" })))
+        .outcome,
+      letters: await lettersOf(log, "shop"),
+      unfinished: (await log.unfinished("shop", 0, 10)).map(({ subjectId }) => subjectId),
+      open: await Promise.all(names.map((name) => intents.open("shop", EventKind.PAYMENT, name))),
+      keys: await Promise.all(
+        names.map((name) => intents.begin("shop", { ...call(name), id: `again-${name}` })),
+      ),
+      locks: await Promise.all(
+        ["running", "unknown"].map(async (name) => {
+          const { key: _, ...keyless } = call(name);
+          return (await intents.begin("shop", { ...keyless, id: `once more-${name}` })).kind;
+        }),
+      ),
+      unsettled: (await intents.unsettled("shop", 10)).intents.map(({ id }) => id),
+    };
+  }
+
+  async function onDisk(path: string) {
+    const rooms = { events: eventsRoom, intents: intentsRoom };
+    const { log, thread, close } = await openLog(path, { rooms });
+    const intents = await createSqliteIntents({ thread, ...times });
+    return {
+      ...{ log, intents },
+      async close() {
+        await intents.close();
+        await close();
+      },
+    };
+  }
+
+  it("takes everything along, and cursors go on where they were", async (t) => {
+    const path = directory(t);
+    const disk = await onDisk(path);
+    const cursor = await fill(disk.log, disk.intents);
+    const before = await seen(disk.log, disk.intents, cursor);
+
+    const move = (url: string, env: Record<string, string> = {}) =>
+      run(["migrate", "--to", url], { env: { DATA_DIR: path, ...env } });
+    const held = await move(redis.url);
+    assert.equal(held.code, 1);
+    assert.match(held.err, /DATA_DIR: is held by another gateway/);
+    await disk.close();
+    const away = await move("redis://127.0.0.1:9");
+    assert.equal(away.code, 69);
+    assert.match(away.err, /Redis cannot be reached: ECONNREFUSED/);
+    const none = await run(["migrate"], { env: { DATA_DIR: path } });
+    assert.equal(none.code, 78);
+    // One that broke off left this behind.
+    await redis.command("XADD", "pgw:{shop}:events", "1-1", "p", "0-0", "e", "x");
+
+    const { code, out, err } = await move(redis.url);
+    assert.equal(code, 0, err);
+    assert.match(out, /^market: 1 events, 0 dead letters\nshop: 4 events, 1 dead letters\n/);
+    assert.match(out, /\d open calls, \d uses of Idempotency-Keys\n$/);
+    assert.match(err, /^Redis: .*nothing/m, "it keeps nothing on a disk");
+
+    const { log, close } = await replica(redis.url, { prefix: "pgw" });
+    t.after(close);
+    const connection = connectRedis(new Secret(redis.url), () => {});
+    t.after(() => connection.close());
+    await readyWithin(5_000, connection.client);
+    const intents = createRedisIntents({ client: connection.client, prefix: "pgw", ...times });
+    t.after(() => intents.close());
+    assert.deepEqual(await seen(log, intents, cursor), before);
+    const rest = await log.read("shop", { kinds: [] }, before.all.at(-1) ?? "", { signal });
+    const next = await log.append("shop", payment({ operation: "cancel" }));
+    assert.deepEqual(cursors(await take(rest, 1)), [next.event?.cursor]);
+    await log.exhume("shop", "l-1");
+    assert.deepEqual(await lettersOf(log, "shop"), []);
+
+    const again = await move(redis.url);
+    assert.match(again.err, /DATA_DIR: was moved to Redis at 20/);
+    await assert.rejects(openLog(path), /was moved to Redis/);
+  });
+
+  it("overwrites nothing that Redis has", async (t) => {
+    const path = directory(t);
+    const disk = await onDisk(path);
+    await disk.log.append("shop", payment());
+    await disk.close();
+    const { log, close } = await replica(redis.url, { prefix: "taken" });
+    t.after(close);
+    await log.append("shop", payment());
+    const { code, err } = await run(["migrate"], {
+      env: { DATA_DIR: path, REDIS_URL: redis.url, REDIS_PREFIX: "taken" },
+    });
+    assert.equal(code, 1);
+    assert.match(err, /Redis has events of the account shop under the prefix taken already/);
+    await (await onDisk(path)).close();
+  });
+});

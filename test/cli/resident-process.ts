@@ -1,0 +1,36 @@
+/**
+ * The command line in a process that stays: it runs one command after the other for
+ * test/cli/resident.ts, each with an environment, an input and an output of its own.
+ */
+import { Readable } from "node:stream";
+import { runCommandLine } from "../../src/cli/command-line.ts";
+import type { Asked, Said } from "./resident.ts";
+
+process.on("message", async ({ args, env, input }: Asked) => {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, env);
+  Object.defineProperty(process, "stdin", {
+    value: Readable.from([Buffer.from(input)], { objectMode: false }),
+    configurable: true,
+  });
+  const [out, err] = [process.stdout, process.stderr].map((stream) => {
+    const chunks: Buffer[] = [];
+    stream.write = ((chunk: string | Uint8Array, ...rest: unknown[]) => {
+      chunks.push(Buffer.from(chunk as string));
+      const done = rest.find((one) => typeof one === "function") as (() => void) | undefined;
+      if (done) process.nextTick(done);
+      return true;
+    }) as typeof stream.write;
+    return chunks;
+  }) as [Buffer[], Buffer[]];
+  const code = await runCommandLine(args, process.env);
+  for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
+  const said: Said = {
+    code,
+    out: Buffer.concat(out).toString(),
+    err: Buffer.concat(err).toString(),
+  };
+  process.send!(said);
+});
+// Whoever asked is gone.
+process.on("disconnect", () => process.exit());

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse, validate } from "graphql";
+import { GatewayError } from "../../src/errors.ts";
+import { firstDocuments } from "../../src/graphql/first-documents.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
+import { launchChromium, withoutChromium } from "../chromium.ts";
+import { patienceMs } from "../start.ts";
+import { serve } from "./serve.ts";
+
+test("what GraphiQL opens with fits the schema", () => {
+  for (const { query } of firstDocuments) assert.deepEqual(validate(schema, parse(query)), []);
+});
+
+test("GraphiQL opens with our first query, which runs, and subscription", {
+  skip: withoutChromium,
+  timeout: 4 * patienceMs,
+}, async (t) => {
+  const gateway = await serve(
+    t,
+    {
+      getPayment: async () => {
+        throw new GatewayError("NOT_FOUND", "no such payment");
+      },
+    },
+    { production: false },
+  );
+  const browser = await launchChromium();
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });
+  page.setDefaultTimeout(2 * patienceMs);
+  await page.goto(gateway.url);
+  await page.getByText("query FirstLook").first().waitFor();
+  const tabs = await page.getByRole("tab").allInnerTexts();
+  assert.deepEqual(
+    tabs.map((text) => text.trim()).filter((text) => /FirstLook|Live/.test(text)),
+    ["FirstLook", "Live"],
+  );
+  assert.doesNotMatch(await page.locator("body").innerText(), /An example GraphQL query/);
+  const answered = page.waitForResponse((response) =>
+    Boolean(response.request().postData()?.includes("query FirstLook")),
+  );
+  await page.getByRole("button", { name: /execute/i }).click();
+  assert.deepEqual(await (await answered).json(), {
+    data: { rateLimit: { limit: 10, remaining: 7, resetSeconds: 1 }, payment: null },
+  });
+  await page.getByRole("tab", { name: "Live" }).click();
+  await page.getByText("subscription Live").first().waitFor();
+});

@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accountKeys, idInName } from "../../src/redis/keys.ts";
+
+test("an id stands in a key's name as it is, up to 255 bytes", () => {
+  for (const id of ["order-1", "ї:{1}", "x".repeat(255)]) assert.equal(idInName(id), id);
+});
+
+test("of a longer id the name holds a digest, and no two ids share a name", () => {
+  const long = "x".repeat(1_000_000);
+  const ids = ["x".repeat(255), "x".repeat(256), "я".repeat(128), long, `${long}y`, idInName(long)];
+  const names = ids.map(idInName);
+  assert.equal(new Set(names).size, ids.length, `${names}`);
+  for (const name of names) assert.ok(Buffer.byteLength(name) <= 255);
+});
+
+test("no key that is named after an id grows with it", () => {
+  const keys = accountKeys("pgw", "default");
+  const id = "x".repeat(900_000);
+  const named = [keys.topic("payment", id), keys.state("payment", id), keys.intentsOf("1", id)];
+  for (const key of named) assert.ok(key.length < 400, `${key.length}`);
+});
