@@ -30,7 +30,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
   /** Another process that has it. */
   async function holder(t: TestContext, path: string): Promise<ChildProcess> {
     const script = new URL("./holder.ts", import.meta.url).pathname;
-    const child = spawn(process.execPath, [script, path], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [script, path], { stdio: ["pipe", "pipe", "inherit"] });
     t.after(() => child.kill("SIGKILL"));
     await once(child.stdout, "data");
     return child;
