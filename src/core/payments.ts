@@ -3,7 +3,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { paymentEntry } from "../events/entry.ts";
-import { type Fact, noFacts } from "../events/facts.ts";
+import { noFacts } from "../events/facts.ts";
+import type { Fact } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import {

@@ -1,9 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { firstEvent } from "../events/current.ts";
-import { setState } from "../events/facts.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
-import { isPayingOperation } from "../events/payment-state.ts";
+import { isPayingOperation, setState } from "../events/payment-state.ts";
 import { rememberTrace, traceOf } from "../events/trace-of.ts";
 import {
   CallOutcome,

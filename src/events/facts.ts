@@ -1,39 +1,5 @@
-import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
-import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import type { Entry, Rank } from "./log.ts";
+import type { Entry, Fact, Facts, Rank } from "./log.ts";
 import { stateKey } from "./merge.ts";
-import { paymentState, payoutState, stateOfPayout } from "./payment-state.ts";
-
-/** What is known of one operation, without its event: enough to tell the state of its external_id. */
-export interface Fact {
-  /** payment_id, transaction_id, or the id of a call. */
-  readonly subjectId: string;
-  /** payment, confirm, refund, …; `payout`; `call` for a call whose answer was lost. */
-  readonly operation: string;
-  /** operation_id where given, else empty. */
-  readonly operationId: string;
-  readonly rank: Rank;
-  /** In lower case; empty if not told. */
-  readonly status: string;
-  readonly statusCode: string;
-  /** Decimal text; empty if not told. */
-  readonly amount: string;
-  readonly currency: string;
-  /** When the log learned of this state, in milliseconds since the epoch. */
-  readonly atMs: number;
-  /** Made with `confirm: false`, or not; undefined if this gateway did not make it. */
-  readonly held?: boolean;
-}
-
-/** All that is known of the operations of an external_id. */
-export interface Facts {
-  /** In the order in which they became known; failures beyond the newest 100 are left out. */
-  readonly operations: readonly Fact[];
-  /** A payment was about to be made with `confirm: false`: what no answer tells of is taken for held. */
-  readonly held: boolean;
-  /** How many failures were left out. */
-  readonly folded: number;
-}
 
 export const noFacts: Facts = { operations: [], held: false, folded: 0 };
 
@@ -92,16 +58,6 @@ export function foldIn(facts: StoredFact[], fact: StoredFact): string[] {
 /** An end of anything that is no success: of an attempt, a refund, or a call that was settled. */
 function isFailure([, rank, status]: StoredFact): boolean {
   return rank === "2" && status !== "success";
-}
-
-/** Sets the state that an external id is in by these facts on an event of it. */
-export function setState(event: Event, facts: Facts): void {
-  event.state = stateAfter(event.kind, facts);
-}
-
-/** The state of a payment or payout, as its events carry it. */
-export function stateAfter(kind: EventKind, facts: Facts): PaymentState {
-  return kind === EventKind.PAYOUT ? stateOfPayout(payoutState(facts)) : paymentState(facts);
 }
 
 export function readFacts(

@@ -1,5 +1,4 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import type { Facts } from "./facts.ts";
 
 /** A cursor in a request: text that `Event.cursor` once was. */
 export type Cursor = string;
@@ -65,6 +64,37 @@ export interface OperationState {
   readonly since: Cursor;
   /** The event that set the state. */
   readonly event: Event;
+}
+
+/** What is known of one operation, without its event: enough to tell the state of its external_id. */
+export interface Fact {
+  /** payment_id, transaction_id, or the id of a call. */
+  readonly subjectId: string;
+  /** payment, confirm, refund, …; `payout`; `call` for a call whose answer was lost. */
+  readonly operation: string;
+  /** operation_id where given, else empty. */
+  readonly operationId: string;
+  readonly rank: Rank;
+  /** In lower case; empty if not told. */
+  readonly status: string;
+  readonly statusCode: string;
+  /** Decimal text; empty if not told. */
+  readonly amount: string;
+  readonly currency: string;
+  /** When the log learned of this state, in milliseconds since the epoch. */
+  readonly atMs: number;
+  /** Made with `confirm: false`, or not; undefined if this gateway did not make it. */
+  readonly held?: boolean;
+}
+
+/** All that is known of the operations of an external_id. */
+export interface Facts {
+  /** In the order in which they became known; failures beyond the newest 100 are left out. */
+  readonly operations: readonly Fact[];
+  /** A payment was about to be made with `confirm: false`: what no answer tells of is taken for held. */
+  readonly held: boolean;
+  /** How many failures were left out. */
+  readonly folded: number;
 }
 
 /** All that is known of one external id at one instant. */

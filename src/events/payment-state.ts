@@ -1,6 +1,7 @@
+import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import type { Fact, Facts } from "./facts.ts";
+import type { Fact, Facts } from "./log.ts";
 
 /**
  * What the operations of an external_id amount to: is it paid? (contract, section 5). The one place
@@ -73,6 +74,16 @@ export function stateOfPayout(state: PayoutState): PaymentState {
 /** The same the other way; undefined for what a payout cannot be. */
 export function payoutStateOf(state: PaymentState): PayoutState | undefined {
   return Object.values(PayoutState).find((value) => stateOfPayout(value) === state);
+}
+
+/** Sets the state that an external id is in by these facts on an event of it. */
+export function setState(event: Event, facts: Facts): void {
+  event.state = stateAfter(event.kind, facts);
+}
+
+/** The state of a payment or payout, as its events carry it. */
+export function stateAfter(kind: EventKind, facts: Facts): PaymentState {
+  return kind === EventKind.PAYOUT ? stateOfPayout(payoutState(facts)) : paymentState(facts);
 }
 
 /** Operations of payments and payouts that move the money itself. */

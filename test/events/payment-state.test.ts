@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Fact, noFacts } from "../../src/events/facts.ts";
+import { noFacts } from "../../src/events/facts.ts";
+import type { Fact } from "../../src/events/log.ts";
 import { paymentState, payoutState } from "../../src/events/payment-state.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";

@@ -10,7 +10,7 @@ import {
   type Position,
 } from "../cursor.ts";
 import { Deque } from "../deque.ts";
-import { foldIn, readFacts, type StoredFact, setState, storedFact } from "../facts.ts";
+import { foldIn, readFacts, type StoredFact, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type {
   Appended,
@@ -22,6 +22,7 @@ import type {
   Unfinished,
 } from "../log.ts";
 import { merge, stateKey, stateOf } from "../merge.ts";
+import { setState } from "../payment-state.ts";
 import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { isAbout, subjectKey } from "../topics.ts";

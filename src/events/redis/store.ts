@@ -9,25 +9,19 @@ import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import { assertReadable, cursorExpired, newEpoch } from "../cursor.ts";
-import {
-  type Facts,
-  maxFailures,
-  noFacts,
-  readFacts,
-  type StoredFact,
-  setState,
-  storedFact,
-} from "../facts.ts";
+import { maxFailures, noFacts, readFacts, type StoredFact, storedFact } from "../facts.ts";
 import type {
   Appended,
   Cursor,
   Entry,
+  Facts,
   OperationState,
   Rank,
   Snapshot,
   Unfinished,
 } from "../log.ts";
 import { stateKey } from "../merge.ts";
+import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
 import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";

@@ -2,8 +2,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
-import { foldIn, readFacts, type StoredFact, stateAfter } from "../facts.ts";
+import { foldIn, readFacts, type StoredFact } from "../facts.ts";
 import { merge, stateKey } from "../merge.ts";
+import { stateAfter } from "../payment-state.ts";
 import { memberOf, mostUnfinished } from "../unfinished.ts";
 import type {
   AppendedRow,
