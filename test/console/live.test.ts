@@ -10,10 +10,11 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { withoutChromium } from "../chromium.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { sendCallback } from "./callback.ts";
-import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;
 

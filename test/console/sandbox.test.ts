@@ -3,9 +3,10 @@ import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
+import { withoutChromium } from "../chromium.ts";
 import { until } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
-import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;
 
