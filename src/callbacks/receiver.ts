@@ -7,6 +7,7 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { verify } from "../wire/signature.ts";
+import type { WireFault } from "../wire/wire.ts";
 import { discardBody, readBody } from "./body.ts";
 import { type CallbackKind, understand } from "./understand.ts";
 
@@ -44,6 +45,7 @@ export type Verdict =
   | "bad_signature"
   | "too_large"
   | "slow"
+  | "overloaded"
   | "aborted"
   | "not_found"
   | "method_not_allowed"
@@ -68,8 +70,8 @@ export interface CallbackObserver {
     /** Why the store was out of reach, or what reading the body stumbled over. */
     readonly error?: unknown;
   }): void;
-  /** A field had an unexpected type and was left unset: `path` names it, no value. */
-  onFieldFault(fault: { account: string; resource: Resource; path: string }): void;
+  /** A field was not read as it stood: `path` names it, no value. */
+  onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
 
 export type Resource = "payments" | "payouts";
@@ -223,8 +225,8 @@ async function keep(
   body: Uint8Array,
 ): Promise<Told> {
   const kind = kinds[resource];
-  const understood = understand(kind, body, (path) =>
-    observer.onFieldFault({ account, resource, path }),
+  const understood = understand(kind, body, (fault) =>
+    observer.onFieldFault({ account, resource, ...fault }),
   );
   if (!understood.entry) {
     const { reason, error } = understood;
