@@ -148,6 +148,7 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     log: eventLog,
     observer: callbacksTell(recents, callbackObserver(metrics, log)),
+    maxUnverifiedBytes: config.maxUnverifiedBytes,
     tracing,
     causeOf: causes.of,
   });
