@@ -5,6 +5,7 @@ import type { TlsPaths } from "../net/tls-files.ts";
 import { Secret } from "../secrets/secret.ts";
 import type { TracingSettings } from "../telemetry/tracing/settings.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
+import { checkAccounts } from "./accounts.ts";
 import { readAuth, readAuthModes } from "./auth.ts";
 import { ConfigError } from "./config-error.ts";
 import { readDataDirectory } from "./data-directory.ts";
@@ -126,6 +127,8 @@ export function readConfig(env: Environment): Config {
   const accounts = merchantsFile
     ? readMerchants(merchantsFile, upstreamUrl)
     : new Map([["default", defaultAccount(read, upstreamUrl)]]);
+
+  checkAccounts(read, accounts, merchantsFile);
 
   const publicUrl = read.optional("PUBLIC_URL", httpUrl);
   if (publicUrl === undefined) {
