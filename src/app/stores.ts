@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
 import { createMemoryLog } from "../events/memory/log.ts";
 import { createRedisLog } from "../events/redis/log.ts";
@@ -17,9 +18,9 @@ import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
+import { countReplicas } from "../redis/replicas.ts";
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import type { Secret } from "../secrets/secret.ts";
 import { StoreRefused } from "../sqlite/store-refused.ts";
 import { openStoreThread } from "../sqlite/store-thread.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -46,6 +47,10 @@ export interface RedisHealth {
   readonly status: "up" | "away";
   /** Since when it is away, in ISO 8601. */
   readonly since?: string;
+  /** Replicas in sync: in a cluster those of the primary that has the fewest. */
+  readonly replicas?: number;
+  /** A failover may lose what was acknowledged. */
+  readonly warning?: string;
 }
 
 /**
@@ -176,7 +181,16 @@ function redisStores(
     },
   });
   redis.client.once("ready", () => warnIfNotDurable());
-  if (minReplicas === 0 && hasFailover(url)) log.warn(failoverWarning);
+  if (minReplicas === 0 && hasFailover(url.reveal())) log.warn(failoverWarning);
+  let replicas: number | undefined;
+  let warning = minReplicas === 0 && hasFailover(url.reveal()) ? failoverWarning : undefined;
+  const counting = countReplicas(redis.client, (count) => {
+    replicas = count;
+    if (minReplicas === "all" || minReplicas === 0) return;
+    const before = warning;
+    warning = count > minReplicas ? replicasWarning(minReplicas, count) : undefined;
+    if (warning !== undefined && before === undefined) log.warn(warning);
+  });
   return {
     eventLog,
     intents,
@@ -196,14 +210,19 @@ function redisStores(
         },
       });
     },
-    refresh: () => observer.refresh(redis.client, outages.awaySinceMs),
+    refresh: () => observer.refresh(redis.client, outages.awaySinceMs, replicas),
     redisHealth() {
       const { awaySinceMs } = outages;
-      if (awaySinceMs === undefined) return { status: "up" };
-      return { status: "away", since: new Date(awaySinceMs).toISOString() };
+      return {
+        status: awaySinceMs === undefined ? "up" : "away",
+        ...(awaySinceMs !== undefined && { since: new Date(awaySinceMs).toISOString() }),
+        ...(replicas !== undefined && { replicas }),
+        ...(warning !== undefined && { warning }),
+      };
     },
     async close() {
       outages.close();
+      counting.close();
       await Promise.all([intents.close(), eventLog.close()]);
       await redis.close();
     },
@@ -217,13 +236,11 @@ function redisStores(
   }
 }
 
-/** Sentinels and clusters make a replica the master when the master fails. */
-function hasFailover(url: Secret): boolean {
-  return url.reveal().startsWith("redis+sentinel:") || url.reveal().includes(",");
-}
-
 const failoverWarning =
-  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; 1 keeps them";
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; all keeps them";
+
+const replicasWarning = (least: number, count: number) =>
+  `REDIS_MIN_REPLICAS is ${least}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
 
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {

@@ -6,6 +6,7 @@ import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
+import type { MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
 import { printable } from "./terminal.ts";
 
@@ -74,14 +75,24 @@ async function durability(client: RedisClient): Promise<Finding[]> {
   ];
 }
 
-function replicas(infos: readonly Info[], least: number): Finding[] {
-  const { ok, failed } = findings("redis replicas");
+function replicas(infos: readonly Info[], least: MinReplicas): Finding[] {
+  const { ok, failed, warning } = findings("redis replicas");
   const roles = infos.map((info) => info.setting("role"));
   if (roles.some((role) => role !== "master")) {
     return [failed("it is a replica, which takes no writes", "name the master, or a Sentinel set")];
   }
   const counts = infos.map((info) => Number(info.setting("connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
+  if (least === "all")
+    return [ok(`${fewest} connected, each that could be promoted has to answer`)];
+  if (fewest > least && least > 0) {
+    return [
+      warning(
+        `${fewest} connected, and REDIS_MIN_REPLICAS is ${least}: a failover to another replica loses what only ${least} held`,
+        "set REDIS_MIN_REPLICAS to all",
+      ),
+    ];
+  }
   if (fewest >= least) return [ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${least}`)];
   return [
     failed(

@@ -23,9 +23,11 @@ import {
   boolean,
   duration,
   durationOrZero,
+  hasFailover,
   heartbeat,
   httpUrl,
   logLevel,
+  minReplicas,
   origins,
   redisPrefix,
   redisUrls,
@@ -54,7 +56,8 @@ export interface Config {
   readonly redis?: {
     readonly url: Secret;
     readonly prefix: string;
-    readonly minReplicas: number;
+    /** `all`: every one that could be promoted. */
+    readonly minReplicas: number | "all";
     /** Calls that move money do not go on while it is away. */
     readonly requiredForMoney: boolean;
   };
@@ -170,7 +173,11 @@ export function readConfig(env: Environment): Config {
           redis: {
             url: new Secret(redisUrl),
             prefix: read("REDIS_PREFIX", redisPrefix, "pgw"),
-            minReplicas: read("REDIS_MIN_REPLICAS", wholeNumber(0, 100), "0"),
+            minReplicas: read(
+              "REDIS_MIN_REPLICAS",
+              minReplicas,
+              hasFailover(redisUrl) ? "all" : "0",
+            ),
             requiredForMoney: read("REDIS_REQUIRED_FOR_MONEY", boolean, "false"),
           },
         }

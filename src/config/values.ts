@@ -151,6 +151,16 @@ export const redisUrls = z
     "redis:// or rediss://, several of them joined by commas for a cluster, or redis+sentinel://host:port,host:port/master-name",
   );
 
+/** Sentinels and clusters make a replica the primary when the primary fails. */
+export function hasFailover(redisUrl: string): boolean {
+  return redisUrl.startsWith("redis+sentinel:") || redisUrl.includes(",");
+}
+
+/** REDIS_MIN_REPLICAS */
+export const minReplicas = z.union([z.literal("all"), wholeNumber(0, 100)], {
+  error: "all, or a whole number from 0 to 100",
+});
+
 export const logLevel = z
   .string()
   .regex(

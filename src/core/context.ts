@@ -35,7 +35,7 @@ export interface CoreOptions {
 
 /** What the core tells its surroundings, for metrics and logs. */
 export interface CoreObserver extends Partial<StreamObserver> {
-  /** An answer could not be written to the event log: the callback will tell the same. */
+  /** An answer could not be written to the event log: it is looked up until it is there. */
   onUnrecorded(failure: { account: string; externalId: string; error: unknown }): void;
   /** Two different final states of one operation: both are kept. */
   onConflict(conflict: { account: string; externalId: string }): void;

@@ -59,10 +59,14 @@ export interface MoneyCalls {
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
-  /** Writes what an answer told; never throws. */
-  readonly learn: (account: string, externalId: string, entry: Entry | undefined) => Promise<void>;
+  /** Writes what an answer told, and says whether it is in the log; never throws. */
+  readonly learn: (
+    account: string,
+    externalId: string,
+    entry: Entry | undefined,
+  ) => Promise<boolean>;
   /** Tells those who watch what became of a call; never throws. */
-  readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<void>;
+  readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<unknown>;
   /** Whether any of the open calls for an external_id turned out to have its answer. */
   readonly released: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
   /** The service says that the call's external_id is paid already; never throws. */
@@ -154,14 +158,15 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       throw error;
     }
     const told = entry(result);
-    await learn(account, externalId, told);
+    const recorded = await learn(account, externalId, told);
     const key = sealed({ answer: result });
     // What does not say which payment it is about, or how far it has come, is looked up too.
     if (!told) await end({ state: "pending", subjectId: "", key });
     else {
       const { subjectId, rank } = told;
       const mark = markOf(intent.method, told);
-      if (rank < 2) await end({ state: "pending", subjectId, mark, key });
+      // What is not in the log yet is looked up until it is: its callback may never come.
+      if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });
       else await end({ state: "closed", mark, key });
     }
     return result;

@@ -3,7 +3,13 @@ import type { Secret } from "../secrets/secret.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { linkOf } from "./link.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
-import { connectorTo, disconnectMs, Sentinels } from "./sentinels.ts";
+import {
+  connectorTo,
+  disconnectMs,
+  hostAndPort,
+  Sentinels,
+  type ServerAddress,
+} from "./sentinels.ts";
 
 /** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
 export type RedisClient = Redis | Cluster;
@@ -13,6 +19,8 @@ export interface RedisConnector {
   readonly client: RedisClient;
   /** A connection of its own, for commands that block. The caller closes it. */
   dedicated(): RedisClient;
+  /** A connection to one server of the set, to be opened, and closed, by the caller. Never retried. */
+  server(address: ServerAddress): Redis;
   /** Of a set that has them. */
   readonly sentinels: Sentinels | undefined;
   close(): Promise<void>;
@@ -67,6 +75,17 @@ export function connectRedis(
   return {
     client,
     dedicated: open,
+    server(address) {
+      const server = new Redis({
+        ...serverOptions(url.reveal()),
+        ...hostAndPort(address),
+        lazyConnect: true,
+        enableReadyCheck: false,
+        retryStrategy: () => null,
+      });
+      server.on("error", onError);
+      return server;
+    },
     sentinels,
     async close() {
       client.disconnect();
@@ -95,8 +114,7 @@ const common = {
 function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
   if (sentinels) {
     return new Redis({
-      ...common,
-      ...credentials(userOf(url)),
+      ...serverOptions(url),
       Connector: connectorTo(sentinels),
       retryStrategy: reconnectMs,
     });
@@ -105,21 +123,27 @@ function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
   if (nodes.length === 1) {
     return new Redis(nodes[0] ?? "", { ...common, retryStrategy: reconnectMs });
   }
-  const { username, password, protocol } = new URL(nodes[0] ?? "");
   const cluster = new Cluster(nodes, {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectMs,
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
     slotsRefreshTimeout: 1_000,
-    redisOptions: {
-      ...common,
-      ...credentials({ username, password }),
-      ...(protocol === "rediss:" ? { tls: {} } : {}),
-    },
+    redisOptions: serverOptions(url),
   });
   refreshSlots(cluster);
   return cluster;
+}
+
+/** How any server of the set is spoken to. */
+function serverOptions(url: string) {
+  if (sentinelUrl.test(url)) return { ...common, ...credentials(userOf(url)) };
+  const { username, password, protocol } = new URL(url.split(",")[0]?.trim() ?? "");
+  return {
+    ...common,
+    ...credentials({ username, password }),
+    ...(protocol === "rediss:" ? { tls: {} } : {}),
+  };
 }
 
 /**

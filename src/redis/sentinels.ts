@@ -13,6 +13,8 @@ export interface SentinelView {
   readonly epoch: number;
   /** How many Sentinels it knows of, itself among them. */
   readonly sentinels: number;
+  /** It leads a failover that is not over. */
+  readonly failingOver: boolean;
   readonly replicas: readonly SentinelReplica[];
 }
 
@@ -20,8 +22,10 @@ export interface SentinelReplica {
   readonly address: ServerAddress;
   /** It does not answer this Sentinel. */
   readonly down: boolean;
-  /** Never promoted if 0. */
+  /** Never promoted if 0; else the least is promoted first. */
   readonly priority: number;
+  /** How much it held when it was asked last: of equal priority the greatest is promoted. */
+  readonly offset: number;
 }
 
 export interface SentinelsOptions {
@@ -161,9 +165,10 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
 
     async connect(): Promise<Socket> {
       this.connecting = true;
-      const { host, port } = hostAndPort(await sentinels.primary());
+      const address = await sentinels.primary();
       if (!this.connecting) throw new Error("Connection is closed.");
-      this.stream = connect({ host, port });
+      this.stream = connect(hostAndPort(address));
+      addresses.set(this.stream, address);
       // The driver may not be listening yet.
       this.stream.once("error", (error) => {
         this.firstError = error;
@@ -175,6 +180,13 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
       return role === undefined || role === "master";
     }
   };
+}
+
+const addresses = new WeakMap<object, ServerAddress>();
+
+/** Where a connection leads, by the Sentinels' name for it; undefined if they did not name it. */
+export function addressOf(stream: object | undefined): ServerAddress | undefined {
+  return stream && addresses.get(stream);
 }
 
 /** A connection that is closed is not waited for longer, in milliseconds: its peer may be frozen. */
@@ -240,6 +252,7 @@ async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView
     primary: address.join(":"),
     epoch: Number(field("config-epoch")),
     sentinels: Number(field("num-other-sentinels")) + 1,
+    failingOver: (field("flags") ?? "").includes("failover_in_progress"),
   };
 }
 
@@ -249,6 +262,7 @@ function replicaOf(told: readonly string[]): SentinelReplica {
     address: `${field("ip")}:${field("port")}`,
     down: /[so]_down/.test(field("flags") ?? ""),
     priority: Number(field("slave-priority") ?? 100),
+    offset: Number(field("slave-repl-offset") ?? 0),
   };
 }
 

@@ -1,13 +1,21 @@
 import { type ChainableCommander, Cluster } from "ioredis";
+import { AllReplicas } from "./all-replicas.ts";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
+import { type Holders, type PipelineAnswers, SomeReplicas } from "./holders.ts";
 import { isUnknown, type Script } from "./script.ts";
+import { addressOf, type ServerAddress } from "./sentinels.ts";
+
+export type MinReplicas = number | "all";
 
 export interface WriterOptions {
   readonly redis: RedisConnector;
-  /** How many replicas must hold what was written before it counts as written. */
-  readonly minReplicas: number;
+  /**
+   * How many replicas must hold what was written before it counts as written; `all`: every one that
+   * could be promoted.
+   */
+  readonly minReplicas: MinReplicas;
 }
 
 /** Runs scripts that write, and answers once what they wrote is held by enough servers. */
@@ -49,11 +57,13 @@ const maxBatch = 128;
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   if (minReplicas === 0) return createClientWriter(redis.client);
   const client = redis.dedicated();
+  const holders = () =>
+    minReplicas === "all" ? new AllReplicas(redis) : new SomeReplicas(minReplicas);
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
     // In a cluster a pipeline holds writes of one slot only.
     const slot = /\{[^{}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
-    const ofSlot = batches.get(slot) ?? new Batches(client, minReplicas);
+    const ofSlot = batches.get(slot) ?? new Batches(client, holders());
     batches.set(slot, ofSlot);
     return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
       throw storeAway(error, client);
@@ -95,13 +105,13 @@ interface Waiting extends Write {
 /** Writes of one slot: one batch after the other, each with one WAIT at its end. */
 class Batches {
   readonly #client: RedisClient;
-  readonly #minReplicas: number;
+  readonly #holders: Holders;
   #waiting: Waiting[] = [];
   #running = false;
 
-  constructor(client: RedisClient, minReplicas: number) {
+  constructor(client: RedisClient, holders: Holders) {
     this.#client = client;
-    this.#minReplicas = minReplicas;
+    this.#holders = holders;
   }
 
   add(write: Write): Promise<Written> {
@@ -131,10 +141,13 @@ class Batches {
     for (const { script, keys, args } of batch) {
       script.queue(pipeline, keys, args, { asText: !first });
     }
-    pipeline.wait(this.#minReplicas, replicasMs);
+    this.#holders.queue(pipeline, replicasMs);
+    const asked = askedOf(this.#client);
     const answers = (await ask(this.#client, () => pipeline.exec(), batchMs)) ?? [];
-    const [waitError, replicas] = answers.at(-1) ?? [];
-    const missing = waitError ?? this.#missing(Number(replicas));
+    const missing = await this.#holders.missing(answers.slice(batch.length), {
+      primary: asked.primary,
+      again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", asked, leftMs),
+    });
     let moved = false;
     const refused = batch.filter(({ resolve, reject }, at) => {
       const [error, answer] = answers[at] ?? [new Error("no answer")];
@@ -156,8 +169,26 @@ class Batches {
     await ask(client, () => new Promise<void>((found) => client.refreshSlotsCache(() => found())));
   }
 
-  #missing(replicas: number): Error | undefined {
-    if (replicas >= this.#minReplicas) return undefined;
-    return new Error(`${replicas} of ${this.#minReplicas} replicas acknowledged`);
+  /** Only the connection that wrote can wait for what it wrote. */
+  async #again(key: string, asked: Asked, ms: number): Promise<PipelineAnswers> {
+    const pipeline = this.#client.pipeline().exists(key);
+    this.#holders.queue(pipeline, ms);
+    if (askedOf(this.#client).connection !== asked.connection) throw new Error("connection lost");
+    const answers =
+      (await ask(this.#client, () => pipeline.exec(), ms + batchMs - replicasMs)) ?? [];
+    return answers.slice(1);
   }
+}
+
+interface Asked {
+  /** Undefined in a cluster, whose nodes tell their names. */
+  readonly connection: unknown;
+  /** In a set that has Sentinels. */
+  readonly primary: ServerAddress | undefined;
+}
+
+function askedOf(client: RedisClient): Asked {
+  if (client instanceof Cluster) return { connection: undefined, primary: undefined };
+  const { stream } = client;
+  return { connection: stream, primary: addressOf(stream) };
 }

@@ -34,20 +34,28 @@ export function openDirectory(
 ): OpenDatabase {
   makeDirectory(directory);
   const lock = takeLock(directory);
+  const free = () => {
+    locks.delete(lock);
+    lock.close();
+  };
+  locks.add(lock);
   try {
     const database = openFile(join(directory, databaseFile), synchronous);
     return {
       database,
       close() {
         database.close();
-        lock.close();
+        free();
       },
     };
   } catch (error) {
-    lock.close();
+    free();
     throw error;
   }
 }
+
+/** A lock that nobody holds on to would end with the next garbage collection. */
+const locks = new Set<DatabaseSync>();
 
 /** The directory's own parents have to be there: a disk that was not mounted is no place to begin. */
 function makeDirectory(directory: string): void {

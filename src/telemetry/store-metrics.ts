@@ -44,6 +44,11 @@ export function createStoreMetrics(prefix: string, registers: Registry[]) {
       help: "How long Redis has been away; 0 while it answers; absent without Redis",
       registers: [],
     }),
+    redisReplicas: new Gauge({
+      name: `${prefix}redis_replicas`,
+      help: "Replicas of Redis in sync, in a cluster of the primary that has the fewest; absent without Redis",
+      registers: [],
+    }),
     redisFailovers: new Counter({
       name: `${prefix}redis_failovers_total`,
       help: "Times that the Sentinels named another primary; absent without Redis",

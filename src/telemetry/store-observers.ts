@@ -8,7 +8,8 @@ import type { Metrics } from "./metrics.ts";
 
 /** What the stores tell, as metrics and log records. */
 export function redisObserver(metrics: Metrics, log: Logger) {
-  for (const metric of [metrics.redisUp, metrics.redisAwaySeconds, metrics.redisFailovers]) {
+  const { redisUp, redisAwaySeconds, redisReplicas, redisFailovers } = metrics;
+  for (const metric of [redisUp, redisAwaySeconds, redisReplicas, redisFailovers]) {
     metrics.registry.registerMetric<string>(metric);
   }
   const onCommand: OnCommand = ({ name, failed, durationMs }) => {
@@ -34,10 +35,11 @@ export function redisObserver(metrics: Metrics, log: Logger) {
     onBack(awayMs: number) {
       log.info({ awayMs }, "Redis is back");
     },
-    refresh(client: RedisClient, awaySinceMs: number | undefined) {
+    refresh(client: RedisClient, awaySinceMs: number | undefined, replicas: number | undefined) {
       const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
-      metrics.redisAwaySeconds.set(Math.max(awayMs, 0) / 1_000);
-      metrics.redisUp.set(client.status === "ready" && awaySinceMs === undefined ? 1 : 0);
+      redisAwaySeconds.set(Math.max(awayMs, 0) / 1_000);
+      redisReplicas.set(replicas ?? 0);
+      redisUp.set(client.status === "ready" && awaySinceMs === undefined ? 1 : 0);
     },
   };
 }

@@ -108,6 +108,14 @@ test("durations take every unit, and zero only where it has a meaning", () => {
   refused({ UPSTREAM_TIMEOUT: "0" }, /UPSTREAM_TIMEOUT/);
 });
 
+test("calls that move money go on without Redis unless it is required", () => {
+  const env = { ...live, REDIS_URL: "redis://127.0.0.1:6379" };
+  const required = (value?: string) =>
+    readConfig({ ...env, REDIS_REQUIRED_FOR_MONEY: value }).redis?.requiredForMoney;
+  assert.deepEqual([required(), required("false"), required("true")], [false, false, true]);
+  refused({ ...env, REDIS_REQUIRED_FOR_MONEY: "1" }, /^REDIS_REQUIRED_FOR_MONEY.*true or false/);
+});
+
 test("no error shows a secret", () => {
   const canary = "canary-7f3a";
   for (const env of [

@@ -183,7 +183,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("takes a call whose replica is gone for one of unknown outcome: nothing is free", async (t) => {
       const [a, b] = await stores(t);
-      const intent = started(await a.begin(account, keyed("f", { leaseMs: 1_000 })));
+      const intent = started(await a.begin(account, keyed("f", { leaseMs: 3_000 })));
       assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
       while ((await b.due(account, 10)).length === 0) await delay(5);
       assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
@@ -340,9 +340,10 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("has one owner at a time, and another one when its lease is over", async (t) => {
       const [a, b] = await stores(t);
-      assert.equal(await a.lease(account, "a", 1_000), true);
-      assert.equal(await b.lease(account, "b", 1_000), false);
-      assert.equal(await b.lease("other", "b", 1_000), true);
+      assert.equal(await a.lease(account, "a", 60_000), true);
+      assert.equal(await b.lease(account, "b", 60_000), false);
+      assert.equal(await b.lease("other", "b", 60_000), true);
+      assert.equal(await a.lease(account, "a", 50), true);
       while (!(await b.lease(account, "b", 60_000))) await delay(5);
       assert.equal(await a.lease(account, "a", 50), false);
       assert.equal(await b.lease(account, "b", 60_000), true);

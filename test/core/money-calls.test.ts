@@ -46,11 +46,11 @@ const told: CallOutcome[] = [];
 const memory = (now = Date.now) =>
   createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
-function moneyCalls(intents: IntentStore = memory()) {
+function moneyCalls(intents: IntentStore = memory(), { recorded = true } = {}) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
-    learn: async (_, externalId) => void learned.push(externalId),
+    learn: async (_, externalId) => learned.push(externalId) > 0 && recorded,
     tell: async (_, __, outcome) => void told.push(outcome),
     released: async () => false,
     paid: async () => {},
@@ -172,6 +172,38 @@ test("a key used for another request is refused, and nothing is sent", async () 
   await run("1.00");
   await assert.rejects(run("2.00"), { code: "ALREADY_EXISTS" });
   assert.equal(sends, 1);
+});
+
+test("a key is bound to its method", async () => {
+  const calls = moneyCalls();
+  const run = (method: MoneyMethod) =>
+    calls.run({
+      ...{ ...base, method, call: callOf(undefined, "key"), request: request() },
+      send: async ({ onSent }: SendOptions) => {
+        onSent?.();
+        return payment(method);
+      },
+    });
+  assert.deepEqual(await run("CreatePayment"), payment("CreatePayment"));
+  assert.deepEqual(await run("RequestPayout"), payment("RequestPayout"));
+  const both = (): [MoneyMethod, MoneyMethod] => ["ConfirmPayment", "CreateRecurrentPayment"];
+  assert.deepEqual(await Promise.all(both().map(run)), both().map(payment));
+});
+
+test("a key is bound to its account, also while its call is in flight", async () => {
+  const calls = moneyCalls();
+  const upstreams = [pendingCall(), pendingCall()];
+  const outcomes = upstreams.map(({ send }, n) => {
+    const call = callOf(undefined, "key");
+    const caller = { ...call.caller, account: `account-${n}` };
+    return calls.run({ ...base, call: { ...call, caller }, request: request(), send });
+  });
+  for (const [n, { started, answer }] of upstreams.entries()) {
+    const { onSent } = await started;
+    onSent?.();
+    answer(payment(`p${n}`));
+  }
+  assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);
 });
 
 test("an unknown outcome is remembered as unknown under its key", async () => {
@@ -425,6 +457,35 @@ test("an answer that comes after the lease tells that the outcome is known after
   };
   await calls.run({ ...base, call: callOf(), request: request(), send });
   assert.deepEqual(told.splice(0), [CallOutcome.SETTLED]);
+});
+
+test("an answer that is not in the log is looked up until it is", async () => {
+  const entry = () =>
+    paymentEntry(
+      create(PaymentSchema, {
+        externalId: "order",
+        details: { paymentId: "p1", status: PaymentStatus.SUCCESS },
+      }),
+      { source: EventSource.RESPONSE },
+    );
+  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
+    onSent?.();
+    return payment("p1");
+  };
+  for (const recorded of [false, true]) {
+    const store = memory();
+    const calls = moneyCalls(store, { recorded });
+    const method = "CreatePayment";
+    await calls.run({ ...base, method, entry, call: callOf(), request: request(), send });
+    const open = await store.open("default", EventKind.PAYMENT, "order");
+    assert.deepEqual(
+      open.map(({ state, subjectId }) => [state, subjectId]),
+      recorded ? [] : [["pending", "p1"]],
+    );
+    const next = await store.begin("default", nextIntent);
+    assert.equal(next.kind, "started", "it has its answer: another attempt is free");
+  }
+  learned.length = 0;
 });
 
 test("what is known of a call's doings is remembered as its mark", async () => {

@@ -276,7 +276,8 @@ test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async 
   gateway.child.kill("SIGTERM");
   assert.deepEqual(await gateway.exit, [0, null]);
   const tookMs = performance.now() - atMs;
-  assert.ok(tookMs < 3_000, `${tookMs} ms`);
+  // The clients would hang for ever.
+  assert.ok(tookMs < 15_000, `${tookMs} ms`);
   for (const socket of sockets) socket.destroy();
   deaf.terminate();
 });

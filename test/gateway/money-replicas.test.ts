@@ -122,6 +122,22 @@ describe("calls that move money, at three gateways on one Redis", {
     assert.equal(upstream.charges.get("none-one"), 1);
   });
 
+  test("while Redis stalls, no gateway sends what is open at another one", async () => {
+    const externalId = "none-stalled";
+    upstream.answerMs = 1_500;
+    const first = pay(replicas[0]!, externalId);
+    await until(async () => upstream.arrivals.get(externalId) === 1);
+    redis.pause();
+    try {
+      await assert.rejects(pay(replicas[1]!, externalId), { code: Code.Unavailable });
+    } finally {
+      redis.resume();
+      upstream.answerMs = 0;
+    }
+    assert.equal((await first).payment?.details?.paymentId, `p-${externalId}`);
+    assert.equal(upstream.arrivals.get(externalId), 1);
+  });
+
   test("control: gateways that share no lock and no keys charge as often as they are asked", async () => {
     const apart = await Promise.all([
       start({ REDIS_URL: redis.url, REDIS_PREFIX: "apart" }),

@@ -468,7 +468,7 @@ test("a collector that never answers keeps neither a call nor the shutdown waiti
     ...tracedBy(silent),
     OTEL_BSP_SCHEDULE_DELAY: "1",
     OTEL_BSP_MAX_QUEUE_SIZE: "20",
-    OTEL_EXPORTER_OTLP_TIMEOUT: "1500",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "30000",
     SHUTDOWN_TIMEOUT: "1s",
   });
   const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
@@ -483,6 +483,6 @@ test("a collector that never answers keeps neither a call nor the shutdown waiti
   const since = performance.now();
   await gateway.stop();
   const tookMs = performance.now() - since;
-  assert.ok(tookMs < 1_500, `${tookMs} ms`);
+  assert.ok(tookMs < 15_000, `${tookMs} ms`);
   silent.close();
 });

@@ -42,8 +42,9 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
       await intents.end(account, intent, { state: "unknown" });
       return { ...intent, state: "unknown" };
     },
-    async tell(paymentId: string, status: PaymentStatus, of = externalId) {
-      const payment = create(PaymentSchema, { externalId: of, details: { paymentId, status } });
+    async tell(paymentId: string, status: PaymentStatus, of = externalId, operationId?: string) {
+      const details = { paymentId, status, ...(operationId && { operationId }) };
+      const payment = create(PaymentSchema, { externalId: of, details });
       const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
       assert.ok(entry);
       await log.append(account, entry);
@@ -52,12 +53,22 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
   };
 }
 
+interface Circumstances {
+  readonly giveUpMs?: number;
+  /** What is left of the budget of 10. */
+  readonly remaining?: number;
+  readonly afterMs?: number;
+  readonly getOperation?: Upstream["getOperation"];
+  /** Told of each look, before anything is asked. */
+  readonly onLook?: () => void;
+}
+
 /** Reconciles with a service that answers each request for a callback like this. */
 function reconcile(
   t: TestContext,
   { log, intents }: ReturnType<typeof rig>,
   resend: (request: ResendCallbackRequest) => Promise<void>,
-  { giveUpMs = 60_000, remaining = 10 } = {},
+  { giveUpMs = 60_000, remaining = 10, afterMs = 5, getOperation, onLook }: Circumstances = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
   const reconciler = createReconciler({
@@ -65,10 +76,13 @@ function reconcile(
       [
         account,
         {
-          upstream: { resendCallback: resend } as unknown as Upstream,
+          upstream: { resendCallback: resend, getOperation } as unknown as Upstream,
           bucket: {
             take: () => assert.fail("the upstream takes the tokens"),
-            status: () => ({ limit: 10, remaining, resetSeconds: 0 }),
+            status: () => {
+              onLook?.();
+              return { limit: 10, remaining, resetSeconds: 0 };
+            },
             close: async () => {},
           },
         },
@@ -76,7 +90,7 @@ function reconcile(
     ]),
     log,
     intents,
-    afterMs: 5,
+    afterMs,
     giveUpMs,
     timeoutMs: 5,
     observer: {
@@ -102,7 +116,11 @@ function told(code: string, paymentId?: string): GatewayError {
 }
 
 async function until(right: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await right())) await new Promise((resolve) => setTimeout(resolve, 5));
+  const endsMs = performance.now() + 20_000;
+  while (!(await right())) {
+    if (performance.now() > endsMs) assert.fail("it did not come to that within 20 s");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 for (const paymentId of ["p9", undefined]) {
@@ -139,6 +157,87 @@ test("what the service does not know is not done only after a while and three ti
   assert.deepEqual(given.settled, ["notFound"]);
   assert.ok(asked >= 3, `asked ${asked} times`);
   await books.begin();
+});
+
+for (const times of [1, 2]) {
+  test(`what the service did not know ${times} times stays open, however late`, async (t) => {
+    const books = rig();
+    const lost = await books.lose();
+    let asked = 0;
+    const given = reconcile(t, books, async () => {
+      // Long after a request that was held up could have arrived.
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      if (++asked <= times) throw told("transaction_not_found");
+      // Nobody has told of it yet: what was said before is no three times in a row.
+    });
+    await until(() => given.probes >= times + 1);
+    const [open] = await books.intents.open(account, PAYMENT, externalId);
+    assert.equal(open?.id, lost.id);
+    assert.deepEqual(given.settled, []);
+  });
+}
+
+test("what the service does not know three times too early stays open", async (t) => {
+  const books = rig({ firstLookMs: 0 });
+  const lost = await books.lose();
+  const given = reconcile(
+    t,
+    books,
+    async () => {
+      throw told("transaction_not_found");
+    },
+    { afterMs: 10_000 },
+  );
+  await until(async () => {
+    // No pause is waited for: each look comes at once.
+    await books.tell("elsewhere", PaymentStatus.PENDING, "another");
+    await books.intents.hasten(account, PAYMENT, externalId);
+    return given.probes >= 4;
+  });
+  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
+  assert.deepEqual(given.settled, []);
+});
+
+test("each further pause between two looks is twice as long", async (t) => {
+  const books = rig();
+  await books.lose();
+  const pausesMs: number[] = [];
+  const postpone = books.intents.postpone.bind(books.intents);
+  books.intents.postpone = async (of, intent, next) => {
+    pausesMs.push(next.inMs);
+    await postpone(of, intent, { ...next, inMs: 0 });
+  };
+  const given = reconcile(t, books, async () => {}, { afterMs: 1_000 });
+  await until(() => given.probes >= 6);
+  for (const [n, pauseMs] of pausesMs.slice(0, 6).entries()) {
+    const wholeMs = 1_000 * 2 ** (n + 1);
+    // With a jitter of a fifth.
+    assert.ok(pauseMs >= 0.8 * wholeMs && pauseMs <= 1.2 * wholeMs, `${n}: ${pauseMs}`);
+  }
+});
+
+test("where operation info is refused, the callback is asked for", async (t) => {
+  const books = rig();
+  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+  await books.intents.end(account, await books.begin(), pending);
+  await books.tell("p1", PaymentStatus.PENDING, externalId, "operation-1");
+  const asked: string[] = [];
+  reconcile(
+    t,
+    books,
+    async ({ operation }) => {
+      asked.push(`callback of ${operation}`);
+    },
+    {
+      getOperation: async ({ operationId }) => {
+        asked.push(operationId);
+        throw told("access_not_allowed");
+      },
+    },
+  );
+  await until(() => asked.length >= 2);
+  assert.deepEqual(asked.slice(0, 2), ["operation-1", `callback of ${PaymentOperation.PAYMENT}`]);
 });
 
 test("a service out of reach settles nothing, and counts for nothing", async (t) => {
@@ -252,6 +351,22 @@ test("nothing is asked while the budget is in use", async (t) => {
   await until(() => given.settled.length > 0);
   assert.deepEqual([given.settled, given.probes], [["event"], 0]);
 });
+
+for (const remaining of [5, 1, 0]) {
+  test(`no look asks the service while ${remaining} of 10 tokens are left`, async (t) => {
+    const books = rig();
+    await books.lose();
+    let looks = 0;
+    const onLook = () => void looks++;
+    reconcile(t, books, async () => assert.fail("asked"), { remaining, onLook });
+    await until(async () => {
+      // A wake-up ends the rest.
+      await books.tell("elsewhere", PaymentStatus.PENDING, "another");
+      return looks >= 3;
+    });
+    assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  });
+}
 
 test("what is not settled in time is an operator's, and bars nothing any more", async (t) => {
   const books = rig({ giveUpMs: 60_000 });

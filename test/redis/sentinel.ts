@@ -16,6 +16,7 @@ export interface SentinelSet {
 
 export async function startSentinelSet(
   settings: readonly [string, string][] = [],
+  downAfterMs = 500,
 ): Promise<SentinelSet> {
   const all: [string, string][] = [...settings, ["repl-diskless-sync-delay", "0"]];
   const master = await startRedis(all);
@@ -31,7 +32,7 @@ export async function startSentinelSet(
     [1, 2, 3].map(() =>
       startRedis([], async (dir, port) => {
         const file = join(dir, "sentinel.conf");
-        await writeFile(file, sentinelConfiguration(dir, port, master.port));
+        await writeFile(file, sentinelConfiguration(dir, port, master.port, downAfterMs));
         return [file, "--sentinel"];
       }),
     ),
@@ -65,14 +66,19 @@ export async function startSentinelSet(
 
 const NAME = "payments";
 
-function sentinelConfiguration(dir: string, port: number, masterPort: number): string {
+function sentinelConfiguration(
+  dir: string,
+  port: number,
+  masterPort: number,
+  downAfterMs: number,
+): string {
   return [
     `port ${port}`,
     "bind 127.0.0.1",
     `dir ${dir}`,
     `logfile ${join(dir, "redis.log")}`,
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
-    `sentinel down-after-milliseconds ${NAME} 500`,
+    `sentinel down-after-milliseconds ${NAME} ${downAfterMs}`,
     `sentinel failover-timeout ${NAME} 3000`,
     `sentinel parallel-syncs ${NAME} 2`,
     "",

@@ -5,6 +5,7 @@ import { openSync, readFileSync, statSync, writeFileSync, writeSync } from "node
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { openDirectory } from "../../src/sqlite/directory.ts";
 import { migrate, migrations } from "../../src/sqlite/schema.ts";
 import { StoreRefused } from "../../src/sqlite/store-refused.ts";
@@ -30,7 +31,9 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
   /** Another process that has it. */
   async function holder(t: TestContext, path: string): Promise<ChildProcess> {
     const script = new URL("./holder.ts", import.meta.url).pathname;
-    const child = spawn(process.execPath, [script, path], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, ["--expose-gc", script, path], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     t.after(() => child.kill("SIGKILL"));
     await once(child.stdout, "data");
     return child;
@@ -39,6 +42,8 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
   it("is for one process: a second one is told the pid of the first", async (t) => {
     const path = directory(t);
     const { pid } = await holder(t, path);
+    // Time for its garbage to be collected.
+    await delay(100);
     refused(path, new RegExp(`held by another gateway, the process with the pid ${pid}:`));
   });
 

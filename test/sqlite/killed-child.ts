@@ -63,5 +63,7 @@ async function calls(writer: number): Promise<never> {
   }
 }
 
+// Who started it may be gone first.
+process.stdin.resume().once("end", () => process.exit());
 say("open");
 await Promise.all([...[0, 1, 2, 3].map(callbacks), ...[0, 1].map(calls)]);

@@ -1,7 +1,7 @@
 import { errorOfAbort, GatewayError } from "../../errors.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
-import { createWriter } from "../../redis/writer.ts";
+import { createWriter, type MinReplicas } from "../../redis/writer.ts";
 import type { Keyring } from "../../secrets/keyring.ts";
 import type { EventLog } from "../log.ts";
 import { readOn } from "../tail.ts";
@@ -19,7 +19,7 @@ export interface RedisLogOptions {
   /** How long events can be replayed and repeats are known, in milliseconds. */
   readonly retentionMs: number;
   /** Replicas of Redis that must hold an event before it is acknowledged. Default: 0. */
-  readonly minReplicas?: number;
+  readonly minReplicas?: MinReplicas;
   /** What seals the secrets of an account's events and dead letters. */
   readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
   readonly observer?: Partial<RedisLogObserver>;
@@ -53,7 +53,7 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
   const { client } = redis;
   const writer = createWriter({ redis, minReplicas });
   const wakeUps = createWakeUps(redis);
-  const touchDuplicates = minReplicas > 0;
+  const touchDuplicates = minReplicas !== 0;
   const letters = new RedisDeadLetters({ client, writer, touchDuplicates });
   const accounts = new Map<string, RedisAccount>();
   let closed = false;

@@ -2,7 +2,7 @@ import { ask, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
-import { loadScript } from "../../redis/script.ts";
+import { loadScript, type Script } from "../../redis/script.ts";
 import { createClientWriter, type Writer } from "../../redis/writer.ts";
 import { intentFields, marksOf } from "../record.ts";
 import {
@@ -101,11 +101,12 @@ export class RedisIntentWrites {
     const limits = [intent.state === "pending" ? "" : intent.method, String(most)];
     const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
     const on = this.#keysOf(account, intent);
-    return (await this.#ask(() => scripts.adopt.run(this.#client, on, args))) === 1;
+    return (await this.#write(scripts.adopt, on, args)) === 1;
   }
 
   /**
-   * Records an ending.
+   * Records an ending, until the replicas that the writer waits for hold it: one that a failover
+   * loses would let a call that was never sent be told as unknown.
    * @param key how the call used its key, so that it is written again where it was lost
    * @returns whether the intent was known
    */
@@ -125,7 +126,7 @@ export class RedisIntentWrites {
       ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
     ];
     const on = this.#keysOf(account, intent, intent.keyDigest);
-    return (await this.#ask(() => scripts.end.run(this.#client, on, args))) === 1;
+    return (await this.#write(scripts.end, on, args)) === 1;
   }
 
   /** Gives the lock back, and keeps the intent for the operator. */
@@ -159,6 +160,17 @@ export class RedisIntentWrites {
 
   #keys(account: string): AccountKeys {
     return accountKeys(this.#options.prefix, account);
+  }
+
+  #write(
+    on: Script,
+    keys: readonly string[],
+    args: readonly (string | Buffer)[],
+  ): Promise<unknown> {
+    const limitMs = this.#options.answerMs + replicasMs;
+    return within(limitMs, this.#writer.run(on, keys, args)).catch((error: unknown) => {
+      throw storeAway(error, this.#client);
+    });
   }
 
   #ask<T>(question: () => Promise<T>): Promise<T> {

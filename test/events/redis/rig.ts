@@ -100,8 +100,10 @@ export async function reader(log: EventLog, after = "latest"): Promise<Reader> {
     seen,
     ended,
     async sees(count) {
+      const deadline = AbortSignal.timeout(30_000);
       while (seen.length < count) {
         if (over) throw new Error(`the read ended after ${seen.length} of ${count}`);
+        if (deadline.aborted) throw new Error(`saw ${seen.length} of ${count} in 30 s`);
         await delay(2);
       }
     },

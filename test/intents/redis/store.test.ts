@@ -7,7 +7,7 @@ import { createMemoryIntents } from "../../../src/intents/memory/store.ts";
 import { createRedisIntents, type RedisIntentsOptions } from "../../../src/intents/redis/store.ts";
 import type { IntentStore, NewIntent } from "../../../src/intents/store.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
-import { createWriter } from "../../../src/redis/writer.ts";
+import { createClientWriter, createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
@@ -154,6 +154,32 @@ describe("on Redis", { skip: withoutRedis }, () => {
       kind: "keyAnswered",
       answer,
     });
+  });
+
+  it("writes an ending again until the replicas hold it: what was never sent stays free", async () => {
+    const prefix = randomUUID();
+    const plain = createClientWriter(redis.client);
+    let held = true;
+    const writer: Writer = {
+      ...plain,
+      async run(...write) {
+        // A failover loses what too few servers hold.
+        if (!held) throw new Error("0 of 1 replicas acknowledged");
+        return await plain.run(...write);
+      },
+    };
+    const [store, other] = [make({ prefix, writer }), make({ prefix })];
+    const begun = await store.begin("default", intent({ key }));
+    assert.ok(begun.kind === "started");
+    held = false;
+    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    const again = () => other.begin("default", intent({ key }));
+    assert.equal((await again()).kind, "keyRunning");
+    assert.equal(await locked(other), true);
+    held = true;
+    await until(async () => (await other.open("default", EventKind.PAYMENT, "order")).length === 0);
+    assert.equal((await again()).kind, "started");
+    await store.close();
   });
 
   it("does not write a call again that others have settled", async () => {

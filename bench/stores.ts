@@ -1,0 +1,82 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { EventLog } from "../src/events/log.ts";
+import { createMemoryLog } from "../src/events/memory/log.ts";
+import { payment } from "../test/events/entries.ts";
+import { replica } from "../test/events/redis/rig.ts";
+import { openLog } from "../test/events/sqlite/rig.ts";
+import { startRedis } from "../test/redis/server.ts";
+
+/**
+ * Callbacks that each store takes a second, and how long one waits for its 200 (without HTTP, which
+ * is the same for all): so many senders, each sends its next one when the last was acknowledged. Redis
+ * writes each through to its disk, as DATA_DIR does.
+ */
+const senders = [1, 64];
+const durationMs = Number(process.env.BENCH_MS ?? 5_000);
+const retentionMs = 7 * 86_400_000;
+const directory = await mkdtemp(join(tmpdir(), "bench-stores-"));
+
+const stores: readonly [name: string, open: () => Promise<Opened>][] = [
+  [
+    "memory",
+    async () => {
+      const log = createMemoryLog({ retentionMs });
+      return { log, close: () => log.close() };
+    },
+  ],
+  ["DATA_DIR", () => openLog(directory)],
+  [
+    "Redis alone",
+    async () => {
+      const server = await startRedis([
+        ["appendonly", "yes"],
+        ["appendfsync", "always"],
+      ]);
+      const { log, close } = await replica(server.url);
+      return {
+        log,
+        async close() {
+          await close();
+          await server.close();
+        },
+      };
+    },
+  ],
+];
+
+interface Opened {
+  readonly log: EventLog;
+  close(): Promise<void>;
+}
+
+async function measure(log: EventLog, count: number, run: string): Promise<string> {
+  const waits: number[] = [];
+  const end = performance.now() + durationMs;
+  const send = async (sender: number) => {
+    for (let i = 0; performance.now() < end; i++) {
+      const externalId = `order-${run}-${sender}-${i}`;
+      const entry = payment({ externalId, paymentId: externalId, status: "success" });
+      const start = performance.now();
+      await log.append("shop", entry);
+      waits.push(performance.now() - start);
+    }
+  };
+  await Promise.all(Array.from({ length: count }, (_, sender) => send(sender)));
+  waits.sort((a, b) => a - b);
+  const at = (share: number) => (waits[Math.floor(waits.length * share)] ?? 0).toFixed(2);
+  const perSecond = Math.round(waits.length / (durationMs / 1_000));
+  return `${perSecond}/s  p50 ${at(0.5)} ms  p99 ${at(0.99)} ms`;
+}
+
+for (const [name, open] of stores) {
+  const { log, close } = await open();
+  await measure(log, 8, "warm-up");
+  for (const count of senders) {
+    const figures = await measure(log, count, `${count}`);
+    console.log(`${name.padEnd(12)} ${String(count).padStart(3)} senders: ${figures}`);
+  }
+  await close();
+}
+await rm(directory, { recursive: true });

@@ -1,0 +1,41 @@
+import { Cluster, type Redis } from "ioredis";
+import type { RedisClient } from "./connect.ts";
+import { within } from "./deadline.ts";
+import { readRole } from "./held-by-all.ts";
+
+const answerMs = 500;
+const everyMs = 10_000;
+/** While they cannot be counted. */
+const retryMs = 500;
+
+/**
+ * Counts every 10 s how many replicas are in sync: in a cluster those of the primary that has the
+ * fewest. What cannot be counted is not told.
+ */
+export function countReplicas(
+  client: RedisClient,
+  onCount: (replicas: number) => void,
+): { close(): void } {
+  let closed = false;
+  let timer: NodeJS.Timeout | undefined;
+  async function count(): Promise<void> {
+    const counted = await fewest(client).catch(() => undefined);
+    if (closed) return;
+    if (counted !== undefined) onCount(counted);
+    timer = setTimeout(count, counted === undefined ? retryMs : everyMs).unref();
+  }
+  timer = setTimeout(count, 0).unref();
+  return {
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function fewest(client: RedisClient): Promise<number | undefined> {
+  const servers: Redis[] = client instanceof Cluster ? client.nodes("master") : [client];
+  const roles = await Promise.all(servers.map((server) => within(answerMs, server.role())));
+  const counts = roles.flatMap((role) => readRole(role)?.replicas.size ?? []);
+  return counts.length === 0 ? undefined : Math.min(...counts);
+}

@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { GatewayError } from "../../src/errors.ts";
+import { hasLongBeenOutOfSync } from "../../src/redis/all-replicas.ts";
+import {
+  type Candidate,
+  candidatesOf,
+  heldBy,
+  isOutranked,
+  readNodes,
+  readRole,
+} from "../../src/redis/held-by-all.ts";
+import type { SentinelView } from "../../src/redis/sentinels.ts";
+import type { MinReplicas } from "../../src/redis/writer.ts";
+import { payment } from "../events/entries.ts";
+import { assertKept, sendCallbacks, watch } from "../events/event-load.ts";
+import { type Replica, replica } from "../events/redis/rig.ts";
+import { addReplica, startCluster } from "./cluster.ts";
+import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
+import { until, withoutRedis } from "./server.ts";
+
+const up: Candidate = { down: false, eligible: true };
+const down: Candidate = { down: true, eligible: true };
+
+describe("a write is held by every replica that could be promoted", () => {
+  const following = (replicas: Record<string, number>) => ({
+    offset: 100,
+    replicas: new Map(Object.entries(replicas)),
+  });
+  const lacking = (replicas: Record<string, number>, candidates: Record<string, Candidate>) =>
+    heldBy(100, following(replicas), { replicas: new Map(Object.entries(candidates)) }).lacking;
+
+  it("not when one that is in sync has less", () => {
+    assert.deepEqual(lacking({ a: 100, b: 101 }, { a: up, b: up }), []);
+    assert.deepEqual(lacking({ a: 99, b: 101 }, { a: up, b: up }), ["a"]);
+    assert.deepEqual(lacking({ a: 99, b: 101 }, {}), ["a"], "nor one that nobody knows yet");
+  });
+
+  it("not when the promoted one has left, and all that are left hold it", () => {
+    assert.deepEqual(lacking({ b: 100 }, { a: up, b: up }), ["a"]);
+    const { lacking: recent } = heldBy(100, following({ b: 100 }), { replicas: new Map() }, ["a"]);
+    assert.deepEqual(recent, ["a"], "nor before the Sentinels knew of it");
+  });
+
+  it("when those that lack it are down or never promoted", () => {
+    assert.deepEqual(lacking({ b: 100 }, { a: down, b: up }), []);
+    assert.deepEqual(lacking({ b: 100, c: 7 }, { b: up, c: { down: false, eligible: false } }), []);
+    assert.deepEqual(lacking({}, { a: down, b: down }), []);
+  });
+
+  it("is told by ROLE, CLUSTER NODES and INFO", () => {
+    assert.deepEqual(readRole(["master", 100, [["10.0.0.1", "6379", "99"]]]), {
+      offset: 100,
+      replicas: new Map([["10.0.0.1:6379", 99]]),
+    });
+    assert.equal(readRole(["slave", "10.0.0.1", 6379, "connected", 99]), undefined);
+    const nodes = (mine: string) => `p 10.0.0.1:1@2 myself,${mine} - 0 0 1 connected 0-16383
+a 10.0.0.2:1@2,name slave p 0 0 1 connected
+b 10.0.0.3:1@2 slave,fail p 0 0 1 disconnected
+c 10.0.0.4:1@2 slave,fail? p 0 0 1 disconnected
+d 10.0.0.5:1@2 slave,nofailover p 0 0 1 connected
+e 10.0.0.6:1@2 slave q 0 0 1 connected
+`;
+    assert.deepEqual(
+      [...(readNodes(nodes("master"))?.replicas ?? [])],
+      [
+        ["10.0.0.2:1", up],
+        ["10.0.0.3:1", down],
+        ["10.0.0.4:1", up],
+        ["10.0.0.5:1", { down: false, eligible: false }],
+      ],
+    );
+    assert.equal(readNodes(nodes("slave")), undefined);
+    const info = (role: string, link: string, since: number, uptime = 5) =>
+      `uptime_in_seconds:${uptime}\r\nrole:${role}\r\nmaster_link_status:${link}\r\nmaster_link_down_since_seconds:${since}\r\n`;
+    assert.equal(hasLongBeenOutOfSync(info("slave", "down", 21)), true);
+    assert.equal(hasLongBeenOutOfSync(info("slave", "down", -1, 21)), true);
+    assert.equal(hasLongBeenOutOfSync(info("slave", "down", -1)), false);
+    assert.equal(hasLongBeenOutOfSync(info("slave", "down", 3, 99)), false);
+    assert.equal(hasLongBeenOutOfSync(info("slave", "up", 99)), false);
+    assert.equal(hasLongBeenOutOfSync(info("master", "down", 99)), false);
+  });
+
+  it("by the word of most Sentinels, and only for the primary that they name", () => {
+    const view = (about: Partial<SentinelView> = {}, isDown = false): SentinelView => ({
+      ...{ primary: "p", epoch: 1, sentinels: 3, failingOver: false },
+      replicas: [{ address: "a", down: isDown, priority: 100, offset: 0 }],
+      ...about,
+    });
+    const of = (views: SentinelView[]) => {
+      const told = candidatesOf(views, 3, "p");
+      return typeof told === "string" ? told : told.replicas.get("a");
+    };
+    assert.deepEqual(of([view({}, true), view({}, true)]), down);
+    assert.deepEqual(of([view({}, true), view(), view({}, true)]), up, "one can reach it");
+    assert.match(String(of([view({}, true)])), /1 of 3 Sentinels answer/);
+    assert.match(String(of([view({ sentinels: 5 }), view()])), /2 of 5 Sentinels answer/);
+    assert.match(
+      String(of([view(), view(), view({ primary: "a", epoch: 2 })])),
+      /name a as primary/,
+    );
+    assert.deepEqual(of([view(), view(), view({ primary: "old", epoch: 0 })]), up);
+  });
+});
+
+describe("a replica need not hold a write", () => {
+  const seen = (about: Partial<SentinelView> = {}, a = 5, b = 7, isDown = false): SentinelView => ({
+    ...{ primary: "p", epoch: 1, sentinels: 3, failingOver: false },
+    replicas: [
+      { address: "a", down: false, priority: 100, offset: a },
+      { address: "b", down: isDown, priority: 100, offset: b },
+    ],
+    ...about,
+  });
+  const of = (...views: SentinelView[]) => isOutranked("a", ["b"], views, 3);
+
+  it("where all Sentinels would promote one that holds it", () => {
+    assert.equal(of(seen(), seen(), seen()), true);
+    assert.equal(isOutranked("a", ["c"], [seen(), seen(), seen()], 3), false, "b holds nothing");
+    assert.equal(of(seen(), seen()), false, "one says nothing");
+    assert.equal(of(seen(), seen(), seen({}, 7, 7)), false, "one might take either");
+    assert.equal(of(seen(), seen(), seen({}, 5, 7, true)), false, "one cannot reach b");
+    assert.equal(of(seen(), seen(), seen({ failingOver: true })), false, "one has chosen");
+    assert.equal(of(seen(), seen({ sentinels: 4 }), seen()), false, "there is a fourth");
+    assert.equal(of(seen(), seen({ replicas: [] }), seen()), true, "one does not know it");
+  });
+});
+
+const isRefused = (error: unknown) =>
+  error instanceof GatewayError && error.details.reason === "STORE_UNAVAILABLE";
+
+describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrency: true }, () => {
+  async function open(t: TestContext, downAfterMs?: number) {
+    const set = await startSentinelSet([], downAfterMs);
+    t.after(() => set.close());
+    const join = async (minReplicas: MinReplicas): Promise<Replica> => {
+      const joined = await replica(set.url, { minReplicas });
+      t.after(() => joined.close());
+      let n = 0;
+      const probe = () => joined.log.append("probe", numbered(n++));
+      await until(async () => (await probe()).outcome === "stored");
+      return joined;
+    };
+    return { set, join };
+  }
+  const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
+  const replicasOf = async (set: SentinelSet) => {
+    const primary = await set.masterPort();
+    return set.servers.filter(({ port }) => port !== primary);
+  };
+
+  it("acknowledges nothing while a replica that was promoted is not followed yet", async (t) => {
+    const { set, join } = await open(t);
+    const [all, one] = [await join("all"), await join(1)];
+    const [promoted] = await replicasOf(set);
+    // What Sentinel does first, long before it tells anybody.
+    await promoted?.command("REPLICAOF", "NO", "ONE");
+    await assert.rejects(all.log.append("shop", numbered(1)), isRefused);
+    const { outcome } = await one.log.append("shop", numbered(2));
+    assert.equal(outcome, "stored", "the control: the other replica alone acknowledges");
+  });
+
+  it("waits for a silent replica until the Sentinels know that it is down", async (t) => {
+    const { set, join } = await open(t, 5_000);
+    const { log } = await join("all");
+    const [silent] = await replicasOf(set);
+    silent?.pause();
+    t.after(() => silent?.resume());
+    await assert.rejects(log.append("shop", numbered(1)), isRefused);
+    await until(async () => (await log.append("shop", numbered(1))).outcome === "duplicate");
+  });
+
+  it("goes on without a replica that died, and with none at all", async (t) => {
+    const { set, join } = await open(t);
+    const { log } = await join("all");
+    let n = 0;
+    for (const dead of await replicasOf(set)) {
+      await dead.kill();
+      await until(async () => (await log.append("shop", numbered(n++))).outcome === "stored");
+    }
+  });
+
+  it("loses nothing in a failover that is asked for while callbacks come", async (t) => {
+    const { set, join } = await open(t);
+    const [a, b] = [await join("all"), await join("all")];
+    const watchers = [watch(a.log), watch(b.log)];
+    const callbacks = sendCallbacks([a.log, b.log], 100);
+    await until(async () => callbacks.acknowledged.size > 100);
+    const before = await set.masterPort();
+    await set.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
+    await until(async () => (await set.masterPort()) !== before);
+    const settled = callbacks.acknowledged.size;
+    await until(async () => callbacks.acknowledged.size > settled + 100);
+    await callbacks.stop();
+    await assertKept(a.log, callbacks, watchers);
+  });
+});
+
+describe("in a cluster", { skip: withoutRedis, timeout: 120_000 }, () => {
+  it("waits for a silent replica until most nodes know that it is down", async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.close());
+    const slot = Number(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", "test:{shop}:log"));
+    const owner = Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length));
+    const standby = await addReplica(cluster, owner);
+    t.after(() => standby.close());
+    const { log, close } = await replica(cluster.url, { minReplicas: "all" });
+    t.after(() => close());
+    const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
+    let n = 0;
+    await until(async () => (await log.append("shop", numbered(n++))).outcome === "stored");
+    standby.pause();
+    await assert.rejects(log.append("shop", numbered(1_000)), isRefused);
+    await until(async () => (await log.append("shop", numbered(1_000))).outcome === "duplicate");
+  });
+});

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { GatewayError } from "../../src/errors.ts";
+import { openStoreThread } from "../../src/sqlite/store-thread.ts";
+import { freshDirectory } from "./directories.ts";
+
+const room = new URL("./test-room.ts", import.meta.url);
+
+describe("the store's thread", { timeout: 60_000 }, () => {
+  async function open(t: TestContext) {
+    const { path, remove } = freshDirectory();
+    const states: (string | undefined)[] = [];
+    const thread = await openStoreThread({
+      directory: path,
+      rooms: { test: room },
+      onStateChange: (trouble) => states.push(trouble),
+    });
+    t.after(async () => {
+      await thread.close();
+      remove();
+    });
+    const run = <T>(operation: string, ...args: unknown[]) =>
+      thread.run<T>("test", operation, args);
+    return { thread, run, states };
+  }
+
+  const isAway = (reason: RegExp) => (error: unknown) => {
+    assert(error instanceof GatewayError);
+    assert.equal(error.code, "UNAVAILABLE");
+    assert.equal(error.details.reason, "STORE_UNAVAILABLE");
+    assert.match(String((error.cause as Error).message), reason);
+    return true;
+  };
+
+  it("does what waits in one transaction, in order, and tells it in order", async (t) => {
+    const { thread, run } = await open(t);
+    const told: string[] = [];
+    const all = ["a", "b", "c"].map((text) =>
+      thread.run("test", "add", [text], () => told.push(text)),
+    );
+    const inTransaction = run<boolean>("inTransaction");
+    await Promise.all(all);
+    assert.deepEqual(told, ["a", "b", "c"]);
+    assert.equal(await inTransaction, true, "a read behind them sees what they wrote");
+    assert.deepEqual(await run("all"), ["a", "b", "c"]);
+    assert.equal(await run("inTransaction"), false, "reads alone need none");
+  });
+
+  it("undoes an operation that fails as a whole, and no other", async (t) => {
+    const { run } = await open(t);
+    await run("add", "b");
+    const broken = run("addBoth", "a", "b");
+    const whole = run("addBoth", "c", "d");
+    await assert.rejects(broken, isAway(/UNIQUE constraint failed/));
+    await whole;
+    assert.deepEqual(await run("all"), ["b", "c", "d"]);
+  });
+
+  it("says when it fails, and works again by itself", async (t) => {
+    const { thread, run, states } = await open(t);
+    await run("add", "before");
+    const lost = run("exit");
+    const behind = run("add", "behind");
+    await Promise.all([
+      assert.rejects(lost, isAway(/its thread ended/)),
+      assert.rejects(behind, isAway(/its thread ended/)),
+    ]);
+    assert.equal(thread.trouble, "its thread ended");
+    await assert.rejects(run("all"), isAway(/its thread ended/));
+    while (thread.trouble !== undefined) await delay(20);
+    assert.deepEqual(states, ["its thread ended", undefined]);
+    assert.deepEqual(await run("all"), ["before"]);
+  });
+
+  it("lets go who waits for a disk that does not answer; the result is heard of yet", async (t) => {
+    const { thread, run } = await open(t);
+    const silence = run("wait", 7_000);
+    const late = Promise.withResolvers<void>();
+    const slow = thread.run("test", "add", ["late"], () => late.resolve());
+    await assert.rejects(silence, isAway(/has not answered for 5000 ms/));
+    await assert.rejects(slow, isAway(/has not answered/));
+    assert.match(thread.trouble ?? "", /has not answered/);
+    await late.promise;
+    assert.deepEqual(await run("all"), ["late"]);
+    while (thread.trouble !== undefined) await delay(20);
+  });
+
+  it("does what it was asked for before it ends, and nothing after that", async (t) => {
+    const { thread, run } = await open(t);
+    const added = run("add", "last");
+    const closed = thread.close();
+    await assert.rejects(run("add", "too late"), isAway(/it is closed/));
+    await added;
+    await closed;
+    await thread.close();
+  });
+});

@@ -1,0 +1,26 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { RoomOperations } from "../../src/sqlite/room.ts";
+
+/** Operations that show what becomes of the store's thread. */
+export function open(database: DatabaseSync): RoomOperations {
+  database.exec("CREATE TABLE IF NOT EXISTS notes (text TEXT UNIQUE)");
+  const add = database.prepare("INSERT INTO notes VALUES (?)");
+  const all = database.prepare("SELECT text FROM notes ORDER BY rowid");
+  return {
+    reads: {
+      all: () => all.all().map(({ text }) => text),
+      inTransaction: () => database.isTransaction,
+      /** Like a disk that does not answer. */
+      wait: (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+      /** Ends the thread. */
+      exit: () => process.exit(1),
+    },
+    writes: {
+      add: (text: string) => void add.run(text),
+      addBoth(first: string, second: string) {
+        add.run(first);
+        add.run(second);
+      },
+    },
+  };
+}
