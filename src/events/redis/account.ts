@@ -62,6 +62,7 @@ export class RedisAccount implements StoredLog {
     const { store, wakeUps, channel, onState } = this.#options;
     return new RedisFeed({
       read: (after, limit) => store.read(after, limit),
+      settle: () => store.settle(),
       wakeUps,
       channel,
       onState,

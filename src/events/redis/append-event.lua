@@ -1,6 +1,6 @@
 -- Stores an event, unless it was seen before: dedupes it, merges it into the state of its operation
 -- (merge.ts), appends it to the account's events and to those of its payment or payout, and wakes
--- the readers, as one step.
+-- the readers if it may be shown already, as one step.
 --
 -- KEYS[1] log        KEYS[2] events         KEYS[3] topic
 -- KEYS[4] state      KEYS[5] seen identity  KEYS[6] unfinished
@@ -16,12 +16,13 @@
 -- ARGV[9] seq of the event, should it be the first of its millisecond: by chance, so that an event
 --         that was lost with a failed server hardly has the id of another
 -- ARGV[10] channel to tell the id on
--- ARGV[11] '1' if a duplicate is to be written as well: a WAIT behind it then vouches for all
---          that was written before
+-- ARGV[11] '1' if replicas have to hold the event before it is shown (mark-log.lua): a duplicate is
+--          written as well then, so that a WAIT behind it vouches for all that was written before
 -- ARGV[12] member of the unfinished ones that it is until it has come to its end; empty if it is none
 -- ARGV[13] how many unfinished ones are kept in mind
 --
--- Returns { 'stored', epoch, id, 1 for a conflict else 0 } or { 'duplicate' }
+-- Returns { 'stored', epoch, id, 1 for a conflict else 0 } or { 'duplicate', epoch, id of the last
+-- event of the log }
 
 local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
@@ -78,7 +79,7 @@ if is_duplicate(merged.late) then
   if ARGV[11] == '1' then
     redis.call('HSET', log, 'tail', head.tail)
   end
-  return { 'duplicate' }
+  return { 'duplicate', head.epoch, head.tail }
 end
 
 local time = redis.call('TIME')
@@ -86,7 +87,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id = next_id(head.tail, now)
 redis.call('XADD', events, id, 'p', head.tail, 'e', bytes)
 redis.call('ZADD', topic, 0, member_of(id))
-redis.call('HSET', log, 'tail', id)
+redis.call('HSET', log, 'tail', id, 'mark', ARGV[11] == '1' and head.mark or id)
 
 redis.call('HSET', state, 'last', id)
 if merged.replaces then
@@ -129,5 +130,7 @@ redis.call('PEXPIRE', topic, retention_ms)
 redis.call('PEXPIRE', state, 2 * retention_ms)
 
 -- A hint only: what may not be told is found by readers all the same.
-redis.pcall('PUBLISH', ARGV[10], id)
+if ARGV[11] ~= '1' then
+  redis.pcall('PUBLISH', ARGV[10], id)
+end
 return { 'stored', head.epoch, id, merged.conflict and 1 or 0 }

@@ -2,7 +2,7 @@ import { GatewayError } from "../../errors.ts";
 import { cursorExpired } from "../cursor.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type { Cursor, Topic } from "../log.ts";
-import type { Page } from "../tail.ts";
+import type { StoredPage } from "./store.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 /** What a feed goes through, for metrics and logs. */
@@ -16,7 +16,9 @@ export type FeedState =
 
 export interface FeedOptions {
   /** Reads the account's events behind a cursor; the bounds alone for a limit of 0. */
-  readonly read: (after: Cursor | undefined, limit: number) => Promise<Page>;
+  readonly read: (after: Cursor | undefined, limit: number) => Promise<StoredPage>;
+  /** Has what is stored held by replicas, so that it may be shown. */
+  readonly settle: () => Promise<void>;
   readonly wakeUps: WakeUps;
   readonly channel: string;
   readonly onState: (state: FeedState, error?: unknown) => void;
@@ -41,6 +43,10 @@ export class RedisFeed {
   readonly #options: FeedOptions;
   readonly #hub = new Hub();
   #place: Cursor = "";
+  /** The last event that is stored, as it was read last. */
+  #stored: Cursor = "";
+  /** The same at the look before. */
+  #storedBefore: Cursor = "";
   #reading = false;
   #again = false;
   #woken = false;
@@ -99,6 +105,10 @@ export class RedisFeed {
     if (this.#place !== before && !this.#woken) {
       this.#options.wakeUps.renew(this.#options.channel);
     }
+    // Whoever stored it has not let it be shown within a look: it was refused, or its gateway is gone.
+    const hidden = this.#storedBefore > this.#place;
+    this.#storedBefore = this.#stored;
+    if (hidden) await this.#options.settle().catch(() => {});
   }
 
   /** Reads to the end of the log; a wake-up meanwhile has it look once more. */
@@ -130,10 +140,11 @@ export class RedisFeed {
 
   async #catchUp(): Promise<void> {
     for (;;) {
-      const { events, upTo, bounds } = await this.#options.read(this.#place, pageSize);
+      const { events, upTo, bounds, stored } = await this.#options.read(this.#place, pageSize);
       if (this.#ended) return;
       for (const event of events) this.#hub.publish(event);
       this.#place = upTo;
+      this.#stored = stored;
       if (upTo === bounds.tail) return;
     }
   }

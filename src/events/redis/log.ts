@@ -1,4 +1,5 @@
 import { errorOfAbort, GatewayError } from "../../errors.ts";
+import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
 import { createWriter, type MinReplicas } from "../../redis/writer.ts";
@@ -53,8 +54,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
   const { client } = redis;
   const writer = createWriter({ redis, minReplicas });
   const wakeUps = createWakeUps(redis);
-  const touchDuplicates = minReplicas !== 0;
-  const letters = new RedisDeadLetters({ client, writer, touchDuplicates });
+  const awaitsReplicas = minReplicas !== 0;
+  const letters = new RedisDeadLetters({ client, writer, touchDuplicates: awaitsReplicas });
   const accounts = new Map<string, RedisAccount>();
   let closed = false;
 
@@ -67,7 +68,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       const keys = keysOf(name);
       account = new RedisAccount({
         store: new RedisStore({
-          ...{ client, writer, keys, retentionMs, touchDuplicates },
+          ...{ client, writer, keys, retentionMs, awaitsReplicas },
+          confirmPrimary: (key) => confirmPrimary(redis, key),
           seal: keyringOf(name).events,
           onLocked: () => observer?.onLocked?.({ account: name, what: "event" }),
         }),

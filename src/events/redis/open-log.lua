@@ -4,16 +4,18 @@
 -- carries the id of the one before it, so that the first one tells what was forgotten last.
 
 -- Opens the log; one that is not there begins anew with the given epoch.
--- Returns { epoch, tail }: the tail is the id of the last event ever appended.
+-- Returns { epoch, tail, mark }: the tail is the id of the last event ever appended, the mark that of
+-- the last one that may be shown: all up to it are held by as many replicas as have to hold them. A
+-- log without a mark may be shown whole.
 local function open(log, events, epoch)
-  local held = redis.call('HMGET', log, 'epoch', 'tail')
+  local held = redis.call('HMGET', log, 'epoch', 'tail', 'mark')
   if held[1] then
-    return { epoch = held[1], tail = held[2] }
+    return { epoch = held[1], tail = held[2], mark = held[3] or held[2] }
   end
   redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0')
   -- Events of a log whose head was lost have no place in the new one.
   redis.call('UNLINK', events)
-  return { epoch = epoch, tail = '0-0' }
+  return { epoch = epoch, tail = '0-0', mark = '0-0' }
 end
 
 -- The order of these texts is that of the ids: members of topics, which all have the same score. (A

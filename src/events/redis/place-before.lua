@@ -1,4 +1,4 @@
--- Finds the place behind which the newest events of an account are.
+-- Finds the place behind which the newest events of an account are that may be shown.
 --
 -- KEYS[1] log   KEYS[2] events
 -- ARGV[1] how many events   ARGV[2] epoch of the log, should it not be there yet
@@ -10,8 +10,8 @@ local count = tonumber(ARGV[1])
 
 local head = open(log, events, ARGV[2])
 if count == 0 then
-  return { head.epoch, head.tail }
+  return { head.epoch, head.mark }
 end
-local newest = redis.call('XREVRANGE', events, '+', '-', 'COUNT', count)
+local newest = redis.call('XREVRANGE', events, head.mark, '-', 'COUNT', count)
 local first = newest[#newest]
-return { head.epoch, first and first[2][2] or head.tail }
+return { head.epoch, first and first[2][2] or head.mark }

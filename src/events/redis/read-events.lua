@@ -5,9 +5,9 @@
 -- ARGV[2] most events; 0 for none but the bounds
 -- ARGV[3] epoch of the log, should it not be there yet
 --
--- Returns { epoch, floor, tail, known, up_to, id, bytes, id, bytes, ... }: known is 1 if the event
--- that is read behind is kept or was the last one forgotten, else 0; all events of the topic up to
--- up_to are told.
+-- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, id, bytes, ... }: known is 1 if the
+-- event that is read behind is kept or was the last one forgotten, else 0; all events of the topic up
+-- to up_to are told, and none behind the mark.
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 local after, limit = ARGV[1], tonumber(ARGV[2])
@@ -15,7 +15,12 @@ local after, limit = ARGV[1], tonumber(ARGV[2])
 local head = open(log, events, ARGV[3])
 local floor = floor_of(events, head.tail)
 local known = after == '' or after == floor or fields_of(events, after) ~= nil
-local answer = { head.epoch, floor, head.tail, known and 1 or 0, head.tail }
+-- Whoever knows an event was shown all up to it, also where a failover has set the mark back.
+local mark = head.mark
+if after ~= '' and known and member_of(after) > member_of(mark) then
+  mark = after
+end
+local answer = { head.epoch, floor, mark, known and 1 or 0, mark, head.tail }
 if limit == 0 then
   return answer
 end
@@ -29,7 +34,8 @@ end
 
 local start = after == '' and floor or after
 if topic then
-  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '+', 'LIMIT', 0, limit)
+  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(mark),
+    'LIMIT', 0, limit)
   for _, member in ipairs(members) do
     local id = id_of(member)
     tell(id, fields_of(events, id))
@@ -38,7 +44,7 @@ if topic then
     answer[5] = id_of(members[limit])
   end
 else
-  local found = redis.call('XRANGE', events, '(' .. start, '+', 'COUNT', limit)
+  local found = redis.call('XRANGE', events, '(' .. start, mark, 'COUNT', limit)
   for _, event in ipairs(found) do
     tell(event[1], event[2])
   end

@@ -1,4 +1,4 @@
--- Reads the newest events of one payment or payout, newest first.
+-- Reads the newest events of one payment or payout that may be shown, newest first.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic
 -- ARGV[1] most events
@@ -11,8 +11,9 @@ local epoch = redis.call('HGET', log, 'epoch')
 if not epoch then
   return nil
 end
+local mark = '[' .. member_of(open(log, events, epoch).mark)
 local answer = { epoch }
-for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, '+', '-', 'LIMIT', 0, ARGV[1])) do
+for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, mark, '-', 'LIMIT', 0, ARGV[1])) do
   local id = id_of(member)
   local fields = fields_of(events, id)
   -- A topic may forget a little later than the account.

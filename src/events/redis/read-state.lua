@@ -2,7 +2,7 @@
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] state
 --
--- Returns { epoch, floor, tail, field, value, field, value, ... }, the fields as append-event.lua
+-- Returns { epoch, floor, mark, tail, field, value, field, value, ... }, the fields as append-event.lua
 -- writes them; nil if nothing is known
 
 local log, events, state = KEYS[1], KEYS[2], KEYS[3]
@@ -12,8 +12,8 @@ local epoch = redis.call('HGET', log, 'epoch')
 if #fields == 0 or not epoch then
   return nil
 end
-local tail = redis.call('HGET', log, 'tail')
-local answer = { epoch, floor_of(events, tail), tail }
+local head = open(log, events, epoch)
+local answer = { epoch, floor_of(events, head.tail), head.mark, head.tail }
 for _, text in ipairs(fields) do
   answer[#answer + 1] = text
 end

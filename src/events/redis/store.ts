@@ -1,5 +1,6 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { GatewayError } from "../../errors.ts";
 import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
@@ -28,12 +29,23 @@ export interface RedisStoreOptions {
   readonly writer: Writer;
   readonly keys: AccountKeys;
   readonly retentionMs: number;
-  /** Duplicates are written again, so that the WAIT behind them vouches for the first ones. */
-  readonly touchDuplicates: boolean;
+  /**
+   * Replicas have to hold an event before it is acknowledged: it is shown no sooner, and duplicates are
+   * written again, so that the WAIT behind them vouches for the first ones.
+   */
+  readonly awaitsReplicas: boolean;
+  /** @throws GatewayError UNAVAILABLE unless the client is known to ask the primary. */
+  readonly confirmPrimary: (key: string) => Promise<void>;
   /** Of the account's events. */
   readonly seal: Seal;
   /** The secret fields of an event could not be opened: it is told without them. */
   readonly onLocked: () => void;
+}
+
+/** A page of what may be shown. */
+export interface StoredPage extends Page {
+  /** The last event that is stored: behind the bounds while it must not be shown yet. */
+  readonly stored: Cursor;
 }
 
 /** One payment or payout. */
@@ -48,13 +60,17 @@ const firstSeqs = 0x1_0000;
 /** One account's log in Redis: what it holds is read and written in one step each. */
 export class RedisStore {
   readonly #options: RedisStoreOptions;
+  #settling: Promise<void> | undefined;
+  #nextSettling: Promise<void> | undefined;
+  #showing: Promise<void> | undefined;
+  #nextShowing: { readonly epoch: string; id: string; shown: Promise<void> } | undefined;
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
   }
 
   async append(entry: Entry): Promise<Appended> {
-    const { keys, writer, retentionMs, touchDuplicates, seal } = this.#options;
+    const { keys, writer, retentionMs, awaitsReplicas, seal } = this.#options;
     const event = clone(EventSchema, entry.event);
     event.receivedAt = timestampFromMs(Date.now());
     const answer = (await writer.run(
@@ -79,13 +95,15 @@ export class RedisStore {
         newEpoch(),
         `${Math.floor(Math.random() * firstSeqs)}`,
         keys.wakeUp,
-        touchDuplicates ? "1" : "0",
+        awaitsReplicas ? "1" : "0",
         memberOf(entry) ?? "",
         `${mostUnfinished}`,
       ],
-    )) as ["duplicate"] | ["stored", epoch: string, id: string, conflict: 0 | 1];
-    if (answer[0] === "duplicate") return { outcome: "duplicate", conflict: false };
+    )) as [outcome: Appended["outcome"], epoch: string, id: string, conflict?: 0 | 1];
     const [outcome, epoch, id, conflict] = answer;
+    // It is acknowledged; if it cannot be shown now, whoever reads on will see to it.
+    if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
+    if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
     return { outcome, event, conflict: conflict === 1 };
   }
@@ -94,38 +112,100 @@ export class RedisStore {
    * Events behind a cursor, or from the oldest kept: all of the account, or those of a subject.
    * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from.
    */
-  async read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<Page> {
+  async read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<StoredPage> {
+    try {
+      return await this.#read(after, limit, subject);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
+      // An old primary, or one that came up empty, must not tell that.
+      await this.#options.confirmPrimary(this.#options.keys.log);
+      return await this.#read(after, limit, subject);
+    }
+  }
+
+  async #read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<StoredPage> {
     const { client, keys } = this.#options;
-    const [epoch, floor, tail, known, upTo, ...events] = (await ask(client, () =>
+    const [epoch, floor, mark, known, upTo, tail, ...events] = (await ask(client, () =>
       readEvents.runBuffer(
         client,
         [keys.log, keys.events, ...(subject ? [keys.topic(...named(subject))] : [])],
         [after === undefined ? "" : idOf(after), `${limit}`, newEpoch()],
       ),
-    )) as [Buffer, Buffer, Buffer, number, Buffer, ...Buffer[]];
+    )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
-    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(tail) };
+    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
     if (after !== undefined) {
       assertReadable(after, bounds);
       // A server that failed took it along; the log has gone on without it.
       if (known !== 1) throw cursorExpired("the event it names was lost");
     }
-    return { events: this.#eventsOf(events, `${epoch}`), upTo: cursor(upTo), bounds };
+    const shown = this.#eventsOf(events, `${epoch}`);
+    return { events: shown, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+  }
+
+  /**
+   * Waits until replicas hold all that is stored, and lets it be shown.
+   * @throws GatewayError UNAVAILABLE when they do not.
+   */
+  settle(): Promise<void> {
+    // One that is under way may have begun before what is to be shown was stored.
+    this.#nextSettling ??= (this.#settling ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => {
+        this.#settling = this.#nextSettling;
+        this.#nextSettling = undefined;
+        return this.#settle();
+      });
+    return this.#nextSettling;
+  }
+
+  async #settle(): Promise<void> {
+    const { writer, keys } = this.#options;
+    const on = [keys.log, keys.events];
+    const [epoch, id] = (await writer.run(touchLog, on, [newEpoch()])) as [string, string];
+    await this.#show(epoch, id);
+  }
+
+  /** One at a time: what comes meanwhile goes together. */
+  #show(epoch: string, id: string): Promise<void> {
+    const next = this.#nextShowing;
+    if (next?.epoch === epoch) {
+      if (cursorOf(id, epoch) > cursorOf(next.id, epoch)) next.id = id;
+      return next.shown;
+    }
+    const showing = { epoch, id, shown: Promise.resolve() };
+    showing.shown = (this.#showing ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => {
+        if (this.#nextShowing === showing) this.#nextShowing = undefined;
+        return this.#mark(showing.epoch, showing.id);
+      });
+    this.#nextShowing = showing;
+    this.#showing = showing.shown;
+    return showing.shown;
+  }
+
+  async #mark(epoch: string, id: string): Promise<void> {
+    const { client, keys } = this.#options;
+    const on = [keys.log, keys.events];
+    await ask(client, () => markLog.run(client, on, [epoch, id, keys.wakeUp]));
   }
 
   async snapshot(subject: Subject): Promise<Snapshot | undefined> {
     const { client, keys } = this.#options;
     const answer = (await ask(client, () =>
       readState.runBuffer(client, [keys.log, keys.events, keys.state(...named(subject))], []),
-    )) as [Buffer, Buffer, Buffer, ...Buffer[]] | null;
+    )) as [Buffer, Buffer, Buffer, Buffer, ...Buffer[]] | null;
     if (answer === null) return undefined;
-    const [epoch, floor, tail] = answer.slice(0, 3).map(String) as [string, string, string];
+    const [epoch, floor, mark] = answer.slice(0, 3).map(String) as [string, string, string];
     const fields = new Map(
-      pairs(answer.slice(3)).map(([name, value]): [string, Buffer] => [`${name}`, value]),
+      pairs(answer.slice(4)).map(([name, value]): [string, Buffer] => [`${name}`, value]),
     );
     const last = cursorOf(`${fields.get("last") ?? floor}`, epoch);
+    // What replicas do not hold yet may be gone in a moment.
+    if (last > cursorOf(mark, epoch)) await this.settle();
     // An event that is no longer kept is no place to read on from.
-    const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(tail, epoch);
+    const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(mark, epoch);
     return { states: this.#statesOf(fields, epoch), cursor };
   }
 
@@ -205,6 +285,8 @@ const readUnfinished = loadScript(new URL("./read-unfinished.lua", import.meta.u
 const script = (name: string) =>
   loadScript(new URL("./open-log.lua", import.meta.url), new URL(name, import.meta.url));
 const appendEvent = script("./append-event.lua");
+const markLog = script("./mark-log.lua");
+const touchLog = script("./touch-log.lua");
 const readEvents = script("./read-events.lua");
 const readHistory = script("./read-history.lua");
 const placeBefore = script("./place-before.lua");

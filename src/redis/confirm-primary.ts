@@ -1,0 +1,61 @@
+import { Cluster, type Redis } from "ioredis";
+import { storeAway } from "./ask.ts";
+import type { RedisConnector } from "./connect.ts";
+import { within } from "./deadline.ts";
+import { candidatesOf } from "./held-by-all.ts";
+import { addressOf } from "./sentinels.ts";
+
+const answerMs = 500;
+
+/**
+ * Makes sure that what is read of a key comes from its primary as most Sentinels, or most of a
+ * cluster's primaries, see it: an old one does not know that it was replaced. A Redis alone is its own.
+ * @throws GatewayError UNAVAILABLE when that is not so, or cannot be told
+ */
+export async function confirmPrimary(redis: RedisConnector, key: string): Promise<void> {
+  const { client, sentinels } = redis;
+  try {
+    if (client instanceof Cluster) return await confirmOwner(client, key);
+    if (!sentinels) return;
+    const told = candidatesOf(await sentinels.views(), sentinels.size, addressOf(client.stream));
+    if (typeof told === "string") throw new Error(told);
+  } catch (error) {
+    throw storeAway(error, client);
+  }
+}
+
+async function confirmOwner(cluster: Cluster, key: string): Promise<void> {
+  // The key leads the questions to the node that is asked for it.
+  const pipeline = cluster.pipeline().exists(key);
+  for (const question of ["MYID", "NODES"]) pipeline.call("CLUSTER", question);
+  const answers = (await within(answerMs, pipeline.exec())) ?? [];
+  const [, id, nodes] = answers.map(([error, answer]) => {
+    if (error) throw error;
+    return String(answer);
+  });
+  const slot = Number(await within(answerMs, cluster.call("CLUSTER", "KEYSLOT", key)));
+  const all = primaries(nodes ?? "");
+  const agree = await Promise.allSettled(
+    cluster.nodes("master").map(async (node) => (await ownerOf(node, slot)) === id),
+  );
+  const votes = agree.filter((vote) => vote.status === "fulfilled" && vote.value).length;
+  if (votes <= all / 2)
+    throw new Error(`${votes} of ${all} primaries name the node that was asked`);
+}
+
+/** How many nodes have a say: primaries with slots. */
+function primaries(nodes: string): number {
+  return nodes.split("\n").filter((line) => {
+    const [, , flags = "", , , , , , ...slots] = line.split(" ");
+    return flags.split(",").includes("master") && slots.length > 0;
+  }).length;
+}
+
+async function ownerOf(node: Redis, slot: number): Promise<string | undefined> {
+  const shares = (await within(answerMs, node.call("CLUSTER", "SLOTS"))) as [
+    first: number,
+    last: number,
+    primary: [host: string, port: number, id: string],
+  ][];
+  return shares.find(([first, last]) => first <= slot && slot <= last)?.[2][2];
+}

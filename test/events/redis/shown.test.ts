@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, it, type TestContext } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { startCluster } from "../../redis/cluster.ts";
+import { startSentinelSet } from "../../redis/sentinel.ts";
+import {
+  commandOn,
+  type RedisServer,
+  startRedis,
+  until,
+  withoutRedis,
+} from "../../redis/server.ts";
+import { cursors, payment } from "../entries.ts";
+import { reader, replica } from "./rig.ts";
+
+const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
+const everything = { kinds: [] };
+const { signal } = new AbortController();
+const isAway = (error: unknown) =>
+  error instanceof GatewayError && error.details.reason === "STORE_UNAVAILABLE";
+const isExpired = (error: unknown) =>
+  error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+
+describe("what is shown of a log that waits for replicas", {
+  skip: withoutRedis,
+  timeout: 60_000,
+}, () => {
+  let master: RedisServer;
+  let second: RedisServer;
+  before(async () => {
+    master = await startRedis([["repl-diskless-sync-delay", "0"]]);
+    second = await startRedis([["replicaof", `127.0.0.1 ${master.port}`]]);
+    await until(async () =>
+      String(await commandOn(second.port, "INFO", "replication")).includes("master_link_status:up"),
+    );
+  });
+  after(async () => {
+    await second.close();
+    await master.close();
+  });
+  beforeEach(() => master.command("FLUSHALL"));
+
+  async function open(t: TestContext, minReplicas: number | "all" = 1) {
+    const opened = await replica(master.url, { minReplicas });
+    t.after(() => opened.close());
+    return opened;
+  }
+  const historyOf = async (log: Awaited<ReturnType<typeof open>>["log"], i: number) =>
+    await log.history("shop", EventKind.PAYMENT, `order-${i}`, 10);
+
+  it("is nothing that was refused, until a replica holds it; and then once, by one cursor", async (t) => {
+    const [one, peer] = [await open(t), await open(t)];
+    await one.log.append("shop", numbered(0));
+    const live = await reader(peer.log, "earliest");
+    await live.sees(1);
+    second.pause();
+    try {
+      await assert.rejects(one.log.append("shop", numbered(1)), isAway);
+      const late = await reader(peer.log, "earliest");
+      await late.sees(1);
+      assert.deepEqual(await historyOf(peer.log, 1), []);
+      await assert.rejects(peer.log.snapshot("shop", EventKind.PAYMENT, "order-1"), isAway);
+      assert(await peer.log.snapshot("shop", EventKind.PAYMENT, "order-0"), "others are shown");
+      const before = await peer.log.cursorBefore("shop", 1);
+      assert(before < (live.seen[0]?.cursor ?? ""), "nor counted");
+      const stored = await master.command("XLEN", "test:{shop}:events");
+      assert.equal(stored, 2, "the control: it is stored");
+      assert.deepEqual([live.seen.length, late.seen.length], [1, 1]);
+      await late.stop();
+    } finally {
+      second.resume();
+    }
+    // It is held now: shown by those who read, also if nobody sends it again.
+    await live.sees(2);
+    assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
+    const all = await reader(one.log, "earliest");
+    await all.sees(2);
+    assert.deepEqual(cursors(all.seen), cursors(live.seen));
+    assert.deepEqual(cursors(await historyOf(one.log, 1)), cursors(live.seen).slice(1));
+    await Promise.all([live.stop(), all.stop()]);
+  });
+
+  it("is shown to whoever saw it, and to all again, when a failover set the mark back", async (t) => {
+    const { log } = await open(t);
+    const made: string[] = [];
+    for (const i of [0, 1, 2]) {
+      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
+    }
+    const held = String(await master.command("HGET", "test:{shop}:log", "mark"));
+    const [first] = (await master.command("XRANGE", "test:{shop}:events", "-", "+")) as [string][];
+    await master.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
+    const resumed = await reader(log, made[1]);
+    const anew = await reader(log, "earliest");
+    await resumed.sees(1);
+    await anew.sees(3);
+    assert.deepEqual(cursors(resumed.seen), made.slice(2));
+    assert.deepEqual(cursors(anew.seen), made);
+    assert.equal(await master.command("HGET", "test:{shop}:log", "mark"), held);
+    await Promise.all([resumed.stop(), anew.stop()]);
+  });
+
+  it("is all of a log that was written without a mark", async (t) => {
+    const { log } = await open(t);
+    for (const i of [0, 1]) await log.append("shop", numbered(i));
+    await master.command("HDEL", "test:{shop}:log", "mark");
+    const all = await reader(log, "earliest");
+    await all.sees(2);
+    await log.append("shop", numbered(2));
+    await all.sees(3);
+    await all.stop();
+  });
+
+  it("is shown at once where no replica is waited for", async (t) => {
+    const { log } = await open(t, 0);
+    second.pause();
+    t.after(() => second.resume());
+    const live = await reader(log);
+    await log.append("shop", numbered(0));
+    await live.sees(1);
+    await live.stop();
+  });
+});
+
+describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 60_000 }, () => {
+  it("is refused for good only by the primary that most Sentinels name", async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const { log, close } = await replica(set.url);
+    t.after(() => close());
+    const { event } = await log.append("shop", numbered(0));
+    const kept = event?.cursor ?? "";
+    const unknown = kept.replace(/^(.{12}).{6}/, "$1ffffff");
+    const resume = (cursor: string) => log.read("shop", everything, cursor, { signal });
+    await assert.rejects(resume(unknown), isExpired);
+    const [, ...others] = set.sentinels;
+    for (const sentinel of others) sentinel.pause();
+    try {
+      await assert.rejects(resume(unknown), isAway, "it may be in the log of another primary");
+      await resume(kept);
+    } finally {
+      for (const sentinel of others) sentinel.resume();
+    }
+    await until(async () => {
+      await assert.rejects(resume(unknown), isExpired);
+      return true;
+    });
+  });
+
+  it("is refused for good only by the node that most of a cluster name", async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.close());
+    const { log, close } = await replica(cluster.url);
+    t.after(() => close());
+    await until(async () => (await log.append("shop", numbered(0))).outcome !== undefined);
+    const { event } = await log.append("shop", numbered(1));
+    const unknown = (event?.cursor ?? "").replace(/^(.{12}).{6}/, "$1ffffff");
+    const resume = () => log.read("shop", everything, unknown, { signal });
+    await assert.rejects(resume(), isExpired);
+    const slot = Number(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", "test:{shop}:log"));
+    const owner = Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length));
+    const others = cluster.nodes.filter((_, at) => at !== owner);
+    for (const node of others) node.pause();
+    try {
+      await assert.rejects(resume(), isAway);
+    } finally {
+      for (const node of others) node.resume();
+    }
+  });
+});
