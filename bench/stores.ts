@@ -6,15 +6,21 @@ import { createMemoryLog } from "../src/events/memory/log.ts";
 import { payment } from "../test/events/entries.ts";
 import { replica } from "../test/events/redis/rig.ts";
 import { openLog } from "../test/events/sqlite/rig.ts";
+import { addReplica, startCluster } from "../test/redis/cluster.ts";
+import { startSentinelSet } from "../test/redis/sentinel.ts";
 import { startRedis } from "../test/redis/server.ts";
 
 /**
  * Callbacks that each store takes a second, and how long one waits for its 200 (without HTTP, which
  * is the same for all): so many senders, each sends its next one when the last was acknowledged. Redis
- * writes each through to its disk, as DATA_DIR does.
+ * writes each through to its disk, as DATA_DIR does; Sentinel and Cluster wait for their replicas too.
  */
 const senders = [1, 64];
-const durationMs = Number(process.env.BENCH_MS ?? 5_000);
+const durationMs = Number(process.env.BENCH_MS ?? 4_000);
+const written: [string, string][] = [
+  ["appendonly", "yes"],
+  ["appendfsync", "always"],
+];
 const retentionMs = 7 * 86_400_000;
 const directory = await mkdtemp(join(tmpdir(), "bench-stores-"));
 
@@ -30,21 +36,45 @@ const stores: readonly [name: string, open: () => Promise<Opened>][] = [
   [
     "Redis alone",
     async () => {
-      const server = await startRedis([
-        ["appendonly", "yes"],
-        ["appendfsync", "always"],
-      ]);
-      const { log, close } = await replica(server.url);
-      return {
-        log,
-        async close() {
-          await close();
-          await server.close();
-        },
+      const server = await startRedis(written);
+      return onRedis(server.url, server);
+    },
+  ],
+  [
+    "Sentinel",
+    async () => {
+      const set = await startSentinelSet(written);
+      return onRedis(set.url, set, "all");
+    },
+  ],
+  [
+    "Cluster",
+    async () => {
+      const cluster = await startCluster(3, written);
+      const replicas = await Promise.all([0, 1, 2].map((of) => addReplica(cluster, of)));
+      const close = async () => {
+        await Promise.all(replicas.map((one) => one.close()));
+        await cluster.close();
       };
+      return onRedis(cluster.url, { close }, "all");
     },
   ],
 ];
+
+async function onRedis(
+  url: string,
+  redis: { close(): Promise<void> },
+  minReplicas: "all" | 0 = 0,
+): Promise<Opened> {
+  const { log, close } = await replica(url, { minReplicas });
+  return {
+    log,
+    async close() {
+      await close();
+      await redis.close();
+    },
+  };
+}
 
 interface Opened {
   readonly log: EventLog;

@@ -21,6 +21,8 @@ export interface AdminOptions {
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly console: Console;
+  /** Health and metrics alone are served, whoever asks. Default: all. */
+  readonly healthOnly?: boolean;
   /** Connections at once, and who hears of those that are cut. Default: no limit. */
   readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
 }
@@ -70,6 +72,10 @@ async function answer(
   const url = URL.parse(request.url ?? "/", "http://localhost");
   if (!url) return notFound;
   const [, room = ""] = url.pathname.split("/", 2);
+  if (options.healthOnly && (room === "" || operatorRooms.has(room))) {
+    request.resume();
+    throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
+  }
   if (operatorRooms.has(room)) return answerOperator(options, request, response, url);
   request.resume();
   if (methodOf(request) !== "GET") {
@@ -78,6 +84,9 @@ async function answer(
   }
   return answerAnybody(options, response, url.pathname);
 }
+
+const withoutOperators =
+  "with AUTH_MODE=none a listener off loopback serves health and metrics alone: give keys or jwt, or set ADMIN_ADDR to loopback";
 
 const operatorRooms: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 

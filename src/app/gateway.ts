@@ -17,6 +17,7 @@ import { createCauses } from "../events/cause-of.ts";
 import { observedLog } from "../events/observed-log.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createAdmission } from "../net/admission.ts";
+import { isLoopback } from "../net/loopback.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import { createRpcServer } from "../rpc/server.ts";
@@ -148,6 +149,7 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     log: eventLog,
     observer: callbacksTell(recents, callbackObserver(metrics, log)),
+    maxUnverifiedBytes: config.maxUnverifiedBytes,
     tracing,
     causeOf: causes.of,
   });
@@ -216,6 +218,7 @@ export async function startGateway(
       return redis && { redis };
     },
     console: operatorConsole,
+    healthOnly: config.auth.modes.has("none") && !isLoopback(config.adminAddress.host),
     deadLetters: deadLettersOf([...running.keys()], eventLog, lettersObserver(log)),
     limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh: createGauges(metrics, {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { BodyBudget } from "./body-budget.ts";
 
 export interface BodyLimits {
   readonly maxBytes: number;
@@ -6,35 +7,57 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
+/** Why a body was not read to its end; `gone`: the client left before it. */
+export type Unread = "too_large" | "slow" | "gone" | "overloaded";
+
 /**
- * Reads a request's raw body. Nothing more is read once it is too large or too slow; `gone` means
- * that the client left before its end. Never rejects.
+ * Reads a request's raw body within a budget for all of them. Nothing more is read, and nothing is
+ * kept, once it is too large, too slow, or had to give way. Never rejects.
  */
 export function readBody(
   req: IncomingMessage,
   { maxBytes, timeoutMs }: BodyLimits,
-): Promise<Uint8Array | "too_large" | "slow" | "gone"> {
+  budget: BodyBudget,
+): Promise<Uint8Array | Unread> {
   if (Number(req.headers["content-length"]) > maxBytes) return Promise.resolve("too_large");
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    // One piece of memory that grows: chunks of a byte each would cost a hundred times their bytes.
+    let memory: Buffer = Buffer.alloc(0);
     let size = 0;
-    const settle = (outcome: Uint8Array | "too_large" | "slow" | "gone") => {
+    let settled = false;
+    const settle = (outcome: Uint8Array | Unread) => {
+      settled = true;
       clearTimeout(timer);
+      held.close();
+      memory = Buffer.alloc(0);
       req.off("data", onData).off("end", onEnd).off("close", onGone).pause();
       resolve(outcome);
     };
     const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) settle("too_large");
-      else chunks.push(chunk);
+      const end = size + chunk.length;
+      if (end > maxBytes) return settle("too_large");
+      if (end > memory.length) {
+        const larger = Math.min(Math.max(end, 2 * memory.length, leastBytes), maxBytes);
+        held.grow(larger - memory.length);
+        if (settled) return; // It was this body that had to give way.
+        const grown = Buffer.allocUnsafeSlow(larger);
+        memory.copy(grown, 0, 0, size);
+        memory = grown;
+      }
+      chunk.copy(memory, size);
+      size = end;
     };
-    const onEnd = () => settle(Buffer.concat(chunks, size));
+    const onEnd = () => settle(memory.subarray(0, size));
     const onGone = () => settle("gone");
+    const held = budget.open(() => settle("overloaded"));
     const timer = setTimeout(() => settle("slow"), timeoutMs);
     // The listener for errors stays: a client may also leave later.
     req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 }
+
+/** What a body has from its first byte on: most callbacks need no more. */
+const leastBytes = 4_096;
 
 /**
  * Reads on and throws away until the request ends, or one of the limits is reached: a socket that is

@@ -7,7 +7,9 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { verify } from "../wire/signature.ts";
+import type { WireFault } from "../wire/wire.ts";
 import { discardBody, readBody } from "./body.ts";
+import { createBodyBudget } from "./body-budget.ts";
 import { type CallbackKind, understand } from "./understand.ts";
 
 export interface CallbackOptions {
@@ -23,6 +25,8 @@ export interface CallbackOptions {
     kind: CallbackKind,
     externalId: string,
   ) => Promise<string | undefined>;
+  /** Most bytes that all bodies hold together before they are verified. Default: 64 MiB. */
+  readonly maxUnverifiedBytes?: number;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
   readonly bodyTimeoutMs?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -44,6 +48,7 @@ export type Verdict =
   | "bad_signature"
   | "too_large"
   | "slow"
+  | "overloaded"
   | "aborted"
   | "not_found"
   | "method_not_allowed"
@@ -68,8 +73,8 @@ export interface CallbackObserver {
     /** Why the store was out of reach, or what reading the body stumbled over. */
     readonly error?: unknown;
   }): void;
-  /** A field had an unexpected type and was left unset: `path` names it, no value. */
-  onFieldFault(fault: { account: string; resource: Resource; path: string }): void;
+  /** A field was not read as it stood: `path` names it, no value. */
+  onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
 
 export type Resource = "payments" | "payouts";
@@ -86,6 +91,7 @@ export function createCallbackHandler(
   options: CallbackOptions,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const { accounts, observer, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
+  const budget = createBodyBudget(options.maxUnverifiedBytes ?? 64 * maxBodyBytes);
 
   return function handle(req, res) {
     const startedMs = performance.now();
@@ -137,7 +143,8 @@ export function createCallbackHandler(
       return refuse(req, res, 401, "exactly one signature header is needed");
     }
 
-    const body = await readBody(req, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs });
+    const limits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs };
+    const body = await readBody(req, limits, budget);
     if (body === "gone") {
       tell({ verdict: "aborted" });
       return undefined;
@@ -145,6 +152,11 @@ export function createCallbackHandler(
     if (body === "slow") {
       tell({ verdict: "slow" });
       return answer(res, 408, "the body did not arrive in time", { connection: "close" });
+    }
+    if (body === "overloaded") {
+      tell({ verdict: "overloaded" });
+      const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
+      return refuse(req, res, 503, "too many bodies are on their way", retryAfter);
     }
     if (body === "too_large") {
       tell({ verdict: "too_large" });
@@ -223,8 +235,8 @@ async function keep(
   body: Uint8Array,
 ): Promise<Told> {
   const kind = kinds[resource];
-  const understood = understand(kind, body, (path) =>
-    observer.onFieldFault({ account, resource, path }),
+  const understood = understand(kind, body, (fault) =>
+    observer.onFieldFault({ account, resource, ...fault }),
   );
   if (!understood.entry) {
     const { reason, error } = understood;

@@ -4,7 +4,7 @@ import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { decode, WireError } from "../wire/wire.ts";
+import { decode, WireError, type WireFault } from "../wire/wire.ts";
 
 /** What the path of a callback says that it is about. */
 export type CallbackKind = typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
@@ -21,20 +21,20 @@ export interface NotUnderstood {
 }
 
 /**
- * Reads a callback's body. `onFault` is told the path of each field that was left unset. Never
+ * Reads a callback's body. `onFault` is told of each field that was not read as it stood. Never
  * throws: what cannot be read for whatever reason can be kept and read again later.
  */
 export function understand(
   kind: CallbackKind,
   raw: Uint8Array,
-  onFault: (path: string) => void = () => {},
+  onFault: (fault: WireFault) => void = () => {},
 ): Understanding {
   if (!isUtf8(raw)) return { reason: "the body is not UTF-8" };
   const unread: string[] = [];
   const tell = {
-    onFault({ path }: { path: string }) {
-      unread.push(path);
-      onFault(path);
+    onFault(fault: WireFault) {
+      unread.push(fault.path);
+      onFault(fault);
     },
   };
   const options = { source: EventSource.CALLBACK, raw, unread };

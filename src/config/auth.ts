@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { AuthOptions, KeySetPlace } from "../auth/create-authentication.ts";
 import { isLoopback } from "../net/loopback.ts";
+import { isPlaintext } from "./accounts.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Reader } from "./reader.ts";
 import { type Address, audience, authModes, boolean, issuer, keySetUrl, path } from "./values.ts";
@@ -53,5 +54,12 @@ function readKeySet(read: Reader): KeySetPlace {
     throw new ConfigError("AUTH_JWKS_FILE", "is given beside AUTH_JWKS_URL: give one of them");
   }
   if (file !== undefined) return { file };
-  return { url: url ?? read("AUTH_JWKS_URL", keySetUrl) };
+  const place = url ?? read("AUTH_JWKS_URL", keySetUrl);
+  if (isPlaintext(place)) {
+    throw new ConfigError(
+      "AUTH_JWKS_URL",
+      `is http: off loopback (${new URL(place).host}): who changes the answer on its way could sign any JWT; accepted is https, or AUTH_JWKS_FILE`,
+    );
+  }
+  return { url: place };
 }

@@ -5,10 +5,11 @@ import type { TlsPaths } from "../net/tls-files.ts";
 import { Secret } from "../secrets/secret.ts";
 import type { TracingSettings } from "../telemetry/tracing/settings.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
+import { checkAccounts } from "./accounts.ts";
 import { readAuth, readAuthModes } from "./auth.ts";
 import { ConfigError } from "./config-error.ts";
 import { readDataDirectory } from "./data-directory.ts";
-import { readLimits } from "./limits.ts";
+import { readLimits, readUnverifiedBytes } from "./limits.ts";
 import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
 import { reader } from "./reader.ts";
 import { sandboxDefaults } from "./sandbox.ts";
@@ -71,6 +72,8 @@ export interface Config {
   readonly auth: AuthOptions;
   /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
+  /** Most bytes that callback bodies hold before they are verified. */
+  readonly maxUnverifiedBytes: number;
   /** Calls in flight at once; undefined: none is refused. */
   readonly maxConcurrentCalls?: number;
   /** Of each listener; undefined: no limit. */
@@ -127,6 +130,8 @@ export function readConfig(env: Environment): Config {
   const accounts = merchantsFile
     ? readMerchants(merchantsFile, upstreamUrl)
     : new Map([["default", defaultAccount(read, upstreamUrl)]]);
+
+  checkAccounts(read, accounts, merchantsFile);
 
   const publicUrl = read.optional("PUBLIC_URL", httpUrl);
   if (publicUrl === undefined) {
@@ -187,6 +192,7 @@ export function readConfig(env: Environment): Config {
     auth: readAuth(read, modes),
     ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
     ...readLimits(read),
+    maxUnverifiedBytes: readUnverifiedBytes(read),
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
     watchTokenPreviousSecrets: previousWatchSecrets.map((secret) => new Secret(secret)),
     corsOrigins: read("CORS_ORIGINS", origins, ""),

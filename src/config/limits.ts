@@ -1,6 +1,11 @@
 import type { Reader } from "./reader.ts";
 import { wholeNumber } from "./values.ts";
 
+/** Most bytes that callback bodies hold before they are verified: at least one of the largest. */
+export function readUnverifiedBytes(read: Reader): number {
+  return read("MAX_UNVERIFIED_CALLBACK_BYTES", wholeNumber(1_048_576, 2 ** 40), "67108864");
+}
+
 /** 0 turns a limit off. */
 export function readLimits(read: Reader) {
   const limits = {

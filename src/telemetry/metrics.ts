@@ -67,7 +67,13 @@ export function createMetrics() {
     }),
     fieldFaults: new Counter({
       name: `${prefix}upstream_field_faults_total`,
-      help: "Fields of answers and callbacks with an unexpected type, left unset",
+      help: "Fields of answers and callbacks with an unexpected type, left unset, and objects of unknown shape, left out",
+      labelNames: ["endpoint", "field"],
+      registers,
+    }),
+    malformedTexts: new Counter({
+      name: `${prefix}upstream_malformed_texts_total`,
+      help: "Texts of answers and callbacks with half of a surrogate pair, read as U+FFFD",
       labelNames: ["endpoint", "field"],
       registers,
     }),

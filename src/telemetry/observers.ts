@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { Logger } from "pino";
 import { AuthFileError, type AuthObserver } from "../auth/create-authentication.ts";
-import type { CallbackObserver } from "../callbacks/receiver.ts";
+import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
 import type { CoreObserver } from "../core/context.ts";
 import type { Causes } from "../events/cause-of.ts";
 import type { RedisLogObserver } from "../events/redis/log.ts";
@@ -10,8 +10,10 @@ import type { LimitObserver } from "../net/observer.ts";
 import type { TlsFilesOptions, TlsIdentity } from "../net/tls-files.ts";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 import type { MerchantAccount, UpstreamObserver } from "../upstream/upstream.ts";
+import type { WireFault } from "../wire/wire.ts";
 import { streamObserver } from "./edge-observers.ts";
 import type { Metrics } from "./metrics.ts";
+import { createRefusalLog } from "./refusal-log.ts";
 
 /** What the rooms tell, as metrics and log records. */
 export function upstreamObserver(
@@ -34,9 +36,9 @@ export function upstreamObserver(
       metrics.upstreamCalls.inc({ account: account.name, endpoint, outcome });
       metrics.upstreamSeconds.observe({ endpoint }, durationMs / 1_000);
     },
-    onFieldFault({ endpoint, path }) {
-      metrics.fieldFaults.inc({ endpoint, field: path });
-      log.warn({ endpoint, field: path }, "a field of an answer had an unexpected type");
+    onFieldFault({ endpoint, path, kind }) {
+      countFault(metrics, kind, { endpoint, field: path });
+      log.warn({ endpoint, field: path, fault: kind }, "a field of an answer is not as specified");
     },
     onMixUp({ endpoint }) {
       metrics.mixUps.inc({ account: account.name });
@@ -113,6 +115,7 @@ export function tlsObserver(
 }
 
 export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserver {
+  const refusals = createRefusalLog((told, message) => log.warn(told, message));
   return {
     onVerdict({ verdict, account = "", resource = "", conflict, error, ...told }) {
       const { durationMs, ...about } = told;
@@ -121,16 +124,40 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
-      log[level](entry, "callback");
+      // Anybody may send these, as many as they like.
+      if (unverified.has(verdict)) refusals.tell(`${account} ${resource} ${verdict}`, entry);
+      else log[level](entry, "callback");
       if (conflict) {
         log.error({ account, ...about }, "an operation has two different final states");
       }
     },
-    onFieldFault({ account, resource, path }) {
-      metrics.fieldFaults.inc({ endpoint: `callback ${resource}`, field: path });
-      log.warn({ account, resource, field: path }, "a field of a callback had an unexpected type");
+    onFieldFault({ account, resource, path, kind }) {
+      countFault(metrics, kind, { endpoint: `callback ${resource}`, field: path });
+      log.warn(
+        { account, resource, field: path, fault: kind },
+        "a field of a callback is not as specified",
+      );
     },
   };
+}
+
+/** Verdicts on what has shown no right signature. */
+const unverified: ReadonlySet<Verdict> = new Set([
+  "bad_signature",
+  "too_large",
+  "slow",
+  "aborted",
+  "not_found",
+  "method_not_allowed",
+  "overloaded",
+]);
+
+function countFault(
+  metrics: Metrics,
+  kind: WireFault["kind"],
+  where: { endpoint: string; field: string },
+): void {
+  (kind === "malformed" ? metrics.malformedTexts : metrics.fieldFaults).inc(where);
 }
 
 /** What was sealed and could not be opened: counted each time, logged once for each account. */

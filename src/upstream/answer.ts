@@ -93,8 +93,14 @@ function understandSuccess<Result>(
   question: Question<Result>,
 ): Understood<Result> {
   let toldOfFaults = false;
+  // What has an unknown shape may turn out to be an Error object.
+  const unknown: WireFault[] = [];
   const onFault = (fault: WireFault) => {
-    toldOfFaults = true;
+    if (fault.kind === "unknown_shape") {
+      unknown.push(fault);
+      return;
+    }
+    toldOfFaults ||= fault.kind === "unset";
     question.onFault(fault);
   };
   let result: Result;
@@ -103,9 +109,12 @@ function understandSuccess<Result>(
   } catch (cause) {
     return notUnderstood(answer, question, cause);
   }
-  if (toldOfFaults || !isBlank(result)) return unlessMixedUp(result, answer, question);
-  const object = readErrorObject(answer.text);
-  if (object && isUnmistakable(object)) {
+  const blank = !toldOfFaults && isBlank(result);
+  const object = blank ? readErrorObject(answer.text) : undefined;
+  const meantAsError = object !== undefined && isUnmistakable(object);
+  if (!meantAsError) for (const fault of unknown) question.onFault(fault);
+  if (!blank) return unlessMixedUp(result, answer, question);
+  if (meantAsError) {
     const { code = "" } = object;
     if (question.successCodes?.has(code)) return { kind: "result", result };
     return refusal(answer, object, question);

@@ -151,7 +151,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       about: call.about,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
-      onFault: ({ path }) => observer.onFieldFault({ endpoint, path }),
+      onFault: (fault) => observer.onFieldFault({ endpoint, ...fault }),
     });
     const mixedUp = understood.kind === "error" && understood.mixedUp === true;
     if (mixedUp) {

@@ -25,6 +25,7 @@ import type {
   GetConfirmationStatusRequest,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { WireFault } from "../wire/wire.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -103,8 +104,8 @@ export interface UpstreamObserver {
   onInFlight?(change: 1 | -1): void;
   /** A call that moves money is about to leave; `trace` is its `traceparent` if it is traced. */
   onMoneyCall?(call: { endpoint: string; externalId: string; trace: string | undefined }): void;
-  /** A field of an answer had an unexpected type and was left unset: `path` names it, no value. */
-  onFieldFault(fault: { endpoint: string; path: string }): void;
+  /** A field of an answer was not read as it stood: `path` names it, no value. */
+  onFieldFault(fault: WireFault & { endpoint: string }): void;
   /** An answer named another `external_id` than its request: it is taken for no answer. */
   onMixUp?(mixUp: { endpoint: string }): void;
   /** The merchant's own credentials were refused or accepted: readiness reports it. */

@@ -1,11 +1,15 @@
-import { DeletedWalletItemSchema, WalletItemSchema } from "../gen/payments/v1/wallet_pb.ts";
+import {
+  DeletedWalletItemSchema,
+  type WalletItem,
+  WalletItemSchema,
+} from "../gen/payments/v1/wallet_pb.ts";
 import {
   DeleteWalletItemRequestSchema,
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
   WalletService,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import { type DecodeOptions, decode, decodeList } from "../wire/wire.ts";
+import { type DecodeOptions, decode, decodeList, isBlank } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
 import { bodyOf, withQuery } from "./rest-call.ts";
@@ -69,7 +73,12 @@ const remove = endpointOf(WalletService.method.deleteWalletItem);
 const readItems = (text: string, options: DecodeOptions) =>
   /^\s*\{\s*\}\s*$/.test(text) ? [] : decodeList(WalletItemSchema, text, options);
 
-const readItem = (text: string, options: DecodeOptions) => decode(WalletItemSchema, text, options);
+function readItem(text: string, options: DecodeOptions): WalletItem {
+  const item = decode(WalletItemSchema, text, options);
+  if (isBlank(WalletItemSchema, { ...item }))
+    options.onFault?.({ path: "(body)", kind: "unknown_shape" });
+  return item;
+}
 
 const readDeleted = (text: string, options: DecodeOptions) =>
   decode(DeletedWalletItemSchema, text, options);

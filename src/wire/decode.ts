@@ -4,15 +4,20 @@ import { plainDecimal, quoteNumbers } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
 import { readInstant } from "./time.ts";
 
-/** A field that was left unset because its JSON value was of an unexpected type or range. */
+/** What was not read as it stood. */
 export interface WireFault {
   /** Where, in the names of the JSON (`details.status`, `products[].quantity`); never a value. */
   path: string;
+  /**
+   * `unset`: a field of an unexpected type or range. `malformed`: a text with half of a surrogate
+   * pair, which is read as U+FFFD. `unknown_shape`: an object without anything known, left out.
+   */
+  kind: "unset" | "malformed" | "unknown_shape";
 }
 
 /** How JSON is read. */
 export interface DecodeOptions {
-  /** Called for each field that was left unset. Default: nothing is told. */
+  /** Called for each field that was not read as it stood. Default: nothing is told. */
   onFault?: (fault: WireFault) => void;
 }
 
@@ -24,7 +29,10 @@ export function readMessage(desc: DescMessage, json: Properties, walk: Walk): Pr
   return messageOf(planOf(desc), json, walk, undefined);
 }
 
-/** Reads each object of a list; the position of anything else is told as a fault. */
+/**
+ * Reads each object of a list; the position of anything else is told as a fault, and so is that of
+ * an object in which nothing was found to read.
+ */
 export function readMessages(
   desc: DescMessage,
   list: readonly unknown[],
@@ -32,10 +40,20 @@ export function readMessages(
 ): Properties[] {
   const messages: Properties[] = [];
   for (const [index, json] of list.entries()) {
-    if (!isJsonObject(json)) walk.fault(undefined, index);
-    else messages.push(messageOf(planOf(desc), json, walk, { parent: undefined, key: index }));
+    if (!isJsonObject(json)) {
+      walk.fault(undefined, index);
+      continue;
+    }
+    const message = messageOf(planOf(desc), json, walk, { parent: undefined, key: index });
+    if (isBlank(desc, message)) walk.fault(undefined, index, "unknown_shape");
+    else messages.push(message);
   }
   return messages;
+}
+
+/** Whether nothing was read into a message whose fields all tell absent from empty. */
+export function isBlank(desc: DescMessage, message: Properties): boolean {
+  return Object.keys(message).length === Object.keys(create(desc)).length;
 }
 
 /** One reading of one text: tells faults, and finds the digits that `JSON.parse` lost. */
@@ -50,14 +68,21 @@ export class Walk {
   }
 
   /** Reports the member `key` of `parent`. @returns undefined: the field's value, unset. */
-  fault(parent: Position | undefined, key: Key): undefined {
+  fault(parent: Position | undefined, key: Key, kind: WireFault["kind"] = "unset"): undefined {
     if (this.#onFault === undefined) return;
     let path = "";
     for (const step of pathTo(parent, key)) {
       if (typeof step === "number") path += "[]";
       else path += path === "" ? step : `.${step}`;
     }
-    this.#onFault({ path });
+    this.#onFault({ path, kind });
+  }
+
+  /** A text that UTF-8 can carry, and so the log, the store and every caller. */
+  wellFormed(text: string, parent: Position | undefined, key: Key): string {
+    if (text.isWellFormed()) return text;
+    this.fault(parent, key, "malformed");
+    return text.toWellFormed();
   }
 
   /** The source text of the number that is the member `key` of `parent`. */
@@ -154,7 +179,8 @@ function messageOf(
   for (const { member, property, oneofCase, text, read } of plan.fields) {
     const value = json[member];
     if (value === undefined || value === null) continue;
-    const result = text && typeof value === "string" ? value : read(value, walk, here, member);
+    const asItIs = text && typeof value === "string" && value.isWellFormed();
+    const result = asItIs ? value : read(value, walk, here, member);
     if (result === undefined) continue;
     if (oneofCase === undefined) {
       message[property] = result;
@@ -188,7 +214,7 @@ function reader(type: WireType): Read {
 }
 
 const readText: Read = (value, walk, parent, key) => {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return walk.wellFormed(value, parent, key);
   if (typeof value !== "number") return walk.fault(parent, key);
   return plainDecimal(walk.numberText(parent, key)) ?? walk.fault(parent, key);
 };

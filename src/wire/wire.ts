@@ -9,7 +9,7 @@ import {
 } from "./decode.ts";
 import { writeMessage } from "./encode.ts";
 
-export type { DecodeOptions, WireFault } from "./decode.ts";
+export { type DecodeOptions, isBlank, type WireFault } from "./decode.ts";
 
 /** A body that is not JSON, or not a JSON object. Its message never holds a part of the body. */
 export class WireError extends Error {
@@ -34,8 +34,8 @@ export function decode<Desc extends DescMessage>(
 
 /**
  * Reads a body that is one object or a list of them: the answer of wallet/find, which the spec
- * draws as one item. Null is an empty list; an element that is not an object is left out and told
- * as the fault `[]`, a fault within an element as `[].card.mask`.
+ * draws as one item. Null is an empty list; an element that is not an object, or one of unknown
+ * shape, is left out and told as the fault `[]`, a fault within an element as `[].card.mask`.
  * @throws WireError when the text is none of these.
  */
 export function decodeList<Desc extends DescMessage>(
@@ -48,7 +48,7 @@ export function decodeList<Desc extends DescMessage>(
   const walk = new Walk(text, options);
   if (Array.isArray(json)) return readMessages(schema, json, walk) as MessageShape<Desc>[];
   if (!isJsonObject(json)) throw new WireError("the body is JSON, but neither object nor list");
-  return [readMessage(schema, json, walk) as MessageShape<Desc>];
+  return readMessages(schema, [json], walk) as MessageShape<Desc>[];
 }
 
 /**

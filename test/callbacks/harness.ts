@@ -53,10 +53,12 @@ export async function startReceiver({
   accounts = { shop: account("password") },
   log = createMemoryLog({ retentionMs: 7 * 86_400_000 }),
   bodyTimeoutMs = 10_000,
+  maxUnverifiedBytes,
 }: {
   accounts?: Record<string, CallbackAccount>;
   log?: EventLog;
   bodyTimeoutMs?: number;
+  maxUnverifiedBytes?: number;
 } = {}): Promise<Receiver> {
   const verdicts: Received[] = [];
   const requests: Receiver["requests"] = [];
@@ -66,6 +68,7 @@ export async function startReceiver({
     accounts: new Map(Object.entries(accounts)),
     log,
     bodyTimeoutMs,
+    ...(maxUnverifiedBytes && { maxUnverifiedBytes }),
     observer: {
       onVerdict({ requestId, durationMs, ...received }) {
         requests.push({ requestId, durationMs });

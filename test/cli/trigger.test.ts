@@ -61,7 +61,9 @@ test("its callbacks are read without a fault, and say what their names say", () 
     const kind = callback.kind === "payments" ? EventKind.PAYMENT : EventKind.PAYOUT;
     const faults: string[] = [];
     const entries = callback.bodies(values).map((body) => {
-      const { entry } = understand(kind, Buffer.from(JSON.stringify(body)), (p) => faults.push(p));
+      const { entry } = understand(kind, Buffer.from(JSON.stringify(body)), ({ path }) =>
+        faults.push(path),
+      );
       return entry;
     });
     assert.deepEqual(faults, [], name);

@@ -211,6 +211,48 @@ test("several merchants come from a file", () => {
   bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
 });
 
+test("two accounts with one password are refused, since each took the other's callbacks", () => {
+  const merchants = (market: object) => ({
+    ...live,
+    MERCHANTS_FILE: file(
+      "twins.json",
+      JSON.stringify({
+        shop: { login: "a", password: "canary-1", previous_passwords: ["canary-0", "canary-1"] },
+        market: { login: "b", ...market },
+      }),
+    ),
+  });
+  const message = /^MERCHANTS_FILE: .*shop and market have one password/;
+  refused(merchants({ password: "canary-1" }), message);
+  refused(merchants({ password: "canary-0" }), message);
+  refused(merchants({ password: "p", previous_passwords: ["canary-0"] }), message);
+  assert.throws(
+    () => readConfig(merchants({ password: "canary-1" })),
+    (error) => !inspect(error).includes("canary"),
+  );
+  // Control: passwords of their own.
+  assert.equal(readConfig(merchants({ password: "canary-2" })).accounts.size, 2);
+});
+
+test("an upstream or key set over http is refused off loopback", () => {
+  const plain = { ...live, UPSTREAM_URL: "http://pay.example", PUBLIC_URL: "https://g.example" };
+  refused(plain, /^UPSTREAM_URL: .*http: off loopback \(pay\.example\).*ALLOW_PLAINTEXT_UPSTREAM/);
+  assert.ok(readConfig({ ...plain, ALLOW_PLAINTEXT_UPSTREAM: "true" }));
+  assert.ok(readConfig({ ...plain, UPSTREAM_URL: "https://pay.example" }));
+  assert.ok(readConfig({ ...plain, UPSTREAM_URL: "http://[::1]:9" }));
+  const merchants = file(
+    "plain.json",
+    '{"a":{"login":"a","password":"x","url":"http://10.0.0.1"},"b":{"login":"b","password":"y"}}',
+  );
+  refused(
+    { ...live, MERCHANTS_FILE: merchants, PUBLIC_URL: "https://g.example" },
+    /^MERCHANTS_FILE: the upstream of a/,
+  );
+  const jwt = { ...live, AUTH_MODE: "jwt", AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" };
+  refused({ ...jwt, AUTH_JWKS_URL: "http://login.example/jwks" }, /^AUTH_JWKS_URL: is http: off/);
+  assert.ok(readConfig({ ...jwt, AUTH_JWKS_URL: "http://127.0.0.1:9/jwks" }));
+});
+
 test("TLS needs certificate and key", () => {
   refused({ TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
   refused({ TLS_CLIENT_CA_FILE: "a" }, /^TLS_CERT_FILE: is missing/);

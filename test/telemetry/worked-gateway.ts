@@ -125,12 +125,12 @@ async function work({ gateway, graphql, callback, scrapeUntil }: WorkedGateway):
 
   assert.equal(await callback('{"not":"understood"}'), 200);
   assert.equal(await callback("{}", "another password"), 401);
-  // A status of the wrong type is left unset, and told.
+  // A flag of the wrong type is left unset, half of a surrogate pair is replaced, and both are told.
   const odd = JSON.stringify({
     external_id: "odd",
     operation: "payment",
     is_success: "perhaps",
-    details: { payment_id: "p-odd", status: "pending" },
+    details: { payment_id: "p-odd", status: "pending", payload: "\ud800" },
   });
   assert.equal(await callback(odd), 200);
   for (const status of ["failure", "success"]) {

@@ -95,6 +95,21 @@ test("the other resources come back", async (t) => {
     assert.deepEqual(await findItems(empty.upstream), [], none);
   }
 
+  // What is no item is none, and counted: the service answers what the spec does not show.
+  const strange = '{"items":[{"option_id":"a"}],"total":1}';
+  for (const text of [strange, `[${strange}]`, "[{}]"]) {
+    const unknown = await serverRig(t, json(200, text));
+    assert.deepEqual(await findItems(unknown.upstream), [], text);
+    assert.deepEqual(
+      unknown.faults.map(({ kind }) => kind),
+      ["unknown_shape"],
+      text,
+    );
+  }
+  const anError = await serverRig(t, json(200, '{"code":"card_not_found","message":"none"}'));
+  assert.equal((await failureOf(findItems(anError.upstream))).code, "NOT_FOUND");
+  assert.deepEqual(anError.faults, [], "an Error object is no fault");
+
   const deleted = await serverRig(t, json(200, '{"delete":true,"option_id":"a","type":"card"}'));
   const answered = await deleted.upstream.deleteWalletItem(
     create(DeleteWalletItemRequestSchema, { optionId: "a", type: "card" }),

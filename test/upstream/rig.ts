@@ -18,7 +18,7 @@ export interface Rig {
   readonly taken: TakeOptions[];
   readonly settled: Settled[];
   readonly calls: Array<{ endpoint: string; outcome: string }>;
-  readonly faults: Array<{ endpoint: string; path: string }>;
+  readonly faults: Array<{ endpoint: string; path: string; kind: string }>;
   readonly credentials: boolean[];
   /** Changes of the breakers: whose, and to what state. */
   readonly states: string[];

@@ -1,0 +1,42 @@
+import { isLoopback } from "../net/loopback.ts";
+import type { MerchantAccount } from "../upstream/upstream.ts";
+import { ConfigError } from "./config-error.ts";
+import type { Reader } from "./reader.ts";
+import { boolean } from "./values.ts";
+
+/**
+ * What the merchant accounts together have to be.
+ * @throws ConfigError when two of them share a password, or one would send cards in clear
+ */
+export function checkAccounts(
+  read: Reader,
+  accounts: ReadonlyMap<string, MerchantAccount>,
+  merchantsFile: string | undefined,
+): void {
+  const allowPlaintext = read("ALLOW_PLAINTEXT_UPSTREAM", boolean, "false");
+  const owners = new Map<string, string>();
+  for (const { name, url, password, previousPasswords } of accounts.values()) {
+    for (const secret of [password, ...previousPasswords]) {
+      const owner = owners.get(secret.reveal());
+      if (owner !== undefined && owner !== name) {
+        throw new ConfigError(
+          "MERCHANTS_FILE",
+          `${merchantsFile}: ${owner} and ${name} have one password, previous ones included: each would take callbacks that were signed for the other; accepted are passwords of their own`,
+        );
+      }
+      owners.set(secret.reveal(), name);
+    }
+    if (url !== "" && !allowPlaintext && isPlaintext(url)) {
+      throw new ConfigError(
+        merchantsFile === undefined ? "UPSTREAM_URL" : "MERCHANTS_FILE",
+        `the upstream of ${name} is http: off loopback (${new URL(url).host}): cards and credentials would go in clear; accepted is https, or ALLOW_PLAINTEXT_UPSTREAM=true`,
+      );
+    }
+  }
+}
+
+/** Whether what is sent there can be read, and changed, on its way. */
+export function isPlaintext(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "http:" && !isLoopback(hostname);
+}

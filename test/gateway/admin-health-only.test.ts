@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startTestGateway } from "../start.ts";
+
+const paths = ["/", "/api/session", "/dead-letters", "/graphql"];
+
+async function statuses(base: string, asked: readonly string[]): Promise<number[]> {
+  const answers = await Promise.all(asked.map((path) => fetch(`${base}${path}`)));
+  await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+  return answers.map(({ status }) => status);
+}
+
+test("AUTH_MODE=none off loopback: the admin listener serves health and metrics alone", async () => {
+  const gateway = await startTestGateway({ AUTH_MODE: "none", ADMIN_ADDR: "0.0.0.0:0" });
+  try {
+    const { port } = new URL(gateway.adminUrl);
+    const base = `http://127.0.0.1:${port}`;
+    assert.deepEqual(await statuses(base, paths), [403, 403, 403, 403]);
+    assert.deepEqual(await statuses(base, ["/healthz", "/readyz", "/metrics"]), [200, 200, 200]);
+    const discard = await fetch(`${base}/dead-letters/default/x`, { method: "DELETE" });
+    assert.equal(discard.status, 403);
+    assert.match(await discard.text(), /AUTH_MODE=none/);
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test("control: on loopback the same listener serves its operator", async () => {
+  const gateway = await startTestGateway({ AUTH_MODE: "none" });
+  try {
+    const [, session, letters] = await statuses(gateway.adminUrl, paths);
+    assert.deepEqual([session, letters], [200, 200]);
+  } finally {
+    await gateway.stop();
+  }
+});
