@@ -35,15 +35,16 @@ const runLimitMs = Number(values["run-limit"]) * 1_000;
  * answers after 250 ms, for one, counts as away.
  */
 const calm = [
-  /^test\/gateway\/(replicas|rolling-restart)\.test\.ts$/,
-  /^test\/hardening\/(attacks|overload)\.test\.ts$/,
-  /^test\/ratelimit\/redis\/(bucket|load|outages|topologies)\.test\.ts$/,
+  /^test\/gateway\/replicas\.test\.ts$/,
+  /^test\/hardening\/overload\.test\.ts$/,
+  /^test\/ratelimit\/redis\/(bucket|load)\.test\.ts$/,
 ];
 
 /** The longest of the others. They start first, so that none of them is left over at the end. */
 const longest = [
-  /^test\/gateway\/(slow-readers|authorization|data-dir|money-replicas|event-source)\.test\.ts$/,
-  /^test\/events\/redis\/(failover|cluster)\.test\.ts$/,
+  /^test\/hardening\/(replays|attacks)\.test\.ts$/,
+  /^test\/gateway\/(slow-readers|rolling-restart|data-dir|money-\w+|event-source)\.test\.ts$/,
+  /^test\/events\//,
   /^test\/gateway\//,
   /^test\/console\//,
 ];

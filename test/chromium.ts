@@ -14,6 +14,7 @@ export function launchChromium(): Promise<Browser> {
     args: [
       "--no-sandbox",
       "--disable-gpu",
+      "--disable-dev-shm-usage",
       "--disable-quic",
       "--no-first-run",
       "--disable-background-networking",

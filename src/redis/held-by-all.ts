@@ -98,7 +98,7 @@ export function readNodes(text: string): Candidates | undefined {
     .filter((line) => line !== "")
     .map((line) => {
       const [id = "", address = "", flags = "", primary = ""] = line.split(" ");
-      return { id, address: address.replace(/@.*$/, ""), flags: flags.split(","), primary };
+      return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary };
     });
   const myself = nodes.find(({ flags }) => flags.includes("myself"));
   if (!myself?.flags.includes("master")) return undefined;

@@ -10,9 +10,10 @@ import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { type KeyEntry, keysText, newKey, scratch } from "../auth/issuer.ts";
+import { withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 import { sendCallback } from "./callback.ts";
-import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const files = scratch();
 const watchSecret = "w".repeat(32);

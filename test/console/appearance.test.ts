@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
-import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () => {
   const browser = browserForTests();

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { after, before } from "node:test";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { buildConsole } from "../../scripts/build-console.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
+import { launchChromium, withoutChromium } from "../chromium.ts";
 import { patienceMs } from "../start.ts";
-
-const executablePath = "/usr/bin/chromium";
-
-/** Why these tests cannot run here, for `skip`. In CI they never skip: without a browser they fail. */
-export const withoutChromium: string | false =
-  process.env.CI || existsSync(executablePath) ? false : "needs chromium: apt-get install chromium";
 
 /** A page of the console, and what went wrong in it. */
 export interface Opened {
@@ -34,10 +28,7 @@ export function browserForTests(): {
   before(async () => {
     if (withoutChromium) return;
     await buildConsole();
-    browser = await chromium.launch({
-      executablePath,
-      args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-    });
+    browser = await launchChromium();
   });
   after(() => browser?.close());
 

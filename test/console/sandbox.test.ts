@@ -3,9 +3,10 @@ import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
+import { withoutChromium } from "../chromium.ts";
 import { until } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
-import { browserForTests, live, rowsOf, withoutChromium } from "./chromium.ts";
+import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;
 
@@ -35,7 +36,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     ]);
     assert.equal(await bank.evaluate("window.opener"), null);
     await bank.getByRole("button", { name: "Approve" }).click();
-    await card.getByText("Success").waitFor();
+    await card.locator(".badge", { hasText: "Success" }).waitFor();
     assert.equal(await card.getByRole("link").count(), 0, "nothing is left to do there");
     const id = await card.locator(".card-head button").innerText();
     await rowsOf(page, id).filter({ hasText: "by callback" }).waitFor();
@@ -73,10 +74,12 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await press(page, "One of each");
     await page.getByText("One payment with each magic value was made.").waitFor();
     assert.equal(await page.locator(".tried .card").count(), magicValues.length);
-    await tried(page, "Insufficient funds").getByText("Failure").waitFor();
+    await tried(page, "Insufficient funds").locator(".badge", { hasText: "Failure" }).waitFor();
     await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
     // Looked up by the gateway, since neither answer nor callback came.
-    await tried(page, "Answer and callback lost").getByText("Success").waitFor();
+    await tried(page, "Answer and callback lost")
+      .locator(".badge", { hasText: "Success" })
+      .waitFor();
     await page.locator("#budget .caption").getByText("requests sent").waitFor();
     const failed = page.locator("#upstream .bad-text");
     // The page asks for it every so often.
@@ -95,12 +98,12 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await page.getByLabel("Triggered by").selectOption("amount");
     await page.getByLabel("External id").last().fill("payout-by-amount");
     await press(page, "Make the payout of 10.61");
-    await tried(page, "payout-by-amount").getByText("Failure").waitFor();
+    await tried(page, "payout-by-amount").locator(".badge", { hasText: "Failure" }).waitFor();
     await rowsOf(page, "payout-by-amount").filter({ hasText: "10.61 UAH" }).first().waitFor();
     await happens.selectOption("success");
     await page.getByLabel("External id").last().fill("payout-by-card");
     await press(page, "Make the payout");
-    await tried(page, "payout-by-card").getByText("Success").waitFor();
+    await tried(page, "payout-by-card").locator(".badge", { hasText: "Success" }).waitFor();
     await browser.close(opened);
   });
 
