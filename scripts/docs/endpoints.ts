@@ -128,12 +128,13 @@ function fields(title: string, message: DescMessage): string[] {
 }
 
 function fieldRow(field: DescField): string {
-  const { name, omit } = getOption(field, wire);
+  const { name, number, omit } = getOption(field, wire);
   const required = hasOption(field, rules) && getOption(field, rules).required === true;
   const notes = [
     required ? "**Required.**" : "",
     oneLine(comments.get(`${field.parent.name}.${field.name}`) ?? ""),
     name ? `In REST ${code(name)}.` : "",
+    number ? "In REST a JSON number, digit for digit." : "",
     omit ? "Not in the REST body." : "",
   ];
   return `| ${code(field.name)} | ${typeOf(field)} | ${notes.filter(Boolean).join(" ")} |`;

@@ -113,7 +113,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     router.service(service, implementation);
   }
   router.service(Health, health.service);
-  addReflection(router, [...services, ...openServices]);
+  addReflection(router, [...services, ...openServices], { admission, limitObserver, observer });
 
   const unaryPath =
     options.straight === false

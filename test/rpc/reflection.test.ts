@@ -11,7 +11,12 @@ import {
   type ServerReflectionRequest,
 } from "../../src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { deafObserver } from "../../src/net/observer.ts";
+import { createAnswers } from "../../src/rpc/services/reflection.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { type Started, start } from "./start.ts";
 
 /** Refuses everybody: the schema must not need a caller. */
@@ -171,4 +176,95 @@ test("buf curl calls with no schema of its own", async () => {
     ]);
     assert.deepEqual(JSON.parse(stdout), { payment: { externalId: "order-1" }, cursor: "c1" });
   }
+});
+
+test("the details of errors are known, though no method names them", async () => {
+  await using started = await start();
+  const details: Readonly<Record<string, string>> = {
+    "payments.v1.UpstreamError": "payments/v1/error.proto",
+    "payments.v1.OutcomeUnknown": "payments/v1/error.proto",
+    "google.rpc.BadRequest": "google/rpc/error_details.proto",
+    "google.rpc.ErrorInfo": "google/rpc/error_details.proto",
+    "google.rpc.RetryInfo": "google/rpc/error_details.proto",
+  };
+  const answers = await ask(
+    started,
+    Object.keys(details).map((value): Question => ({ case: "fileContainingSymbol", value })),
+  );
+  assert.deepEqual(
+    answers.map((answer) => filesOf(answer)[0]),
+    Object.values(details),
+  );
+});
+
+test("buf curl over Connect prints the details of an error readably", async () => {
+  await using started = await start({
+    getPayment: async () => {
+      const upstream = create(UpstreamErrorSchema, { code: "card_expired", param: "exp-month" });
+      throw new GatewayError("FAILED_PRECONDITION", "declined", { upstream });
+    },
+  });
+  const asked = promisify(execFile)("npx", [
+    ...["buf", "curl", "--http2-prior-knowledge", "--protocol", "connect"],
+    ...["--data", '{"external_id":"order-1"}'],
+    `${started.url}/payments.v1.PaymentService/GetPayment`,
+  ]);
+  await assert.rejects(asked, ({ stderr }: { stderr: string }) => {
+    assert.match(stderr, /"type": "payments\.v1\.UpstreamError"/);
+    assert.match(stderr, /"param": "exp-month"/);
+    return true;
+  });
+});
+
+test("an answer is encoded once, whoever asks for it and however", () => {
+  const answerOf = createAnswers(services);
+  const byName = answerOf({ case: "fileByFilename", value: "payments/v1/payment_service.proto" });
+  const bySymbol = answerOf({
+    case: "fileContainingSymbol",
+    value: "payments.v1.PaymentService.CreatePayment",
+  });
+  assert.equal(byName.case, "fileDescriptorResponse");
+  assert.equal(byName, bySymbol);
+});
+
+test("a stream takes 500 questions", async () => {
+  await using started = await start();
+  const questions = (count: number) =>
+    Array.from({ length: count }, (): Question => ({ case: "listServices", value: "" }));
+  assert.equal((await ask(started, questions(500))).length, 500);
+  await assert.rejects(ask(started, questions(501)), { code: Code.ResourceExhausted });
+});
+
+test("each question takes its turn among calls, and is refused when there is no room", async () => {
+  const admission = createAdmission({ maxCalls: 1_000 });
+  let questions = 0;
+  let full = false;
+  const refused: string[] = [];
+  await using started = await start(
+    {},
+    {
+      admission: {
+        enter(arrival) {
+          if (arrival.kind === "exempt") return admission.enter(arrival);
+          questions++;
+          if (full && questions > 4) return arrival.refuse();
+          admission.enter(arrival);
+        },
+        get inFlight() {
+          return admission.inFlight;
+        },
+      },
+      limitObserver: { ...deafObserver, onRefused: (kind) => void refused.push(kind) },
+    },
+  );
+  const three = Array.from({ length: 3 }, (): Question => ({ case: "listServices", value: "" }));
+  await ask(started, three);
+  assert.equal(questions, 4, "the stream, and three questions");
+  assert.equal(admission.inFlight, 0);
+  questions = 0;
+  full = true;
+  const many = Array.from({ length: 5 }, (): Question => ({ case: "listServices", value: "" }));
+  await assert.rejects(ask(started, many), { code: Code.ResourceExhausted });
+  assert.deepEqual(refused, ["other"]);
+  assert.equal(admission.inFlight, 0);
 });

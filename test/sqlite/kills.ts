@@ -101,7 +101,7 @@ function losePower(path: string, syncedBytes: number, random: () => number): voi
   const wal = join(path, "gateway.sqlite-wal");
   if (!existsSync(wal)) return;
   const { size } = statSync(wal);
-  if (size <= syncedBytes || size >= copiedBytes) return;
+  if (size <= syncedBytes || (syncedBytes > 0 && size >= copiedBytes)) return;
   truncateSync(wal, syncedBytes + Math.floor(random() * (size - syncedBytes)));
 }
 

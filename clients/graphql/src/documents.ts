@@ -80,7 +80,7 @@ export type CreatePaymentInput = {
   resultUrl?: string | null | undefined;
   /** The billing subscription that the payment belongs to. */
   subscriptionId?: string | null | undefined;
-  /** The merchant's id over several systems. */
+  /** A second id of the merchant's. The service's interface gives no meaning. */
   unifiedExternalId?: string | null | undefined;
 };
 
@@ -100,7 +100,7 @@ export type CreateRecurrentPaymentInput = {
   recurrentId: string;
   /** The billing subscription that the payment belongs to. */
   subscriptionId?: string | null | undefined;
-  /** The merchant's id over several systems. */
+  /** A second id of the merchant's. The service's interface gives no meaning. */
   unifiedExternalId?: string | null | undefined;
 };
 
@@ -342,7 +342,7 @@ export type PaymentMode =
 
 /** What was done with a payment. */
 export type PaymentOperation =
-  /** Cancellation of an unconfirmed payment. */
+  /** Cancellation. The service's interface does not say of what; the gateway takes it for that of a payment. */
   | 'CANCEL'
   /** Confirmation of the funds transfer of a payment made with confirm = false. */
   | 'CONFIRM'

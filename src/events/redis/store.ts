@@ -2,6 +2,7 @@ import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
@@ -251,7 +252,10 @@ export class RedisStore {
     for (let at = 0; at + 2 < told.length; at += 3) {
       const [id, bytes, facts] = told.slice(at, at + 3) as [Buffer, Buffer, Buffer];
       const event = this.#eventOf(`${id}`, bytes, epoch);
-      setState(event, factsOf(`${facts}`));
+      const after = `${facts}`;
+      // Of an event that came from another store, the state alone.
+      if (/^\d+$/.test(after)) event.state = Number(after) as PaymentState;
+      else setState(event, factsOf(after));
       events.push(event);
     }
     return events;

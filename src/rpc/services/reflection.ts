@@ -5,30 +5,75 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { Code, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Code,
+  type ConnectRouter,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { errorOfAbort, GatewayError } from "../../errors.ts";
+import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
   type ServerReflectionRequest,
   type ServerReflectionResponseSchema,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { createSymbolIndex, type SymbolIndex } from "./symbol-index.ts";
+import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
+import type { Admission, Place } from "../../net/admission.ts";
+import type { LimitObserver } from "../../net/observer.ts";
+import { overloaded } from "../../net/overloaded.ts";
+import type { RpcObserver } from "../call-record.ts";
+import { createSymbolIndex } from "./symbol-index.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
 
-/** Server reflection: tells tools such as `buf curl` the schema of the given services. */
-export function addReflection(router: ConnectRouter, services: readonly DescService[]): void {
-  const index = createSymbolIndex(services);
-  const names = services.map((service) => ({ name: service.typeName }));
+/** Most questions of one stream: more than all files and symbols that a tool asks for. */
+export const maxQuestions = 500;
+
+export interface ReflectionOptions {
+  /** Each question takes its turn among calls. */
+  readonly admission: Admission;
+  readonly limitObserver: LimitObserver;
+  /** Hears of each question as of a call. */
+  readonly observer?: RpcObserver | undefined;
+}
+
+/**
+ * Server reflection: tells tools such as `buf curl` the schema of the given services, and of the
+ * details of their errors.
+ */
+export function addReflection(
+  router: ConnectRouter,
+  services: readonly DescService[],
+  { admission, limitObserver, observer }: ReflectionOptions,
+): void {
+  const answerOf = createAnswers(services);
   const service: ServiceImpl<typeof ServerReflection> = {
-    async *serverReflectionInfo(requests) {
+    async *serverReflectionInfo(requests, context) {
+      let questions = 0;
       for await (const request of requests) {
-        yield {
-          validHost: request.host,
-          originalRequest: request,
-          messageResponse: answer(request.messageRequest, index, names),
-        };
+        if (++questions > maxQuestions) throw tooMany();
+        const ended = observer?.onCall({
+          service: context.service.typeName,
+          method: context.method.name,
+          unary: false,
+        });
+        const startedMs = performance.now();
+        let code = "RESOURCE_EXHAUSTED";
+        try {
+          const place = await placeOf(context, admission, limitObserver);
+          try {
+            const messageResponse = answerOf(request.messageRequest);
+            code = "OK";
+            yield { validHost: request.host, originalRequest: request, messageResponse };
+          } finally {
+            place.leave();
+          }
+        } finally {
+          ended?.({ code, durationMs: performance.now() - startedMs });
+        }
       }
     },
   };
@@ -40,44 +85,102 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   );
 }
 
+function tooMany(): GatewayError {
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    `a stream takes at most ${maxQuestions} questions: open another`,
+    { reason: "TOO_MANY_QUESTIONS" },
+  );
+}
+
+/** A question's turn. @throws GatewayError RESOURCE_EXHAUSTED; what aborted, once the caller left */
+function placeOf(
+  { signal, ...owner }: HandlerContext,
+  admission: Admission,
+  observer: LimitObserver,
+): Promise<Place> {
+  return new Promise((resolve, reject) => {
+    const onGone = () => reject(errorOfAbort(signal));
+    signal.addEventListener("abort", onGone, { once: true });
+    const settle = (outcome: () => void) => {
+      signal.removeEventListener("abort", onGone);
+      outcome();
+    };
+    admission.enter({
+      kind: "other",
+      owner,
+      isGone: () => signal.aborted,
+      start: (place) => settle(() => (signal.aborted ? place.leave() : resolve(place))),
+      refuse() {
+        observer.onRefused("other");
+        settle(() => reject(overloaded()));
+      },
+    });
+  });
+}
+
 type Answer = NonNullable<
   MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]
 >;
 
-function answer(
-  question: ServerReflectionRequest["messageRequest"],
-  index: SymbolIndex,
-  services: { name: string }[],
-): Answer {
-  switch (question.case) {
-    case "listServices":
-      return { case: "listServicesResponse", value: { service: services } };
-    case "fileByFilename":
-      return fileAnswer(index.file(question.value));
-    case "fileContainingSymbol":
-      return fileAnswer(index.fileOf(question.value));
-    case "fileContainingExtension": {
-      const { containingType, extensionNumber } = question.value;
-      return fileAnswer(index.extension(containingType, extensionNumber)?.file);
+/** Answers questions about some services. What a file amounts to is encoded once. */
+export function createAnswers(
+  services: readonly DescService[],
+): (question: ServerReflectionRequest["messageRequest"]) => Answer {
+  const index = createSymbolIndex(services, errorDetails);
+  const names = services.map((service) => ({ name: service.typeName }));
+  const encoded = new Map<DescFile, Answer>();
+
+  function fileAnswer(file: DescFile | undefined): Answer {
+    if (!file) return failure(Code.NotFound, "not found");
+    let answer = encoded.get(file);
+    if (!answer) {
+      const fileDescriptorProto = withDependencies(file).map(bytesOf);
+      answer = { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+      encoded.set(file, answer);
     }
-    case "allExtensionNumbersOfType": {
-      const numbers = index.extensionNumbers(question.value);
-      if (!numbers) return failure(Code.NotFound, "unknown message");
-      return {
-        case: "allExtensionNumbersResponse",
-        value: { baseTypeName: question.value, extensionNumber: [...numbers] },
-      };
-    }
-    default:
-      return failure(Code.InvalidArgument, "the request asks nothing");
+    return answer;
   }
+
+  return (question) => {
+    switch (question.case) {
+      case "listServices":
+        return { case: "listServicesResponse", value: { service: names } };
+      case "fileByFilename":
+        return fileAnswer(index.file(question.value));
+      case "fileContainingSymbol":
+        return fileAnswer(index.fileOf(question.value));
+      case "fileContainingExtension": {
+        const { containingType, extensionNumber } = question.value;
+        return fileAnswer(index.extension(containingType, extensionNumber)?.file);
+      }
+      case "allExtensionNumbersOfType": {
+        const numbers = index.extensionNumbers(question.value);
+        if (!numbers) return failure(Code.NotFound, "unknown message");
+        return {
+          case: "allExtensionNumbersResponse",
+          value: { baseTypeName: question.value, extensionNumber: [...numbers] },
+        };
+      }
+      default:
+        return failure(Code.InvalidArgument, "the request asks nothing");
+    }
+  };
 }
 
-function fileAnswer(file: DescFile | undefined): Answer {
-  if (!file) return failure(Code.NotFound, "not found");
-  const all = withDependencies(file);
-  const fileDescriptorProto = all.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
-  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+/** What errors carry, which no method's request or answer names. */
+const errorDetails = [file_payments_v1_error, file_google_rpc_error_details];
+
+const bytes = new WeakMap<DescFile, Uint8Array>();
+
+/** Files are imported by many others: each is encoded once. */
+function bytesOf(file: DescFile): Uint8Array {
+  let encoded = bytes.get(file);
+  if (!encoded) {
+    encoded = toBinary(FileDescriptorProtoSchema, file.proto);
+    bytes.set(file, encoded);
+  }
+  return encoded;
 }
 
 function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile[] {

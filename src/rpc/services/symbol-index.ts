@@ -1,7 +1,7 @@
 import type { DescExtension, DescFile, DescService } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 
-/** Where the schema of some services, with all that it imports, defines what. */
+/** Where the schema of some services and further files, with all that they import, defines what. */
 export interface SymbolIndex {
   file(name: string): DescFile | undefined;
   /** By full name: a message, field, oneof, enum, enum value, extension, service or method. */
@@ -11,12 +11,16 @@ export interface SymbolIndex {
   extensionNumbers(typeName: string): readonly number[] | undefined;
 }
 
-export function createSymbolIndex(services: readonly DescService[]): SymbolIndex {
+export function createSymbolIndex(
+  services: readonly DescService[],
+  further: readonly DescFile[] = [],
+): SymbolIndex {
   const files = new Map<string, DescFile>();
   const symbols = new Map<string, DescFile>();
   const extensions = new Map<string, Map<number, DescExtension>>();
 
   for (const service of services) addFile(service.file);
+  further.forEach(addFile);
   return {
     file: (name) => files.get(name),
     fileOf: (symbol) => symbols.get(symbol),

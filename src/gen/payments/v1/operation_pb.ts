@@ -38,7 +38,8 @@ export type Operation = Message<"payments.v1.Operation"> & {
   externalId?: string | undefined;
 
   /**
-   * The merchant's id over several systems.
+   * A second id of the merchant's. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string unified_external_id = 3;
    */
@@ -83,14 +84,14 @@ export type Operation = Message<"payments.v1.Operation"> & {
   statusDescription?: string | undefined;
 
   /**
-   * When the operation was created.
+   * When the operation was created. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the operation was processed.
+   * When the operation was processed. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp processed_at = 9;
    */
@@ -104,7 +105,7 @@ export type Operation = Message<"payments.v1.Operation"> & {
   payload?: string | undefined;
 
   /**
-   * Authorization code of the bank.
+   * As a rule the bank's authorization code; the service's interface gives no meaning.
    *
    * @generated from field: optional string auth_code = 11;
    */
@@ -146,7 +147,8 @@ export type Operation = Message<"payments.v1.Operation"> & {
   paymentMethodType?: string | undefined;
 
   /**
-   * Whether the payment has one stage, without a separate confirmation.
+   * As a rule whether the payment needs no separate confirmation; the service's interface
+   * gives no meaning.
    *
    * @generated from field: optional bool one_stage = 17;
    */
@@ -188,7 +190,8 @@ export type OperationDetails = Message<"payments.v1.OperationDetails"> & {
   transactionId?: string | undefined;
 
   /**
-   * The provider's order id for billing.
+   * An order id for billing. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string billing_order_id = 4;
    */
@@ -202,7 +205,8 @@ export type OperationDetails = Message<"payments.v1.OperationDetails"> & {
   gatewayOrderId?: string | undefined;
 
   /**
-   * Retrieval reference number of the bank.
+   * As a rule the bank's retrieval reference number; the service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string rrn = 6;
    */

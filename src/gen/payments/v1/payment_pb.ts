@@ -123,7 +123,8 @@ export type Payment = Message<"payments.v1.Payment"> & {
   externalId?: string | undefined;
 
   /**
-   * The merchant's id over several systems.
+   * A second id of the merchant's. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string unified_external_id = 5;
    */
@@ -235,14 +236,15 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
   amount?: string | undefined;
 
   /**
-   * The provider's order id for billing.
+   * An order id for billing. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string billing_order_id = 2;
    */
   billingOrderId?: string | undefined;
 
   /**
-   * When the operation was created.
+   * When the operation was created. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
@@ -263,7 +265,8 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
   description?: string | undefined;
 
   /**
-   * The provider's order id at the gateway of the bank.
+   * An order id of a gateway. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string gateway_order_id = 6;
    */
@@ -284,14 +287,15 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
   paymentId?: string | undefined;
 
   /**
-   * When the operation was processed.
+   * When the operation was processed. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp processed_at = 9;
    */
   processedAt?: Timestamp | undefined;
 
   /**
-   * Retrieval reference number of the bank.
+   * As a rule the bank's retrieval reference number; the service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string rrn = 10;
    */
@@ -334,14 +338,14 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
   operationId?: string | undefined;
 
   /**
-   * Authorization code of the bank.
+   * As a rule the bank's authorization code; the service's interface gives no meaning.
    *
    * @generated from field: optional string auth_code = 16;
    */
   authCode?: string | undefined;
 
   /**
-   * What the payment cost.
+   * A fee. The service's interface does not say who pays it.
    *
    * @generated from field: payments.v1.Fee fee = 17;
    */
@@ -377,14 +381,14 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
   recurrentId?: string | undefined;
 
   /**
-   * Merchant id at the acquirer.
+   * As a rule the merchant's id at the acquirer; the service's interface gives no meaning.
    *
    * @generated from field: optional string mid = 22;
    */
   mid?: string | undefined;
 
   /**
-   * Terminal id at the acquirer.
+   * As a rule the terminal's id at the acquirer; the service's interface gives no meaning.
    *
    * @generated from field: optional string tid = 23;
    */
@@ -564,7 +568,7 @@ export type CardToken = Message<"payments.v1.CardToken"> & {
   bankShortName?: string | undefined;
 
   /**
-   * When the card expires.
+   * When the card expires. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
@@ -627,7 +631,7 @@ export type WalletPayCard = Message<"payments.v1.WalletPayCard"> & {
   bankShortName?: string | undefined;
 
   /**
-   * When the card expires.
+   * When the card expires. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
@@ -831,7 +835,8 @@ export const PaymentOperation = {
   REFUND: 3,
 
   /**
-   * Cancellation of an unconfirmed payment.
+   * Cancellation. The service's interface does not say of what; the gateway takes it for
+   * that of a payment.
    *
    * @generated from enum value: PAYMENT_OPERATION_CANCEL = 4;
    */

@@ -56,7 +56,8 @@ export type CreatePaymentRequest = Message<"payments.v1.CreatePaymentRequest"> &
   externalId: string;
 
   /**
-   * The merchant's id over several systems.
+   * A second id of the merchant's. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string unified_external_id = 5;
    */
@@ -244,7 +245,8 @@ export type CreateRecurrentPaymentRequest = Message<"payments.v1.CreateRecurrent
   externalId: string;
 
   /**
-   * The merchant's id over several systems.
+   * A second id of the merchant's. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string unified_external_id = 3;
    */

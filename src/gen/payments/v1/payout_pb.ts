@@ -45,7 +45,8 @@ export type Payout = Message<"payments.v1.Payout"> & {
   externalId?: string | undefined;
 
   /**
-   * Number of the payout at the financial company.
+   * An integer. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional int64 fc_id = 4;
    */
@@ -59,7 +60,8 @@ export type Payout = Message<"payments.v1.Payout"> & {
   originalAmount?: string | undefined;
 
   /**
-   * Id of the partner's key.
+   * An id. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string partner_key_id = 6;
    */
@@ -73,21 +75,24 @@ export type Payout = Message<"payments.v1.Payout"> & {
   payerAccount?: PayerAccount | undefined;
 
   /**
-   * Amount that the payer is charged, decimal text.
+   * Decimal text. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string payer_amount = 8;
    */
   payerAmount?: string | undefined;
 
   /**
-   * Fee that the payer is charged on top, decimal text.
+   * Decimal text. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string payer_outer_fee = 9;
    */
   payerOuterFee?: string | undefined;
 
   /**
-   * Kind of the payment.
+   * An open set. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string payment_type = 10;
    */
@@ -137,7 +142,8 @@ export type Payout = Message<"payments.v1.Payout"> & {
   transactionId?: string | undefined;
 
   /**
-   * Amount that the recipient gets, decimal text. In callbacks only.
+   * Decimal text. In callbacks only. The service's interface gives no
+   * meaning.
    *
    * @generated from field: optional string recipient_amount = 17;
    */

@@ -85,7 +85,7 @@ export const WalletItemSchema: GenMessage<WalletItem> = /*@__PURE__*/
  */
 export type WalletCard = Message<"payments.v1.WalletCard"> & {
   /**
-   * When the card expires.
+   * When the card expires. A time without a zone is read as UTC.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1;
    */
@@ -141,7 +141,7 @@ export const WalletCardSchema: GenMessage<WalletCard> = /*@__PURE__*/
  */
 export type DeletedWalletItem = Message<"payments.v1.DeletedWalletItem"> & {
   /**
-   * Whether it was deleted.
+   * Whether it was deleted: `delete` in the service's answer.
    *
    * @generated from field: optional bool deleted = 1;
    */

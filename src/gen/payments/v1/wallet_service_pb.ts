@@ -158,7 +158,7 @@ export const DeleteWalletItemRequestSchema: GenMessage<DeleteWalletItemRequest> 
  */
 export type DeleteWalletItemResponse = Message<"payments.v1.DeleteWalletItemResponse"> & {
   /**
-   * Whether it was deleted.
+   * Whether it was deleted: `delete` in the service's answer.
    *
    * @generated from field: optional bool deleted = 1;
    */
