@@ -22,6 +22,8 @@ export interface RedisServer {
   readonly port: number;
   readonly url: string;
   readonly dir: string;
+  readonly isRunning: boolean;
+  readonly isPaused: boolean;
   /** Ends it as an operator would; the data directory stays for `start`. */
   stop(): Promise<void>;
   /** Ends it at once, as a crash would. */
@@ -73,6 +75,12 @@ export async function startRedis(
     port,
     dir,
     url: `redis://127.0.0.1:${port}`,
+    get isRunning() {
+      return child.exitCode === null && child.signalCode === null;
+    },
+    get isPaused() {
+      return paused;
+    },
     stop: () => end("SIGTERM"),
     kill: () => end("SIGKILL"),
     async start() {

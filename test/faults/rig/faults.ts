@@ -1,0 +1,152 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { LinkMode, Party } from "./link.ts";
+import { replicasOf, type Topology } from "./topologies.ts";
+
+/** Something that goes wrong with Redis. It is over when the topology is mended. */
+export type Fault = (topology: Topology, random: () => number) => Promise<void>;
+
+const clients: readonly Party[] = ["gateway-0", "gateway-1", "gateway-2"];
+const others: readonly Party[] = ["peer", "sentinel", "other"];
+
+/** The primary's link, for these parties, for a while. */
+const link =
+  (mode: LinkMode, parties: readonly Party[], ms = 2_500): Fault =>
+  async (topology) => {
+    const { link } = await topology.primary();
+    link.set(mode, parties);
+    await delay(ms);
+    link.set("open", parties);
+  };
+const kill: Fault = async (topology) => (await topology.primary()).server.kill();
+const freeze =
+  (ms: number): Fault =>
+  async (topology) => {
+    const { server } = await topology.primary();
+    server.pause();
+    await delay(ms);
+    server.resume();
+  };
+const failOver: Fault = async (topology) => {
+  if (topology.kind === "sentinel") {
+    await topology.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
+    return;
+  }
+  const [replica] = await replicasOf(topology);
+  await replica?.server.command("CLUSTER", "FAILOVER");
+};
+const killReplica: Fault = async (topology) => (await replicasOf(topology))[0]?.server.kill();
+const freezeReplica: Fault = async (topology) => {
+  const [replica] = await replicasOf(topology);
+  replica?.server.pause();
+  await delay(3_000);
+  replica?.server.resume();
+};
+const killAndRestart: Fault = async (topology) => {
+  const { server } = await topology.primary();
+  await server.kill();
+  await delay(300);
+  await server.start();
+};
+
+/** What happens to a Redis alone. */
+const alone: Readonly<Record<string, Fault>> = {
+  "primary killed and restarted": killAndRestart,
+  "primary frozen for 3 s": freeze(3_000),
+  "primary frozen for 1 s": freeze(1_000),
+  "all gateways cut off": link("cut", clients),
+  "all gateways stalled": link("stalled", clients),
+  "all links half-open": link("half-open", clients),
+  "one gateway cut off": link("cut", ["gateway-0"]),
+  "one gateway stalled": link("stalled", ["gateway-1"]),
+  "one gateway half-open": link("half-open", ["gateway-2"]),
+  "cut again and again": async (topology) => {
+    for (let round = 0; round < 8; round++) await link("cut", clients, 150)(topology, Math.random);
+  },
+  "connections closed by the server": async (topology, random) => {
+    const { server } = await topology.primary();
+    for (let round = 0; round < 10; round++) {
+      await server.command("CLIENT", "KILL", "TYPE", "normal").catch(() => {});
+      await server.command("CLIENT", "KILL", "TYPE", "pubsub").catch(() => {});
+      await delay(random() * 300);
+    }
+  },
+  "out of memory": async (topology) => {
+    const { server } = await topology.primary();
+    await server.command("CONFIG", "SET", "maxmemory", "1");
+    await delay(2_000);
+    await server.command("CONFIG", "SET", "maxmemory", "0");
+  },
+};
+
+/** What happens to sets that have replicas. */
+const replicated: Readonly<Record<string, Fault>> = {
+  "failover asked for": failOver,
+  "primary killed": kill,
+  "primary frozen for 3 s": freeze(3_000),
+  "primary killed and restarted": killAndRestart,
+  "replica killed": killReplica,
+  "replica frozen for 3 s": freezeReplica,
+  "replication cut": link("cut", ["peer"]),
+  "replication stalled": link("stalled", ["peer"]),
+  "replication half-open": link("half-open", ["peer"]),
+  "all gateways cut off": link("cut", clients),
+  "all gateways stalled": link("stalled", clients),
+  "one gateway half-open": link("half-open", ["gateway-2"]),
+  "replica killed, then the primary": async (topology, random) => {
+    await killReplica(topology, random);
+    await delay(3_000);
+    await topology.mend();
+    await delay(3_000);
+    await kill(topology, random);
+  },
+};
+
+const sentinel: Readonly<Record<string, Fault>> = {
+  ...replicated,
+  "primary killed, a Sentinel frozen": async (topology, random) => {
+    topology.sentinels[2]?.pause();
+    await kill(topology, random);
+  },
+  "old primary cut off from all but gateways": link("cut", others, 6_000),
+  "one gateway cut off from Sentinels": async (topology, random) => {
+    for (const at of [0, 1, 2]) topology.sentinelLink(0, at).set("cut");
+    await failOver(topology, random);
+  },
+  "Sentinels half-open for one gateway": async (topology, random) => {
+    for (const at of [0, 1, 2]) topology.sentinelLink(1, at).set("half-open");
+    await kill(topology, random);
+  },
+};
+
+const cluster: Readonly<Record<string, Fault>> = {
+  ...replicated,
+  "bus of the primary cut": async (topology) => {
+    const { bus } = await topology.primary();
+    bus?.set("cut");
+    await delay(5_000);
+    bus?.set("open");
+  },
+  "bus of the primary stalled": async (topology) => {
+    const { bus } = await topology.primary();
+    bus?.set("stalled");
+    await delay(5_000);
+    bus?.set("open");
+  },
+  "failover forced": async (topology) => {
+    const [replica] = await replicasOf(topology);
+    await replica?.server.command("CLUSTER", "FAILOVER", "FORCE");
+  },
+  "old primary cut off from all but gateways": async (topology) => {
+    const { link: own, bus } = await topology.primary();
+    own.set("cut", others);
+    bus?.set("cut");
+    await delay(5_000);
+  },
+};
+
+/** Kinds of fault by topology. */
+export const faults: Readonly<Record<Topology["kind"], Readonly<Record<string, Fault>>>> = {
+  alone,
+  sentinel,
+  cluster,
+};

@@ -1,0 +1,113 @@
+import net, { type AddressInfo } from "node:net";
+
+/** Whose connections a link carries, told by what they send first. */
+export type Party = "gateway-0" | "gateway-1" | "gateway-2" | "peer" | "sentinel" | "other";
+
+export type LinkMode =
+  | "open"
+  /** Connections are reset, and new ones refused. */
+  | "cut"
+  /** Nothing gets through, and all of it does afterwards. */
+  | "stalled"
+  /** What is sent gets lost without a word, for good; new connections lead nowhere. */
+  | "half-open";
+
+/** A TCP proxy before one port, which treats its parties apart. */
+export interface Link {
+  readonly port: number;
+  set(mode: LinkMode, parties?: readonly Party[]): void;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  party: Party | undefined;
+  readonly sockets: readonly [near: net.Socket, far: net.Socket];
+  /** What was sent is lost from now on. */
+  dead: boolean;
+}
+
+/** @param target told later where the server's own port is not known yet */
+export async function startLink(target: () => number): Promise<Link> {
+  const modes = new Map<Party, LinkMode>();
+  const pairs = new Set<Pair>();
+  const modeOf = (party: Party | undefined) => (party && modes.get(party)) ?? "open";
+
+  function apply(pair: Pair): void {
+    const [near, far] = pair.sockets;
+    switch (modeOf(pair.party)) {
+      case "cut":
+        near.resetAndDestroy();
+        far.resetAndDestroy();
+        break;
+      case "stalled":
+        near.pause();
+        far.pause();
+        break;
+      case "half-open":
+        pair.dead = true;
+        near.resume();
+        far.resume();
+        break;
+      default:
+        near.resume();
+        far.resume();
+    }
+  }
+
+  const server = net.createServer({ allowHalfOpen: true }, (near) => {
+    const far = net.connect({ port: target(), host: "127.0.0.1", allowHalfOpen: true });
+    const pair: Pair = { party: undefined, sockets: [near, far], dead: false };
+    pairs.add(pair);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.setNoDelay(true);
+      from.on("data", (chunk) => {
+        if (from === near && pair.party === undefined) {
+          pair.party = partyOf(chunk);
+          apply(pair);
+        }
+        if (pair.dead || to.destroyed) return;
+        if (modeOf(pair.party) === "stalled") from.unshift(chunk);
+        else to.write(chunk);
+      });
+      from.on("end", () => pair.dead || to.end());
+      from.on("error", () => {});
+      from.on("close", () => {
+        if (!pair.dead) to.destroy();
+        if (near.destroyed && far.destroyed) pairs.delete(pair);
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    set(mode, parties = allParties) {
+      for (const party of parties) modes.set(party, mode);
+      for (const pair of pairs) if (pair.party && parties.includes(pair.party)) apply(pair);
+    },
+    async close() {
+      server.close();
+      for (const { sockets } of pairs) for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => {
+        if (server.listening) server.once("close", resolve);
+        else resolve();
+      });
+    },
+  };
+}
+
+const allParties: readonly Party[] = [
+  ...(["gateway-0", "gateway-1", "gateway-2"] as const),
+  ...(["peer", "sentinel", "other"] as const),
+];
+
+/** Gateways say their user, replicas begin with PING, Sentinels name themselves. */
+function partyOf(first: Buffer): Party {
+  const text = first.subarray(0, 400).toString("latin1");
+  const gateway = /gateway-[0-2]/.exec(text)?.[0];
+  if (gateway) return gateway as Party;
+  if (/^\*1\r\n\$4\r\nPING/i.test(text)) return "peer";
+  return text.includes("sentinel-") ? "sentinel" : "other";
+}

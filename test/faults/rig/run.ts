@@ -1,0 +1,48 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { startMoneyUpstream } from "../../gateway/money-upstream.ts";
+import { until } from "../../redis/server.ts";
+import type { Fault } from "./faults.ts";
+import { password, startGateways } from "./gateways.ts";
+import { type History, seeded } from "./history.ts";
+import { startLoad } from "./load.ts";
+import { startAlone, startClusterOfSix, startSentinels, type Topology } from "./topologies.ts";
+
+const starters = { alone: startAlone, sentinel: startSentinels, cluster: startClusterOfSix };
+
+/** What came of one run. */
+export interface Outcome {
+  readonly history: History;
+  /** What the gateways wrote past the log. */
+  readonly strayLines: readonly string[];
+}
+
+/** Three gateways on a topology of their own, a random load, and a fault in its midst. */
+export async function runFault(
+  kind: Topology["kind"],
+  fault: Fault,
+  seed: number,
+): Promise<Outcome> {
+  const random = seeded(seed);
+  const closing: (() => Promise<unknown>)[] = [];
+  try {
+    const topology = await starters[kind]();
+    closing.push(() => topology.close());
+    const upstream = await startMoneyUpstream(password);
+    closing.push(() => upstream.close());
+    const gateways = await startGateways(topology, upstream.url);
+    closing.push(() => Promise.all(gateways.map((gateway) => gateway.stop())));
+    upstream.answerMs = 20;
+    const load = startLoad(gateways, upstream, random);
+    closing.push(() => load.stop());
+    await until(async () => load.acknowledged() > 20);
+    await delay(random() * 500);
+    await fault(topology, random);
+    await delay(1_500 + random() * 1_000);
+    await topology.mend();
+    await delay(1_000);
+    const history = await load.finish();
+    return { history, strayLines: gateways.flatMap(({ spawned }) => spawned.errors) };
+  } finally {
+    for (const close of closing.reverse()) await close();
+  }
+}
