@@ -198,7 +198,7 @@ export type OperationDetails = Message<"payments.v1.OperationDetails"> & {
   billingOrderId?: string | undefined;
 
   /**
-   * The provider's order id at the gateway of the bank.
+   * An order id of a gateway. The service's interface gives no meaning.
    *
    * @generated from field: optional string gateway_order_id = 5;
    */
