@@ -86,7 +86,11 @@ async function measure(minReplicas: string) {
       for await (const { event } of events)
         if (event) seenMs.set(event.externalId, performance.now());
     })().catch(() => {});
-    await until(async () => seenMs.has((await send()).id) || (await delay(50), seenMs.size > 0));
+    await until(async () => {
+      await send();
+      await delay(50);
+      return seenMs.size > 0;
+    });
     const sent: Awaited<ReturnType<typeof send>>[] = [];
     for (let i = 0; i < 200; i++, await delay(10)) sent.push(await send());
     await until(async () => sent.every(({ id }) => seenMs.has(id)));

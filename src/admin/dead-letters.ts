@@ -1,4 +1,5 @@
 import { type Replayed, replay } from "../callbacks/replay.ts";
+import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, KeptLetter } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { letterCursor, placesOf } from "./dead-letter-cursor.ts";
@@ -15,6 +16,7 @@ export function deadLettersOf(
   accounts: readonly string[],
   log: EventLog,
   observer: LettersObserver,
+  payoutEnds?: PayoutEnds,
 ): DeadLetters {
   return {
     async list({ accounts: asked, limit, order, cursor }) {
@@ -48,7 +50,7 @@ export function deadLettersOf(
       return letter && view(account, letter);
     },
     async replay(account, id): Promise<Replayed> {
-      return accounts.includes(account) ? replay(log, account, id) : "not_found";
+      return accounts.includes(account) ? replay(log, account, id, payoutEnds) : "not_found";
     },
     async discard(account, id, operator) {
       const letter = await log.deadLetter(account, id);

@@ -120,6 +120,7 @@ export async function startGateway(
     patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
+    payoutEnds: config.payoutEnds,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     observer: coreObserver(metrics, log),
@@ -147,6 +148,7 @@ export async function startGateway(
   });
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
+    payoutEnds: config.payoutEnds,
     log: eventLog,
     observer: callbacksTell(recents, callbackObserver(metrics, log)),
     maxUnverifiedBytes: config.maxUnverifiedBytes,
@@ -219,7 +221,12 @@ export async function startGateway(
     },
     console: operatorConsole,
     healthOnly: config.auth.modes.has("none") && !isLoopback(config.adminAddress.host),
-    deadLetters: deadLettersOf([...running.keys()], eventLog, lettersObserver(log)),
+    deadLetters: deadLettersOf(
+      [...running.keys()],
+      eventLog,
+      lettersObserver(log),
+      config.payoutEnds,
+    ),
     limits: { counts, observer: limitObserver("admin", metrics, log) },
     refresh: createGauges(metrics, {
       buckets: new Map([...running].map(([account, { bucket }]) => [account, bucket])),
@@ -248,6 +255,7 @@ export async function startGateway(
           intents,
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
+          payoutEnds: config.payoutEnds,
           timeoutMs: config.upstreamTimeoutMs,
           observer: reconcilerTells(recents, lookUps),
           tracing,

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
+import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
@@ -15,6 +16,8 @@ import { type CallbackKind, understand } from "./understand.ts";
 export interface CallbackOptions {
   /** By the name in the callback's path. */
   readonly accounts: ReadonlyMap<string, CallbackAccount>;
+  /** The service's words for the end of a payout. Default: success and failure. */
+  readonly payoutEnds?: PayoutEnds;
   readonly log: EventLog;
   readonly observer: CallbackObserver;
   /** Default: nothing is traced. */
@@ -230,14 +233,13 @@ function onlySignature(req: IncomingMessage): string | undefined {
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
 async function keep(
-  { log, observer, now = Date.now }: CallbackOptions,
+  { log, observer, payoutEnds, now = Date.now }: CallbackOptions,
   { account, resource }: Route,
   body: Uint8Array,
 ): Promise<Told> {
   const kind = kinds[resource];
-  const understood = understand(kind, body, (fault) =>
-    observer.onFieldFault({ account, resource, ...fault }),
-  );
+  const onFault = (fault: WireFault) => observer.onFieldFault({ account, resource, ...fault });
+  const understood = understand(kind, body, onFault, payoutEnds);
   if (!understood.entry) {
     const { reason, error } = understood;
     await log.bury(account, {

@@ -1,3 +1,4 @@
+import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { understand } from "./understand.ts";
@@ -12,12 +13,17 @@ export type Replayed = Appended["outcome"] | "not_understood" | "not_found" | "l
  * Tries a dead letter again: understood now, it becomes an event and is forgotten as a letter; else
  * it stays. Its signature was right when it came.
  */
-export async function replay(log: EventLog, account: string, letterId: string): Promise<Replayed> {
+export async function replay(
+  log: EventLog,
+  account: string,
+  letterId: string,
+  payoutEnds?: PayoutEnds,
+): Promise<Replayed> {
   const letter = await log.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
   const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
-  const { entry } = understand(kind, Buffer.from(letter.body, "base64"));
+  const { entry } = understand(kind, Buffer.from(letter.body, "base64"), undefined, payoutEnds);
   if (!entry) return "not_understood";
   const { outcome } = await log.append(account, entry);
   await log.exhume(account, letterId);

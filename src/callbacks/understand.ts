@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { paymentEntry, payoutEntry } from "../events/entry.ts";
+import { type PayoutEnds, paymentEntry, payoutEntry } from "../events/entry.ts";
 import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
@@ -28,6 +28,7 @@ export function understand(
   kind: CallbackKind,
   raw: Uint8Array,
   onFault: (fault: WireFault) => void = () => {},
+  payoutEnds?: PayoutEnds,
 ): Understanding {
   if (!isUtf8(raw)) return { reason: "the body is not UTF-8" };
   const unread: string[] = [];
@@ -43,7 +44,7 @@ export function understand(
     const entry =
       kind === EventKind.PAYMENT
         ? paymentEntry(decode(PaymentSchema, text, tell), options)
-        : payoutEntry(decode(PayoutSchema, text, tell), options);
+        : payoutEntry(decode(PayoutSchema, text, tell), options, payoutEnds);
     return entry ? { entry } : { reason: missing[kind] };
   } catch (error) {
     if (error instanceof WireError) return { reason: error.message };

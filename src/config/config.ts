@@ -11,7 +11,7 @@ import { ConfigError } from "./config-error.ts";
 import { readDataDirectory } from "./data-directory.ts";
 import { readLimits, readUnverifiedBytes } from "./limits.ts";
 import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
-import { reader } from "./reader.ts";
+import { type Reader, reader } from "./reader.ts";
 import { sandboxDefaults } from "./sandbox.ts";
 import { readShutdown, type ShutdownTimes } from "./shutdown.ts";
 import { readTls } from "./tls.ts";
@@ -35,6 +35,7 @@ import {
   watchSecret,
   watchSecrets,
   wholeNumber,
+  words,
 } from "./values.ts";
 import type { Environment } from "./variable.ts";
 
@@ -69,6 +70,11 @@ export interface Config {
     readonly maxWaitMs: number;
   };
   readonly eventRetentionMs: number;
+  /** The service's words for the end of a payout, in lower case. */
+  readonly payoutEnds: {
+    readonly success: ReadonlySet<string>;
+    readonly failure: ReadonlySet<string>;
+  };
   readonly auth: AuthOptions;
   /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
@@ -189,6 +195,7 @@ export function readConfig(env: Environment): Config {
       maxWaitMs: read("RATE_LIMIT_MAX_WAIT", duration, "2s"),
     },
     eventRetentionMs: read("EVENT_RETENTION", duration, "7d"),
+    payoutEnds: readPayoutEnds(read),
     auth: readAuth(read, modes),
     ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
     ...readLimits(read),
@@ -206,4 +213,16 @@ export function readConfig(env: Environment): Config {
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,
   };
+}
+
+/** A word for both ends would say of no payout what became of it. */
+function readPayoutEnds(read: Reader): Config["payoutEnds"] {
+  const success = new Set(read("PAYOUT_SUCCESS_STATUSES", words, "success"));
+  const failure = new Set(read("PAYOUT_FAILURE_STATUSES", words, "failure"));
+  const both = [...success].find((word) => failure.has(word));
+  if (both === undefined) return { success, failure };
+  throw new ConfigError(
+    "PAYOUT_FAILURE_STATUSES",
+    `has ${JSON.stringify(both)}, as PAYOUT_SUCCESS_STATUSES does`,
+  );
 }

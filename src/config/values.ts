@@ -33,6 +33,14 @@ export const boolean = z
   .regex(/^(true|false)$/, "true or false")
   .transform((text) => text === "true");
 
+export const words = z
+  .string()
+  .transform((text) => text.split(",").map((word) => word.trim().toLowerCase()))
+  .refine(
+    (words) => words.every((word) => word !== "" && word !== "init"),
+    "statuses with commas between, such as success,completed",
+  );
+
 export const address = z.string().transform((text, context): Address => {
   const match = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2];

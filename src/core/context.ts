@@ -1,5 +1,7 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
+import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
@@ -28,6 +30,8 @@ export interface CoreOptions {
   readonly maxStreamsPerCaller?: number | undefined;
   /** Where the upstream sends an account's callbacks, without a slash at its end. */
   readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
+  /** The service's words for the end of a payout. */
+  readonly payoutEnds: PayoutEnds;
   readonly observer: CoreObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
@@ -46,6 +50,8 @@ export interface Context extends CoreOptions {
   /** The caller's account. */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
+  /** The event that an answer to a call that moves money became. */
+  readonly recorded: WeakMap<object, Event>;
   /** When the gateway shuts down, streams end with the cursor to resume from. */
   readonly drain: StreamDrain;
 }

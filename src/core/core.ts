@@ -7,7 +7,7 @@ import type {
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import type { GetOperationRequest } from "../gen/payments/v1/operation_service_pb.ts";
-import type { Payment } from "../gen/payments/v1/payment_pb.ts";
+import type { Payment, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type {
   ConfirmPaymentRequest,
   CreatePaymentRequest,
@@ -17,7 +17,7 @@ import type {
   ResendCallbackRequest,
   WatchPaymentRequest,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type { Payout, PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import type {
   GetPayoutRequest,
   GetPayoutResponse,
@@ -37,6 +37,8 @@ import type {
   GetConfirmationStatusRequest,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
+
+export { payoutStateOf } from "../events/payment-state.ts";
 
 /** What surrounds one call, whichever edge it came by. */
 export interface Call {
@@ -76,6 +78,12 @@ export interface Core {
   createPayment(request: CreatePaymentRequest, call: Call): Promise<Payment>;
   createRecurrentPayment(request: CreateRecurrentPaymentRequest, call: Call): Promise<Payment>;
   confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<Payment>;
+  /** The state of an external_id after what one of these calls answered, and the place behind it. */
+  paymentStateAfter(
+    answer: Payment,
+    externalId: string,
+    call: Call,
+  ): Promise<{ readonly state: PaymentState; readonly cursor: string }>;
   resendCallback(request: ResendCallbackRequest, call: Call): Promise<void>;
   getPayment(request: GetPaymentRequest, call: Call): Promise<GetPaymentResponse>;
   watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
@@ -83,6 +91,12 @@ export interface Core {
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
 
   requestPayout(request: RequestPayoutRequest, call: Call): Promise<Payout>;
+  /** As `paymentStateAfter`. */
+  payoutStateAfter(
+    answer: Payout,
+    externalId: string,
+    call: Call,
+  ): Promise<{ readonly state: PayoutState; readonly cursor: string }>;
   getPayout(request: GetPayoutRequest, call: Call): Promise<GetPayoutResponse>;
   watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
 

@@ -24,6 +24,7 @@ export interface RunningCore extends Core {
 export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
   const { intents, keyrings } = options;
+  const recorded: Context["recorded"] = new WeakMap();
   const moneyCalls = createMoneyCalls({
     ...options.patience,
     intents,
@@ -32,9 +33,17 @@ export function createCore(options: CoreOptions): RunningCore {
       if (!keyring) throw new Error(`no such merchant account: ${account}`);
       return keyring;
     },
-    learn: (account, externalId, entry) => learn(options, account, externalId, entry),
-    tell: (account, intent, outcome) =>
-      learn(options, account, intent.externalId, callOutcomeEntry(intent, outcome)),
+    async learn(account, externalId, entry) {
+      if (!entry) return true;
+      const appended = await learn(options, account, externalId, entry);
+      const answer = entry.event.resource.value;
+      if (appended?.event && answer) recorded.set(answer, appended.event);
+      return appended !== undefined;
+    },
+    async tell(account, intent, outcome) {
+      const entry = callOutcomeEntry(intent, outcome);
+      return (await learn(options, account, intent.externalId, entry)) !== undefined;
+    },
     async paid(account, intent, paymentId) {
       try {
         await settleAsPaid(options, account, intent, paymentId);
@@ -51,6 +60,7 @@ export function createCore(options: CoreOptions): RunningCore {
   const context: Context = {
     ...options,
     moneyCalls,
+    recorded,
     drain,
     account(name) {
       const account = options.accounts.get(name);
@@ -71,6 +81,8 @@ export function createCore(options: CoreOptions): RunningCore {
   const { onStream } = observer;
   return {
     ...(onStream ? observedStreams(guardedCases, tracing, { onStream }) : guardedCases),
+    paymentStateAfter: cases.paymentStateAfter,
+    payoutStateAfter: cases.payoutStateAfter,
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
       drain.end(reason, spreadMs);

@@ -15,11 +15,11 @@ const defaultTtlSeconds = 900;
 
 /** The events of an account, and tokens to watch single payments and payouts. */
 export function eventCases(context: Context): Pick<Core, "streamEvents" | "createWatchToken"> {
-  const { log, watchTokens } = context;
+  const { watchTokens } = context;
   return {
     async *streamEvents(request, call) {
       validate(StreamEventsRequestSchema, request);
-      yield* stream({ log, call, drain: context.drain }, request.kinds, request.afterCursor);
+      yield* stream({ ...context, call }, request.kinds, request.afterCursor);
     },
 
     async createWatchToken(request, call) {

@@ -10,8 +10,11 @@ import { authorize } from "./authorize.ts";
 import type { Call, Core } from "./core.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 
-/** All use cases but the budget, which the headers of every answer tell anyway. */
-export type GuardedCase = Exclude<keyof Core, "rateLimit">;
+/** All use cases but the budget and the states, which answers tell anyway. */
+export type GuardedCase = Exclude<
+  keyof Core,
+  "rateLimit" | "paymentStateAfter" | "payoutStateAfter"
+>;
 
 /** By whose scope each use case is called: one that is missing here does not compile. */
 export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {

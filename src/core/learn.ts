@@ -1,23 +1,23 @@
-import type { Entry } from "../events/log.ts";
+import type { Appended, Entry } from "../events/log.ts";
 import type { CoreOptions } from "./context.ts";
 
 /**
  * Makes an event of an upstream answer. The caller gets its answer even when the log cannot be
- * written: the money has moved. @returns whether all that it told is in the log now
+ * written: the money has moved.
+ * @returns what became of it in the log; undefined when it could not be written
  */
 export async function learn(
   { log, observer }: Pick<CoreOptions, "log" | "observer">,
   account: string,
   externalId: string,
-  entry: Entry | undefined,
-): Promise<boolean> {
-  if (!entry) return true;
+  entry: Entry,
+): Promise<Appended | undefined> {
   try {
-    const { conflict } = await log.append(account, entry);
-    if (conflict) observer.onConflict({ account, externalId });
-    return true;
+    const appended = await log.append(account, entry);
+    if (appended.conflict) observer.onConflict({ account, externalId });
+    return appended;
   } catch (error) {
     observer.onUnrecorded({ account, externalId, error });
-    return false;
+    return undefined;
   }
 }

@@ -1,7 +1,11 @@
-import { clone, create, type MessageShape } from "@bufbuild/protobuf";
+import { clone, create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { paymentEntry } from "../events/entry.ts";
+import { noFacts } from "../events/facts.ts";
+import type { Fact } from "../events/log.ts";
+import { paymentState } from "../events/payment-state.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import {
   type PaymentMethodInput,
@@ -9,10 +13,12 @@ import {
   RecipientPaymentMethodType,
 } from "../gen/payments/v1/payment_input_pb.ts";
 import {
+  type OperationSummarySchema,
   type Payment,
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
+  PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -31,10 +37,11 @@ import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
-import { watch } from "./watch.ts";
+import { noCursor, watch } from "./watch.ts";
 
 type PaymentCases = Pick<
   Core,
+  | "paymentStateAfter"
   | "createPayment"
   | "createRecurrentPayment"
   | "confirmPayment"
@@ -57,14 +64,20 @@ export function paymentCases(context: Context): PaymentCases {
     validate(schema, request);
     const { account } = call.caller;
     const { externalId } = request;
+    const held = "confirm" in request && request.confirm === false;
     const sent = clone(schema, request);
     sent.callbackUrl ??= context.callbackUrl(account, "payments");
     return moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
       ...{ schema, request, answerSchema: PaymentSchema },
-      send: (options) => send(context.account(account).upstream, sent, options),
+      async send(options) {
+        // A callback may come before the answer, or instead of it. Where the note cannot be made,
+        // the answer tells.
+        if (held) await log.noteHold(account, externalId).catch(() => {});
+        return send(context.account(account).upstream, sent, options);
+      },
       entry: (payment) =>
-        paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation }),
+        paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation, held }),
     });
   }
 
@@ -113,19 +126,35 @@ export function paymentCases(context: Context): PaymentCases {
       const doubts = doubtsOf(standings);
       const event = snapshot && currentEvent(snapshot);
       if (!event && !doubts.outcomeUnknown) throw unknownPayment(externalId);
+      const facts = snapshot?.facts ?? noFacts;
       return create(GetPaymentResponseSchema, {
         ...(event?.resource.case === "payment" && { payment: event.resource.value }),
         cursor: snapshot?.cursor ?? "",
         ...doubts,
+        state: paymentState(facts, doubts.outcomeUnknown),
+        operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
+        olderFailures: facts.folded,
       });
+    },
+
+    async paymentStateAfter(answer, externalId, call) {
+      const event = context.recorded.get(answer);
+      if (event) return { state: event.state, cursor: event.cursor };
+      const { account } = call.caller;
+      const books = await standingsOf(context, account, EventKind.PAYMENT, externalId);
+      const { outcomeUnknown } = doubtsOf(books.standings);
+      const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
+      return { state: paymentState(facts, outcomeUnknown), cursor };
     },
 
     async *watchPayment(request, call) {
       validate(WatchPaymentRequestSchema, request);
-      const { externalId, afterCursor, untilFinal } = request;
+      const { externalId, afterCursor, untilFinal, fromStart } = request;
+      const after = fromStart ? "earliest" : afterCursor;
+      if (!fromStart && after === "earliest") throw noCursor();
       yield* watch(
-        { log, call, drain: context.drain },
-        { kind: EventKind.PAYMENT, externalId, after: afterCursor, untilFinal },
+        { ...context, call },
+        { kind: EventKind.PAYMENT, externalId, after, untilFinal },
       );
     },
 
@@ -187,6 +216,29 @@ const recipientMethodTypes = {
 function recipientMethodType({ type, method }: RecipientPaymentMethod): RecipientPaymentMethodType {
   if (type !== RecipientPaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
   return recipientMethodTypes[method.case];
+}
+
+/** An operation as callers see it. */
+function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
+  const { subjectId: paymentId, operation, operationId, status, atMs, ...told } = fact;
+  const { statusCode, amount, currency } = told;
+  return {
+    ...(paymentId && { paymentId }),
+    operation: numberOf(PaymentOperation, operation),
+    ...(operationId && { operationId }),
+    status: numberOf(PaymentStatus, status),
+    ...(statusCode && { statusCode }),
+    ...(amount && { amount }),
+    ...(currency && { currency }),
+    ...(atMs > 0 && { at: timestampFromMs(atMs) }),
+  };
+}
+
+function numberOf<Value extends number>(
+  values: Record<string, string | Value>,
+  name: string,
+): Value {
+  return (values[name.toUpperCase()] ?? 0) as Value;
 }
 
 function unknownPayment(externalId: string): GatewayError {

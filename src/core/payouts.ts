@@ -2,8 +2,11 @@ import { clone, create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { payoutEntry } from "../events/entry.ts";
+import { noFacts, readFacts, storedFact } from "../events/facts.ts";
+import type { Entry } from "../events/log.ts";
+import { payoutState, payoutStateOf } from "../events/payment-state.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema, PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
   GetPayoutRequestSchema,
@@ -12,19 +15,19 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { doubtsOf, type Standing, standingsOf } from "../intents/settle.ts";
+import { doubtsOf, standingsOf } from "../intents/settle.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
-import { watch } from "./watch.ts";
+import { noCursor, watch } from "./watch.ts";
 
-type PayoutCases = Pick<Core, "requestPayout" | "getPayout" | "watchPayout">;
+type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
-  const { log, moneyCalls } = context;
+  const { moneyCalls } = context;
   return {
     async requestPayout(request, call) {
       validate(RequestPayoutRequestSchema, request);
@@ -41,8 +44,23 @@ export function payoutCases(context: Context): PayoutCases {
         schema: RequestPayoutRequestSchema,
         request,
         send: (options) => context.account(account).upstream.requestPayout(sent, options),
-        entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
+        entry: (payout) =>
+          payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
       });
+    },
+
+    async payoutStateAfter(answer, externalId, call) {
+      const event = context.recorded.get(answer);
+      if (event)
+        return {
+          state: payoutStateOf(event.state) ?? PayoutState.UNSPECIFIED,
+          cursor: event.cursor,
+        };
+      const { account } = call.caller;
+      const books = await standingsOf(context, account, EventKind.PAYOUT, externalId);
+      const { outcomeUnknown } = doubtsOf(books.standings);
+      const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
+      return { state: payoutState(facts, outcomeUnknown), cursor };
     },
 
     async getPayout(request, call) {
@@ -53,8 +71,9 @@ export function payoutCases(context: Context): PayoutCases {
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
       const { externalId, afterCursor, untilFinal } = request;
+      if (afterCursor === "earliest") throw noCursor();
       yield* watch(
-        { log, call, drain: context.drain },
+        { ...context, call },
         { kind: EventKind.PAYOUT, externalId, after: afterCursor, untilFinal },
       );
     },
@@ -76,34 +95,45 @@ async function lookUp(
   } catch (error) {
     if (!isError(error, "NOT_FOUND")) throw error;
     // Not found is not unmade: a call may be on its way there, or only just have arrived.
-    const { standings, snapshot } = await standing();
-    const event = snapshot && currentEvent(snapshot);
-    if (!event && standings.length === 0) throw error;
-    const known = event?.resource.case === "payout" ? event.resource.value : undefined;
-    return answer(standings, known);
+    const books = await standing();
+    const event = books.snapshot && currentEvent(books.snapshot);
+    if (!event && books.standings.length === 0) throw error;
+    return answer(books, event?.resource.case === "payout" ? event.resource.value : undefined);
   }
+  const source = EventSource.RECONCILIATION;
+  const told = payoutEntry(payout, { source, externalId }, context.payoutEnds);
   try {
-    let { standings } = await standing();
-    if (doubtsOf(standings).outcomeUnknown) {
+    let books = await standing();
+    if (doubtsOf(books.standings).outcomeUnknown) {
       // It may be what became of the call that is in doubt.
-      const source = EventSource.RECONCILIATION;
-      await learn(context, account, externalId, payoutEntry(payout, { source, externalId }));
-      ({ standings } = await standing());
+      if (told) await learn(context, account, externalId, told);
+      books = await standing();
     }
-    return answer(standings, payout);
+    return answer(books, payout, told);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The store is away: the service's word stands by itself.
-    return answer([], payout);
+    return answer({ standings: [], snapshot: undefined }, payout, told);
   }
 }
 
-function answer(standings: readonly Standing[], payout: Payout | undefined): GetPayoutResponse {
+/** @param told what the service has just said, which the log need not know yet */
+function answer(
+  { standings, snapshot }: Awaited<ReturnType<typeof standingsOf>>,
+  payout: Payout | undefined,
+  told?: Entry,
+): GetPayoutResponse {
   const { outcomeUnknown, needsOperator } = doubtsOf(standings);
+  const isUnknown = outcomeUnknown || !payout;
+  const stored = told ? [storedFact(told, 0)] : [];
+  const newest = readFacts(stored, noFacts).operations;
+  const { operations, ...rest } = snapshot?.facts ?? noFacts;
   return create(GetPayoutResponseSchema, {
     ...(payout && { payout }),
-    outcomeUnknown: outcomeUnknown || !payout,
+    outcomeUnknown: isUnknown,
     needsOperator,
+    state: payoutState({ ...rest, operations: [...operations, ...newest] }, isUnknown),
+    cursor: snapshot?.cursor ?? "",
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isCall, unknownOutcome } from "./call-outcome.ts";
 import type { OperationState, Snapshot } from "./log.ts";
+import { payingOperations } from "./payment-state.ts";
 
 /**
  * Which event tells the current state of a payment or payout (contract, section 5): the latest
@@ -27,14 +28,6 @@ export function firstEvent(snapshot: Snapshot): Event | undefined {
   );
   return (paid ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
 }
-
-/** Operations of payments and payouts that move the money itself. */
-export const payingOperations: ReadonlySet<string> = new Set([
-  "payment",
-  "recurrent",
-  "confirm",
-  "payout",
-]);
 
 function later(
   latest: OperationState | undefined,

@@ -13,6 +13,8 @@ export interface EntryOptions {
   readonly externalId?: string;
   /** Stands in where the body names no operation. Default: payment. */
   readonly operation?: PaymentOperation;
+  /** Whether it was made with `confirm: false`; left out where this gateway did not make it. */
+  readonly held?: boolean;
   /**
    * Paths of fields that the body has and that were not understood, such as `details.status`: a
    * value that the contract does not know is then not taken for an absent one.
@@ -27,7 +29,11 @@ export interface EntryOptions {
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
   const { details } = payment;
   const operation = operationName(payment.operation, options);
-  const status = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
+  const told = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
+  // A status that was not understood must not pass for one that was not told.
+  const mayBeShort = told === "" && !options.unread?.some((path) => statusPaths.has(path));
+  const status = mayBeShort && payment.isSuccess ? "success" : told;
+  const { status: receipt, code } = fiscalizationOf(payment);
   return entry(options, {
     kind: EventKind.PAYMENT,
     externalId: payment.externalId || options.externalId,
@@ -37,16 +43,25 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
     status,
     statusCode: details?.statusCode ?? "",
     rank: status === "pending" ? 1 : rankOfEnd(status),
+    fiscalization: receipt === "" && code === "" ? [] : [receipt, code],
+    amount: details?.amount,
+    currency: details?.currency,
     resource: { case: "payment", value: payment },
   });
 }
 
 /**
  * What a payout transaction tells the log. Undefined when it lacks an external_id or a
- * transaction_id. The set of statuses is open: all but init, success and failure are steps between.
+ * transaction_id. The set of statuses is open: `ends` says which are the ends, and all but `init` are
+ * steps between.
  */
-export function payoutEntry(payout: Payout, options: EntryOptions): Entry | undefined {
-  const status = payout.status?.toLowerCase() ?? "";
+export function payoutEntry(
+  payout: Payout,
+  options: EntryOptions,
+  ends: PayoutEnds = defaultPayoutEnds,
+): Entry | undefined {
+  const told = payout.status?.toLowerCase() ?? "";
+  const status = ends.success.has(told) ? "success" : ends.failure.has(told) ? "failure" : told;
   return entry(options, {
     kind: EventKind.PAYOUT,
     externalId: payout.externalId || options.externalId,
@@ -56,6 +71,9 @@ export function payoutEntry(payout: Payout, options: EntryOptions): Entry | unde
     status,
     statusCode: payout.statusCode ?? "",
     rank: status === "" || status === "init" ? 0 : rankOfEnd(status) || 1,
+    fiscalization: [],
+    amount: payout.originalAmount,
+    currency: payout.currency,
     resource: { case: "payout", value: payout },
   });
 }
@@ -69,6 +87,10 @@ interface Told {
   readonly status: string;
   readonly statusCode: string;
   readonly rank: Rank;
+  /** Status and code of the receipt; empty where there is none. */
+  readonly fiscalization: readonly string[];
+  readonly amount: string | undefined;
+  readonly currency: string | undefined;
   readonly resource: { case: "payment"; value: Payment } | { case: "payout"; value: Payout };
 }
 
@@ -86,6 +108,7 @@ function entry(options: EntryOptions, told: Told): Entry | undefined {
   });
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
+  identity.push(...told.fiscalization);
   // Two bodies that differ in what was not understood must not pass for one.
   if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
   return {
@@ -98,6 +121,10 @@ function entry(options: EntryOptions, told: Told): Entry | undefined {
     operationId,
     rank,
     status,
+    statusCode,
+    amount: told.amount ?? "",
+    currency: told.currency ?? "",
+    ...(options.held === undefined ? {} : { held: options.held }),
     ...(bytes && { digest: bytes }),
     identity: digestOf(JSON.stringify(identity)),
   };
@@ -110,9 +137,31 @@ const identityPaths: ReadonlySet<string> = new Set([
   "details.status",
   "details.status_code",
   "details.operation_id",
+  "details.fiscalization",
+  "details.fiscalization.status",
+  "details.fiscalization.status_code",
   "status",
   "status_code",
 ]);
+
+/** Fields by which a payment says how far it has come. */
+const statusPaths: ReadonlySet<string> = new Set(["details", "details.status"]);
+
+/** The service's words for the end of a payout, in lower case: its interface does not show them. */
+export interface PayoutEnds {
+  readonly success: ReadonlySet<string>;
+  readonly failure: ReadonlySet<string>;
+}
+
+export const defaultPayoutEnds: PayoutEnds = {
+  success: new Set(["success"]),
+  failure: new Set(["failure"]),
+};
+
+function fiscalizationOf({ details }: Payment): { status: string; code: string } {
+  const { status = 0, statusCode } = details?.fiscalization ?? {};
+  return { status: status === 0 ? "" : `${status}`, code: `${statusCode ?? ""}` };
+}
 
 const statusNames: Readonly<Record<number, string>> = {
   [PaymentStatus.INIT]: "init",

@@ -13,7 +13,7 @@ export type Rank = 0 | 1 | 2;
 
 /** Something learned of a payment or payout, before it has a place in the log. */
 export interface Entry {
-  /** The event without `cursor` and `received_at`, which the log sets. */
+  /** The event without `cursor`, `received_at` and the states, which the log sets. */
   readonly event: Event;
   readonly kind: EventKind;
   readonly source: EventSource;
@@ -27,6 +27,12 @@ export interface Entry {
   readonly rank: Rank;
   /** Status text in lower case, to tell two different final states apart; empty if not told. */
   readonly status: string;
+  readonly statusCode?: string;
+  /** Decimal text. */
+  readonly amount?: string;
+  readonly currency?: string;
+  /** Whether it was made with `confirm: false`; absent where this gateway cannot know. */
+  readonly held?: boolean;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
   /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
@@ -60,10 +66,43 @@ export interface OperationState {
   readonly event: Event;
 }
 
+/** What is known of one operation, without its event: enough to tell the state of its external_id. */
+export interface Fact {
+  /** payment_id, transaction_id, or the id of a call. */
+  readonly subjectId: string;
+  /** payment, confirm, refund, …; `payout`; `call` for a call whose answer was lost. */
+  readonly operation: string;
+  /** operation_id where given, else empty. */
+  readonly operationId: string;
+  readonly rank: Rank;
+  /** In lower case; empty if not told. */
+  readonly status: string;
+  readonly statusCode: string;
+  /** Decimal text; empty if not told. */
+  readonly amount: string;
+  readonly currency: string;
+  /** When the log learned of this state, in milliseconds since the epoch. */
+  readonly atMs: number;
+  /** Made with `confirm: false`, or not; undefined if this gateway did not make it. */
+  readonly held?: boolean;
+}
+
+/** All that is known of the operations of an external_id. */
+export interface Facts {
+  /** In the order in which they became known; failures beyond the newest 100 are left out. */
+  readonly operations: readonly Fact[];
+  /** A payment was about to be made with `confirm: false`: what no answer tells of is taken for held. */
+  readonly held: boolean;
+  /** How many failures were left out. */
+  readonly folded: number;
+}
+
 /** All that is known of one external id at one instant. */
 export interface Snapshot {
   /** One per subject and operation, in the order of the events that set them. */
   readonly states: readonly OperationState[];
+  /** The same without events, and what was left out: what the state of the external id follows from. */
+  readonly facts: Facts;
   /** Position of the snapshot: reading behind it yields exactly what came after the snapshot. */
   readonly cursor: Cursor;
 }
@@ -122,7 +161,9 @@ export interface ReadOptions {
  * - cursors of an account grow with each event, and their text order is their order;
  * - `read` yields each event of the topic behind its start exactly once, in order, live after the
  *   stored ones, with no gap between the two;
- * - state never goes back in rank; of two different final states success stands (see merge.ts).
+ * - state never goes back in rank; of two different final states success stands (see merge.ts);
+ * - each event carries the state of its external id after it (see payment-state.ts), and of failures
+ *   an external id keeps the newest 100.
  *
  * Events are shared by all readers: nobody changes one.
  *
@@ -135,6 +176,12 @@ export interface EventLog {
   readonly durable: boolean;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
+  /**
+   * Notes that a payment is about to be made with `confirm: false`: what becomes known of attempts
+   * that no answer told of is a hold. No event, and nothing is known of an external id by it alone.
+   * @throws GatewayError UNAVAILABLE when the store is out of reach
+   */
+  noteHold(account: string, externalId: string): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
   snapshot(account: string, kind: EventKind, externalId: string): Promise<Snapshot | undefined>;
   /**

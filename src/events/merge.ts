@@ -40,7 +40,12 @@ export function stateOf(entry: Entry, event: Event, since: Cursor): OperationSta
   return { operation, subjectId, operationId, rank, status, since, event };
 }
 
-/** Which of an external id's states an entry belongs to. */
-export function stateKey({ subjectId, operation }: Pick<Entry, "subjectId" | "operation">): string {
-  return JSON.stringify([subjectId, operation]);
+/** Which of an external id's states an entry belongs to: refunds of one payment are told apart. */
+export function stateKey({
+  subjectId,
+  operation,
+  operationId,
+}: Pick<Entry, "subjectId" | "operation" | "operationId">): string {
+  const apart = operation === "refund" && operationId !== "";
+  return JSON.stringify([subjectId, operation, ...(apart ? [operationId] : [])]);
 }

@@ -18,6 +18,7 @@ export interface AppendObserver {
 export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObserver): EventLog {
   return {
     durable: log.durable,
+    noteHold: log.noteHold.bind(log),
     snapshot: log.snapshot.bind(log),
     read: log.read.bind(log),
     history: log.history.bind(log),

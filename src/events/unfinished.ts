@@ -1,6 +1,6 @@
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
-import { payingOperations } from "./current.ts";
 import type { Entry, Unfinished } from "./log.ts";
+import { payingOperations } from "./payment-state.ts";
 
 /** So many of an account are kept in mind; of more the oldest are forgotten first. */
 export const mostUnfinished = 100_000;

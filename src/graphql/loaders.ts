@@ -1,16 +1,21 @@
 import { create } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import type { Call, Core } from "../core/core.ts";
+import { type Call, type Core, payoutStateOf } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import { type Payment, PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
+import {
+  type OperationSummary,
+  type Payment,
+  PaymentSchema,
+  type PaymentState,
+} from "../gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentRequestSchema,
   type GetPaymentResponse,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import {
@@ -31,6 +36,11 @@ export interface Loaders {
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
+  /** The state of the external_id that a payment or payout is of, as it was when that was told. */
+  stateOf(resource: Payment | Payout): Promise<State | undefined>;
+  operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
+  /** The payment or payout that an event told of. */
+  resourceOf(event: Event, kind: "payment" | "payout"): Payment | Payout | null;
   /** What else was told of a payment or payout that was looked up by one of these loaders. */
   standingOf(resource: Payment | Payout): Standing | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
@@ -40,16 +50,26 @@ export interface Loaders {
 /** Whether the calls for a payment or payout are all accounted for. */
 export type Standing = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
 
+export interface State {
+  readonly state: PaymentState | PayoutState;
+  readonly cursor: string;
+}
+
 export function createLoaders(core: Core, call: Call): Loaders {
   const owners = new WeakMap<WalletItem, Customer>();
 
-  const standings = new WeakMap<Payment | Payout, Standing>();
+  const standings = new WeakMap<Payment | Payout, Standing & State>();
+  const states = new WeakMap<Payment | Payout, State>();
+  const events = new WeakMap<Event, Payment | Payout>();
+
+  const operations = new WeakMap<Payment, readonly OperationSummary[]>();
 
   const payment = loader(async (externalId: string) => {
     const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
     // A copy: the events of the payment share the message.
     const payment = { ...(answer.payment ?? create(PaymentSchema, { externalId })) };
     standings.set(payment, answer);
+    operations.set(payment, answer.operations);
     return payment;
   });
   const payout = loader(async (externalId: string) => {
@@ -90,6 +110,33 @@ export function createLoaders(core: Core, call: Call): Loaders {
       }),
     walletConfirmation: (customer, optionId) =>
       walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
+    async stateOf(resource) {
+      const known = standings.get(resource) ?? states.get(resource);
+      const { externalId } = resource;
+      if (known || !externalId) return known;
+      const state =
+        resource.$typeName === PaymentSchema.typeName
+          ? await core.paymentStateAfter(resource, externalId, call)
+          : await core.payoutStateAfter(resource as Payout, externalId, call);
+      states.set(resource, state);
+      return state;
+    },
+    async operationsOf(resource) {
+      const { externalId } = resource;
+      if (!externalId) return [];
+      const known = standings.has(resource) ? resource : await payment.load(externalId);
+      return operations.get(known) ?? [];
+    },
+    resourceOf(event, kind) {
+      const { resource } = event;
+      if (resource.case !== kind) return null;
+      // A copy: what is remembered of it is this event's.
+      const known = events.get(event) ?? { ...resource.value };
+      events.set(event, known);
+      const state = kind === "payout" ? payoutStateOf(event.state) : event.state;
+      if (state !== undefined) states.set(known, { state, cursor: event.cursor });
+      return known;
+    },
     standingOf: (resource) => standings.get(resource),
     customerOf: (item) => owners.get(item),
   };

@@ -1,6 +1,6 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { paymentEntry, payoutEntry } from "../events/entry.ts";
+import { type PayoutEnds, paymentEntry, payoutEntry } from "../events/entry.ts";
 import type { Entry, OperationState, Snapshot } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -45,8 +45,11 @@ export async function probe(
   intent: Intent,
   snapshot: Snapshot | undefined,
   options: SendOptions,
+  payoutEnds?: PayoutEnds,
 ): Promise<Probed> {
-  if (intent.kind === EventKind.PAYOUT) return await probePayout(upstream, intent, options);
+  if (intent.kind === EventKind.PAYOUT) {
+    return await probePayout(upstream, intent, options, payoutEnds);
+  }
   const state = snapshot?.states.find(
     ({ subjectId, operation }) =>
       subjectId === intent.subjectId && operations[intent.method].includes(operation),
@@ -63,11 +66,12 @@ async function probePayout(
   upstream: Upstream,
   { externalId }: Intent,
   options: SendOptions,
+  payoutEnds: PayoutEnds | undefined,
 ): Promise<Probed> {
   const request = create(GetPayoutRequestSchema, { externalId });
   return await asked("payout", async () => {
     const payout = await upstream.getPayout(request, options);
-    return payoutEntry(payout, { source: EventSource.RECONCILIATION, externalId });
+    return payoutEntry(payout, { source: EventSource.RECONCILIATION, externalId }, payoutEnds);
   });
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
+import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
@@ -28,6 +29,8 @@ export interface ReconcilerOptions {
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** The service's words for the end of a payout. Default: success and failure. */
+  readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
   readonly causeOf?: (
     account: string,
@@ -187,7 +190,10 @@ class AccountReconciler {
     if (!hasToSpare(bucket)) return { restMs: spareMs };
 
     const deadlineMs = Date.now() + this.#options.timeoutMs;
-    const probed = await probe(upstream, intent, snapshot, { signal: this.#stop, deadlineMs });
+    const probed = await probe(
+      ...([upstream, intent, snapshot, { signal: this.#stop, deadlineMs }] as const),
+      this.#options.payoutEnds,
+    );
     if (this.#stop.aborted) return done;
     observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
     span.set({

@@ -107,6 +107,14 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX idempotency_keys_by_age ON idempotency_keys (since_ms);
   `,
+
+  // 3: what an external_id's operations amount to, beside each event and with the external_id
+  `
+  ALTER TABLE events ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE subjects ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON
+  ALTER TABLE subjects ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE subjects ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /**

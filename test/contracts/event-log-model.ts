@@ -93,7 +93,8 @@ class Run {
         const ofIt = mine.filter(sameOperation(entry));
         const set = standing(ofIt);
         assert(set && ofIt[0]);
-        expected.set(JSON.stringify([entry.subjectId, entry.operation]), {
+        const apart = entry.operation === "refund" ? entry.operationId : "";
+        expected.set(JSON.stringify([entry.subjectId, entry.operation, apart]), {
           since: ofIt[0].event.cursor,
           set,
         });
@@ -133,11 +134,13 @@ class Run {
   }
 }
 
-function sameOperation({ externalId, subjectId, operation }: Entry) {
+function sameOperation({ externalId, subjectId, operation, operationId }: Entry) {
   return ({ entry }: Kept) =>
     entry.externalId === externalId &&
     entry.subjectId === subjectId &&
-    entry.operation === operation;
+    entry.operation === operation &&
+    // Refunds of one payment are told apart.
+    (operation !== "refund" || entry.operationId === operationId);
 }
 
 /** The last success, else the last of the highest rank. */

@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { payoutEntry } from "../../src/events/entry.ts";
+import { defaultPayoutEnds, payoutEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -31,6 +31,7 @@ function rig(found: Payout | GatewayError) {
   const core = createCore({
     accounts: new Map([[account, { upstream: { getPayout } as unknown as Upstream } as never]]),
     ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
+    payoutEnds: defaultPayoutEnds,
     patience: { maxWaitMs: 1_000, timeoutMs: 1_000 },
     callbackUrl: () => "http://127.0.0.1/",
     observer: {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { currentEvent } from "../../src/events/current.ts";
+import { noFacts } from "../../src/events/facts.ts";
 import type { OperationState } from "../../src/events/log.ts";
 import { payment, step } from "./entries.ts";
 
@@ -11,7 +12,7 @@ function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]
     const cursor = String(since ?? index);
     return { event, subjectId, operation, operationId, rank, status, since: cursor };
   });
-  const event = currentEvent({ states, cursor: "9" });
+  const event = currentEvent({ states, facts: noFacts, cursor: "9" });
   return event && `${step(event)} ${event.paymentId}`;
 }
 

@@ -7,7 +7,7 @@ import type { Identify } from "../../src/auth/identify.ts";
 import type { Call } from "../../src/core/core.ts";
 import { errorOfAbort, GatewayError } from "../../src/errors.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { serve } from "./serve.ts";
@@ -77,6 +77,9 @@ test("identical reads of one request cost one call each", async (t) => {
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
       cursor: "",
     }),

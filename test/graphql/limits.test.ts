@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { getIntrospectionQuery } from "graphql";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
@@ -166,6 +166,9 @@ test("what frontends ask for is far from the limits", async (t) => {
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment,
       cursor: "",
     }),

@@ -7,6 +7,7 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
+  PaymentState,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
@@ -182,6 +183,9 @@ function known(message: Payment): GetPaymentResponse {
     $typeName: "payments.v1.GetPaymentResponse",
     outcomeUnknown: false,
     needsOperator: false,
+    state: PaymentState.PAID,
+    operations: [],
+    olderFailures: 0,
     payment: message,
     cursor: "c1",
   };

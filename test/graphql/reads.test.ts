@@ -4,7 +4,11 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentSchema, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  PaymentSchema,
+  PaymentState,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { serve } from "./serve.ts";
@@ -183,6 +187,9 @@ test("a payment links to its operation and to its events", async (t) => {
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment: create(PaymentSchema, { externalId: "order-1", details: { operationId: "op-1" } }),
       cursor: "c-1",
     }),
@@ -226,6 +233,9 @@ test("links of a payment without ids, or to nothing, are null and empty", async 
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment:
         externalId === "bare"
           ? create(PaymentSchema)
@@ -254,6 +264,9 @@ test("a link that the caller may not follow is null with an error, and the rest 
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment: create(PaymentSchema, { externalId: "e", details: { operationId: "op" } }),
       cursor: "",
     }),
@@ -287,6 +300,9 @@ test("Payment.events gives 1 to 100 events", async (t) => {
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,
       needsOperator: false,
+      state: PaymentState.PAID,
+      operations: [],
+      olderFailures: 0,
       payment: create(PaymentSchema, { externalId: "e" }),
       cursor: "",
     }),

@@ -12,6 +12,8 @@ import grpc from "@grpc/grpc-js";
 import type { Caller } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import type { LimitObserver } from "../../src/net/observer.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
@@ -157,11 +159,13 @@ const transportsOf = {
 function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
   const core: Partial<Core> = {
     rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
+    paymentStateAfter: async () => ({ state: PaymentState.UNSPECIFIED, cursor: "" }),
+    payoutStateAfter: async () => ({ state: PayoutState.UNSPECIFIED, cursor: "" }),
     ...answers,
   };
   return new Proxy(core as Core, {
     get(target, name: keyof Core) {
-      if (name === "rateLimit") return target.rateLimit;
+      if (name === "rateLimit" || name.endsWith("StateAfter")) return target[name];
       return (request: never, call: never) => {
         calls.push({ method: name, request, call });
         const answer = target[name] as ((...args: never[]) => unknown) | undefined;

@@ -1,11 +1,6 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Event,
-  type EventKind,
-  EventSchema,
-  EventSource,
-} from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import {
   type Bounds,
   beginning,
@@ -15,6 +10,7 @@ import {
   type Position,
 } from "../cursor.ts";
 import { Deque } from "../deque.ts";
+import { foldIn, readFacts, type StoredFact, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type {
   Appended,
@@ -26,6 +22,7 @@ import type {
   Unfinished,
 } from "../log.ts";
 import { merge, stateKey, stateOf } from "../merge.ts";
+import { setState } from "../payment-state.ts";
 import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { isAbout, subjectKey } from "../topics.ts";
@@ -46,8 +43,11 @@ interface Stored {
 /** What is known of one external id; it outlives the events. */
 interface Known {
   readonly states: Map<string, OperationState>;
-  /** Cursor of its last event. */
-  last: Cursor;
+  readonly facts: StoredFact[];
+  held: boolean;
+  folded: number;
+  /** Cursor of its last event; none while only a hold was noted. */
+  last: Cursor | undefined;
   touchedMs: number;
 }
 
@@ -92,10 +92,17 @@ export class MemoryAccount implements StoredLog {
 
     const event = this.#store(entry, key, now);
     this.#remember(entry, now);
-    const states = known?.states ?? new Map<string, OperationState>();
-    if (replaces) states.set(stateKey(entry), stateOf(entry, event, held?.since ?? event.cursor));
-    this.#known.delete(key);
-    this.#known.set(key, { states, last: event.cursor, touchedMs: now });
+    const touched = this.#touch(key, now);
+    touched.last = event.cursor;
+    if (replaces) {
+      const since = held?.since ?? event.cursor;
+      touched.states.set(stateKey(entry), stateOf(entry, event, since));
+      for (const gone of foldIn(touched.facts, storedFact(entry, now))) {
+        touched.states.delete(gone);
+        touched.folded++;
+      }
+    }
+    setState(event, readFacts(touched.facts, touched));
     if (replaces) this.#noteUnfinished(entry, now);
     this.#trim(now);
     this.#hub.publish(event);
@@ -105,12 +112,19 @@ export class MemoryAccount implements StoredLog {
   snapshot(kind: EventKind, externalId: string): Snapshot | undefined {
     this.#sweep(this.#options.now());
     const known = this.#known.get(subjectKey(kind, externalId));
-    if (!known) return undefined;
+    if (known?.last === undefined) return undefined;
     const states = [...known.states.values()].sort((a, b) =>
       a.event.cursor < b.event.cursor ? -1 : 1,
     );
     // An event that is no longer kept is no place to read on from.
-    return { states, cursor: known.last >= this.#floor ? known.last : this.#tail };
+    const cursor = known.last >= this.#floor ? known.last : this.#tail;
+    return { states, facts: readFacts(known.facts, known), cursor };
+  }
+
+  noteHold(externalId: string): void {
+    const now = this.#options.now();
+    this.#sweep(now);
+    this.#touch(subjectKey(EventKind.PAYMENT, externalId), now).held = true;
   }
 
   history(kind: EventKind, externalId: string, limit: number): Event[] {
@@ -219,6 +233,18 @@ export class MemoryAccount implements StoredLog {
     ofSubject.push(event);
     this.#bySubject.set(key, ofSubject);
     return event;
+  }
+
+  /** What is known of one external id, as that which was touched last. */
+  #touch(key: string, now: number): Known {
+    const known = this.#known.get(key) ?? {
+      ...{ states: new Map<string, OperationState>(), facts: [], held: false, folded: 0 },
+      ...{ last: undefined, touchedMs: now },
+    };
+    known.touchedMs = now;
+    this.#known.delete(key);
+    this.#known.set(key, known);
+    return known;
   }
 
   /** Forgets what is older than its time. */

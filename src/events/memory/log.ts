@@ -43,6 +43,10 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return accountOf(account).append(entry);
     },
 
+    async noteHold(account, externalId) {
+      accountOf(account).noteHold(externalId);
+    },
+
     async snapshot(account, kind, externalId) {
       return accountOf(account).snapshot(kind, externalId);
     },

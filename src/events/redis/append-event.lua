@@ -20,15 +20,19 @@
 --          written as well then, so that a WAIT behind it vouches for all that was written before
 -- ARGV[12] member of the unfinished ones that it is until it has come to its end; empty if it is none
 -- ARGV[13] how many unfinished ones are kept in mind
+-- ARGV[14] the fact that it tells: JSON list of texts, see StoredFact in facts.ts
+-- ARGV[15] how many failures of an external id are kept
 --
--- Returns { 'stored', epoch, id, 1 for a conflict else 0 } or { 'duplicate', epoch, id of the last
--- event of the log }
+-- Returns { 'stored', epoch, id, 1 for a conflict else 0, facts } or { 'duplicate', epoch, id of the
+-- last event of the log }; facts is what is known of the external id after the event: JSON list of
+-- held, folded and the list of facts
 
 local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
 local bytes, teller, operation, operation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rank, status, retention_ms = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 local member, most_unfinished = ARGV[12], tonumber(ARGV[13])
+local told_fact, max_failures = cjson.decode(ARGV[14]), tonumber(ARGV[15])
 local last_seq = 0xffffff
 
 -- As merge.ts has it.
@@ -69,6 +73,47 @@ local function next_id(tail, now)
   return string.format('%.0f-%.0f', ms, seq)
 end
 
+-- What was known before facts were kept: without amounts, and as long ago as their order says.
+local function facts_of_states()
+  local facts, fields = {}, redis.call('HGETALL', state)
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, 1) == '[' then
+      local known = cjson.decode(fields[i + 1])
+      local fact = { fields[i], tostring(known.rank), known.status, known.operation_id, '', '', '', '', '0' }
+      facts[#facts + 1] = fact
+    end
+  end
+  return facts
+end
+
+-- As foldIn in facts.ts: positions 6 to 8 are amount, currency and whether it is held.
+local function fold_in(facts, fact)
+  local at
+  for i, known in ipairs(facts) do
+    if known[1] == fact[1] then at = i end
+  end
+  if at then
+    for position = 6, 8 do
+      if fact[position] == '' then fact[position] = facts[at][position] end
+    end
+    facts[at] = fact
+  else
+    facts[#facts + 1] = fact
+  end
+  local failures, oldest = 0, nil
+  for i, known in ipairs(facts) do
+    if known[2] == '2' and known[3] ~= 'success' then
+      failures = failures + 1
+      oldest = oldest or i
+    end
+  end
+  if failures > max_failures then
+    local gone = table.remove(facts, oldest)
+    redis.call('HDEL', state, gone[1], 'e' .. gone[1])
+    redis.call('HINCRBY', state, 'folded', 1)
+  end
+end
+
 local held = redis.call('HGET', state, operation)
 if held then
   held = cjson.decode(held)
@@ -85,10 +130,9 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id = next_id(head.tail, now)
-redis.call('XADD', events, id, 'p', head.tail, 'e', bytes)
-redis.call('ZADD', topic, 0, member_of(id))
-redis.call('HSET', log, 'tail', id, 'mark', ARGV[11] == '1' and head.mark or id)
 
+local known = redis.call('HGET', state, 'facts')
+local facts = known and cjson.decode(known) or facts_of_states()
 redis.call('HSET', state, 'last', id)
 if merged.replaces then
   local told = {
@@ -99,7 +143,16 @@ if merged.replaces then
     id = id,
   }
   redis.call('HSET', state, operation, cjson.encode(told), 'e' .. operation, bytes)
+  told_fact[9] = string.format('%.0f', now)
+  fold_in(facts, told_fact)
+  redis.call('HSET', state, 'facts', cjson.encode(facts))
 end
+local marks = redis.call('HMGET', state, 'held', 'folded')
+local after = cjson.encode({ marks[1] or '', marks[2] or '0', facts })
+
+redis.call('XADD', events, id, 'p', head.tail, 'e', bytes, 'f', after)
+redis.call('ZADD', topic, 0, member_of(id))
+redis.call('HSET', log, 'tail', id, 'mark', ARGV[11] == '1' and head.mark or id)
 
 if member ~= '' and merged.replaces then
   if rank == 2 then
@@ -133,4 +186,4 @@ redis.call('PEXPIRE', state, 2 * retention_ms)
 if ARGV[11] ~= '1' then
   redis.pcall('PUBLISH', ARGV[10], id)
 end
-return { 'stored', head.epoch, id, merged.conflict and 1 or 0 }
+return { 'stored', head.epoch, id, merged.conflict and 1 or 0, after }

@@ -43,13 +43,13 @@ function* events(
   counts: { events: number },
 ): Generator<Add> {
   let before = idOfPlace(account.floor);
-  for (const { place, kind, externalId, bytes } of account.events()) {
+  for (const { place, kind, externalId, bytes, state } of account.events()) {
     const id = idOfPlace(place);
     const previous = before;
     const topic = keys.topic(...named({ kind, externalId }));
     yield (pipeline) =>
       pipeline
-        .xadd(keys.events, id, "p", previous, "e", Buffer.from(bytes))
+        .xadd(keys.events, id, "p", previous, "e", Buffer.from(bytes), "f", `${state}`)
         .zadd(topic, 0, memberOf(id))
         .pexpire(topic, retentionMs);
     before = id;
@@ -62,11 +62,16 @@ function* subjects(
   account: StoredAccount,
   { keys, retentionMs, nowMs }: ImportOptions,
 ): Generator<Add> {
-  for (const { kind, externalId, last, touchedMs, states } of account.subjects()) {
+  for (const subject of account.subjects()) {
+    const { kind, externalId, last, touchedMs, states, known, held, folded } = subject;
     const leftMs = touchedMs + 2 * retentionMs - nowMs;
     if (leftMs <= 0) continue;
     const key = keys.state(...named({ kind, externalId }));
-    const fields: Record<string, string | Buffer> = { last: idOfPlace(last) };
+    const fields: Record<string, string | Buffer> = {
+      // A hold that was only noted has no event.
+      ...(last !== "" && { last: idOfPlace(last), facts: known, folded: `${folded}` }),
+      ...(held === 1 && { held: "1" }),
+    };
     for (const { key: name, facts, bytes } of states) {
       fields[name] = JSON.stringify(told(facts));
       fields[`e${name}`] = Buffer.from(bytes);

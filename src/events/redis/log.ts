@@ -89,6 +89,10 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.append(entry);
     },
 
+    async noteHold(account, externalId) {
+      await accountOf(account).store.noteHold(externalId);
+    },
+
     async snapshot(account, kind, externalId) {
       return accountOf(account).store.snapshot({ kind, externalId });
     },

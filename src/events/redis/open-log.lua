@@ -28,7 +28,8 @@ local function id_of(member)
   return string.format('%.0f-%.0f', string.match(member, '^(%d+)-(%d+)$'))
 end
 
--- The fields of the event with this id, or nil: { 'p', id of the one before it, 'e', its bytes }.
+-- The fields of the event with this id, or nil: { 'p', id of the one before it, 'e', its bytes, 'f',
+-- the facts after it }.
 local function fields_of(events, id)
   local found = redis.call('XRANGE', events, id, id)[1]
   return found and found[2]

@@ -5,7 +5,7 @@
 -- ARGV[2] most events; 0 for none but the bounds
 -- ARGV[3] epoch of the log, should it not be there yet
 --
--- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, id, bytes, ... }: known is 1 if the
+-- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, facts, ... }: known is 1 if the
 -- event that is read behind is kept or was the last one forgotten, else 0; all events of the topic up
 -- to up_to are told, and none behind the mark.
 
@@ -29,6 +29,7 @@ local function tell(id, fields)
   if fields then
     answer[#answer + 1] = id
     answer[#answer + 1] = fields[4]
+    answer[#answer + 1] = fields[6] or ''
   end
 end
 

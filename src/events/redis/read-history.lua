@@ -3,7 +3,7 @@
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic
 -- ARGV[1] most events
 --
--- Returns { epoch, id, bytes, id, bytes, ... }; nil if there is none
+-- Returns { epoch, id, bytes, facts, id, bytes, facts, ... }; nil if there is none
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 
@@ -20,6 +20,7 @@ for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, mark, '-', 'LIMIT', 
   if fields then
     answer[#answer + 1] = id
     answer[#answer + 1] = fields[4]
+    answer[#answer + 1] = fields[6] or ''
   end
 end
 return answer

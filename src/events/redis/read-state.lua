@@ -9,7 +9,8 @@ local log, events, state = KEYS[1], KEYS[2], KEYS[3]
 
 local fields = redis.call('HGETALL', state)
 local epoch = redis.call('HGET', log, 'epoch')
-if #fields == 0 or not epoch then
+-- A hold that was only noted tells nothing yet.
+if redis.call('HEXISTS', state, 'last') == 0 or not epoch then
   return nil
 end
 local head = open(log, events, epoch)

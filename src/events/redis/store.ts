@@ -2,6 +2,7 @@ import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
@@ -9,16 +10,19 @@ import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import { assertReadable, cursorExpired, newEpoch } from "../cursor.ts";
+import { maxFailures, noFacts, readFacts, type StoredFact, storedFact } from "../facts.ts";
 import type {
   Appended,
   Cursor,
   Entry,
+  Facts,
   OperationState,
   Rank,
   Snapshot,
   Unfinished,
 } from "../log.ts";
 import { stateKey } from "../merge.ts";
+import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
 import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
@@ -98,13 +102,22 @@ export class RedisStore {
         awaitsReplicas ? "1" : "0",
         memberOf(entry) ?? "",
         `${mostUnfinished}`,
+        JSON.stringify(storedFact(entry, 0)),
+        `${maxFailures}`,
       ],
-    )) as [outcome: Appended["outcome"], epoch: string, id: string, conflict?: 0 | 1];
-    const [outcome, epoch, id, conflict] = answer;
+    )) as [
+      outcome: Appended["outcome"],
+      epoch: string,
+      id: string,
+      conflict?: 0 | 1,
+      facts?: string,
+    ];
+    const [outcome, epoch, id, conflict, facts = ""] = answer;
     // It is acknowledged; if it cannot be shown now, whoever reads on will see to it.
     if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
+    setState(event, factsOf(facts));
     return { outcome, event, conflict: conflict === 1 };
   }
 
@@ -206,7 +219,16 @@ export class RedisStore {
     if (last > cursorOf(mark, epoch)) await this.settle();
     // An event that is no longer kept is no place to read on from.
     const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(mark, epoch);
-    return { states: this.#statesOf(fields, epoch), cursor };
+    const facts = readFacts(JSON.parse(`${fields.get("facts") ?? "[]"}`) as StoredFact[], {
+      held: fields.has("held"),
+      folded: Number(`${fields.get("folded") ?? 0}`),
+    });
+    return { states: this.#statesOf(fields, epoch), facts, cursor };
+  }
+
+  async noteHold(externalId: string): Promise<void> {
+    const { writer, keys, retentionMs } = this.#options;
+    await writer.run(noteHold, [keys.state("payment", externalId)], [`${retentionMs}`]);
   }
 
   /** The newest events of a subject, oldest first. */
@@ -225,8 +247,18 @@ export class RedisStore {
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 
-  #eventsOf(idsAndBytes: readonly Buffer[], epoch: string): Event[] {
-    return pairs(idsAndBytes).map(([id, bytes]) => this.#eventOf(`${id}`, bytes, epoch));
+  #eventsOf(told: readonly Buffer[], epoch: string): Event[] {
+    const events: Event[] = [];
+    for (let at = 0; at + 2 < told.length; at += 3) {
+      const [id, bytes, facts] = told.slice(at, at + 3) as [Buffer, Buffer, Buffer];
+      const event = this.#eventOf(`${id}`, bytes, epoch);
+      const after = `${facts}`;
+      // Of an event that came from another store, the state alone.
+      if (/^\d+$/.test(after)) event.state = Number(after) as PaymentState;
+      else setState(event, factsOf(after));
+      events.push(event);
+    }
+    return events;
   }
 
   #eventOf(id: string, bytes: Buffer, epoch: string): Event {
@@ -291,9 +323,17 @@ const readEvents = script("./read-events.lua");
 const readHistory = script("./read-history.lua");
 const placeBefore = script("./place-before.lua");
 const readState = script("./read-state.lua");
+const noteHold = loadScript(new URL("./note-hold.lua", import.meta.url));
 
 export function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
+}
+
+/** The facts beside an event, as append-event.lua writes them; older events have none. */
+function factsOf(text: string): Facts {
+  if (text === "") return noFacts;
+  const [held, folded, facts] = JSON.parse(text) as [string, string, StoredFact[]];
+  return readFacts(facts, { held: held === "1", folded: Number(folded) });
 }
 
 /** As append-event.lua writes them. */

@@ -9,6 +9,7 @@ import {
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
+import { readFacts, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type { Appended, Cursor, Entry, Snapshot, Topic, Unfinished } from "../log.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
@@ -77,10 +78,12 @@ export class SqliteAccount implements StoredLog {
       identity: entry.identity,
       ...{ nowMs, retentionMs },
       bytes: writeEvent(seal, event, entry.trace),
+      fact: storedFact(entry, nowMs),
     };
-    return this.#run("append", [row], ({ outcome, place, conflict }: AppendedRow) => {
+    return this.#run("append", [row], ({ outcome, place, state, conflict }: AppendedRow) => {
       if (outcome === "duplicate") return { outcome, conflict };
       event.cursor = cursorOf(place, epoch);
+      event.state = state;
       rememberTrace(event, entry.trace);
       this.#hub.publish(event);
       return { outcome, event, conflict };
@@ -98,7 +101,11 @@ export class SqliteAccount implements StoredLog {
     const last = cursorOf(row.last, epoch);
     const states = row.states.map((state) => this.#stateOf(state, epoch));
     // An event that is no longer kept is no place to read on from.
-    return { states, cursor: last >= floor ? last : tail };
+    return { states, facts: readFacts(row.facts, row), cursor: last >= floor ? last : tail };
+  }
+
+  async noteHold(externalId: string): Promise<void> {
+    await this.#run("noteHold", [await this.id(), externalId, this.#options.now()]);
   }
 
   async history(kind: EventKind, externalId: string, limit: number): Promise<Event[]> {
@@ -182,15 +189,16 @@ export class SqliteAccount implements StoredLog {
     return placeOf({ ms: Math.max(now() - retentionMs, 0), seq: 0 });
   }
 
-  #eventOf({ place, bytes }: EventRow, epoch: string): Event {
+  #eventOf({ place, bytes, state }: EventRow, epoch: string): Event {
     const { event, locked } = readEvent(this.#options.seal, bytes);
     if (locked) this.#options.onLocked();
     event.cursor = cursorOf(place, epoch);
+    event.state = state;
     return event;
   }
 
   #stateOf({ facts: { since, place, ...facts }, bytes }: StateRow, epoch: string) {
-    const event = this.#eventOf({ place, bytes }, epoch);
+    const event = this.#eventOf({ place, bytes, state: 0 }, epoch);
     return { ...facts, since: cursorOf(since, epoch), event };
   }
 }

@@ -27,6 +27,10 @@ export interface StoredSubject {
   /** Place of its last event. */
   readonly last: string;
   readonly touchedMs: number;
+  /** JSON; see StoredFact. */
+  readonly known: string;
+  readonly held: 0 | 1;
+  readonly folded: number;
   readonly states: readonly {
     readonly key: string;
     readonly facts: StateFacts;
@@ -53,14 +57,15 @@ export function storedAccounts(database: DatabaseSync): StoredAccount[] {
 
     events: () =>
       all(
-        `SELECT place, kind, external_id AS externalId, bytes FROM events
+        `SELECT place, kind, external_id AS externalId, bytes, state FROM events
          WHERE account = ? ORDER BY place`,
         id,
       ),
 
     *subjects() {
       const rows = all<Omit<StoredSubject, "states">>(
-        `SELECT kind, external_id AS externalId, last, touched_ms AS touchedMs FROM subjects
+        `SELECT kind, external_id AS externalId, last, touched_ms AS touchedMs, facts AS known, held,
+           folded FROM subjects
          WHERE account = ?`,
         id,
       );

@@ -101,6 +101,10 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return accountOf(account).append(entry);
     },
 
+    async noteHold(account, externalId) {
+      await accountOf(account).noteHold(externalId);
+    },
+
     async snapshot(account, kind, externalId) {
       return accountOf(account).snapshot(kind, externalId);
     },

@@ -1,8 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
+import { foldIn, readFacts, type StoredFact } from "../facts.ts";
 import { merge, stateKey } from "../merge.ts";
+import { stateAfter } from "../payment-state.ts";
 import { memberOf, mostUnfinished } from "../unfinished.ts";
 import type {
   AppendedRow,
@@ -85,13 +87,13 @@ export function open(database: DatabaseSync): RoomOperations {
         const events: EventRow[] = [];
         let scanned = 0;
         let last = after;
-        for (const { place, kind, bytes } of rows as Iterable<EventRow & { kind: EventKind }>) {
+        for (const { kind, ...row } of rows as Iterable<EventRow & { kind: EventKind }>) {
           if (events.length === limit || scanned === maxScan) {
             return { events, upTo: last, bounds };
           }
           scanned++;
-          last = place;
-          if (kinds.length === 0 || kinds.includes(kind)) events.push({ place, bytes });
+          last = row.place;
+          if (kinds.length === 0 || kinds.includes(kind)) events.push(row);
         }
         return { events, upTo: bounds.tail, bounds };
       },
@@ -99,12 +101,13 @@ export function open(database: DatabaseSync): RoomOperations {
       snapshot(of: SubjectRow, sinceMs: number): SnapshotRow | undefined {
         const { account, kind, externalId } = of;
         const known = sql.subject.get(account, kind, externalId) as Known | undefined;
-        if (!known || known.touched_ms < sinceMs) return undefined;
+        if (!known || known.touched_ms < sinceMs || known.last === "") return undefined;
         const rows = sql.states.all(account, kind, externalId) as unknown as StoredState[];
         const states = rows
           .map(({ state, bytes }) => ({ facts: JSON.parse(state) as StateFacts, bytes }))
           .sort((a, b) => (a.facts.place < b.facts.place ? -1 : 1));
-        return { states, last: known.last };
+        const { held, folded, last } = known;
+        return { states, last, facts: factsOf(known), held: held === 1, folded };
       },
 
       history: ({ account, kind, externalId }: SubjectRow, oldest: string, limit: number) =>
@@ -142,18 +145,30 @@ export function open(database: DatabaseSync): RoomOperations {
         const { account, kind, externalId, nowMs } = row;
         const key = stateKey(row);
         const known = sql.subject.get(account, kind, externalId) as Known | undefined;
-        if (known && known.touched_ms < nowMs - 2 * row.retentionMs) {
+        const isOld = known !== undefined && known.touched_ms < nowMs - 2 * row.retentionMs;
+        if (isOld) {
           sql.forgetStates.run(account, kind, externalId);
+          sql.forgetSubject.run(account, kind, externalId);
         }
         const stored = sql.state.get(account, kind, externalId, key) as StoredState | undefined;
         const held = stored && (JSON.parse(stored.state) as StateFacts);
         const { replaces, late, conflict } = merge(held, row);
-        if (isDuplicate(row, late)) return { outcome: "duplicate", place: "", conflict: false };
+        if (isDuplicate(row, late)) {
+          return { outcome: "duplicate", place: "", state: 0, conflict: false };
+        }
 
         const place = nextPlace(accountRow(account).tail, nowMs);
-        sql.store.run(account, place, kind, externalId, row.bytes);
+        const facts = isOld ? [] : factsOf(known);
+        const isHeld = !isOld && known?.held === 1;
+        const gone = replaces ? foldIn(facts, row.fact) : [];
+        const folded = (isOld ? 0 : (known?.folded ?? 0)) + gone.length;
+        const all = readFacts(facts, { held: isHeld, folded });
+        const state = stateAfter(kind, all);
+        sql.store.run(account, place, kind, externalId, row.bytes, state);
         sql.moveTail.run(place, account);
-        sql.touch.run(account, kind, externalId, place, nowMs);
+        const text = JSON.stringify(facts);
+        sql.touch.run(account, kind, externalId, place, nowMs, text, folded);
+        for (const oneKey of gone) sql.forgetState.run(account, kind, externalId, oneKey);
         remember(row);
         if (replaces) {
           const { subjectId, operation, operationId, rank, status } = row;
@@ -165,7 +180,11 @@ export function open(database: DatabaseSync): RoomOperations {
           sql.setState.run(account, kind, externalId, key, JSON.stringify(facts), row.bytes);
           noteUnfinished(row);
         }
-        return { outcome: "stored", place, conflict };
+        return { outcome: "stored", place, state, conflict };
+      },
+
+      noteHold(account: number, externalId: string, nowMs: number): void {
+        sql.hold.run(account, EventKind.PAYMENT, externalId, nowMs);
       },
 
       dismiss(account: number, members: readonly string[]): void {
@@ -217,8 +236,17 @@ export interface LettersBound {
 }
 
 interface Known {
+  /** Empty while only a hold was noted. */
   readonly last: string;
   readonly touched_ms: number;
+  /** JSON. */
+  readonly facts: string;
+  readonly held: 0 | 1;
+  readonly folded: number;
+}
+
+function factsOf(known: Known | undefined): StoredFact[] {
+  return known ? (JSON.parse(known.facts) as StoredFact[]) : [];
 }
 
 interface StoredState {
@@ -252,19 +280,19 @@ function statementsOf(database: DatabaseSync) {
     moveFloor: make("UPDATE accounts SET floor = ? WHERE id = ?"),
 
     store: make(
-      "INSERT INTO events (account, place, kind, external_id, bytes) VALUES (?, ?, ?, ?, ?)",
+      "INSERT INTO events (account, place, kind, external_id, bytes, state) VALUES (?, ?, ?, ?, ?, ?)",
     ),
     lastBefore: make(
       "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place DESC LIMIT 1",
     ),
     ofSubject: make(
-      `SELECT place, kind, bytes FROM events WHERE ${subject} AND place > ? ORDER BY place LIMIT ?`,
+      `SELECT place, kind, bytes, state FROM events WHERE ${subject} AND place > ? ORDER BY place LIMIT ?`,
     ),
     ofAll: make(
-      "SELECT place, kind, bytes FROM events WHERE account = ? AND place > ? ORDER BY place LIMIT ?",
+      "SELECT place, kind, bytes, state FROM events WHERE account = ? AND place > ? ORDER BY place LIMIT ?",
     ),
     newestOfSubject: make(
-      `SELECT place, bytes FROM events WHERE ${subject} AND place > ? ORDER BY place DESC LIMIT ?`,
+      `SELECT place, bytes, state FROM events WHERE ${subject} AND place > ? ORDER BY place DESC LIMIT ?`,
     ),
     nthNewest: make(
       "SELECT place FROM events WHERE account = ? AND place > ? ORDER BY place DESC LIMIT 1 OFFSET ?",
@@ -274,10 +302,17 @@ function statementsOf(database: DatabaseSync) {
     ),
     deleteEvents: make("DELETE FROM events WHERE account = ? AND place <= ?"),
 
-    subject: make(`SELECT last, touched_ms FROM subjects WHERE ${subject}`),
+    subject: make(`SELECT last, touched_ms, facts, held, folded FROM subjects WHERE ${subject}`),
     touch: make(
-      `INSERT INTO subjects (account, kind, external_id, last, touched_ms) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET last = excluded.last, touched_ms = excluded.touched_ms`,
+      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, facts, folded)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET last = excluded.last, touched_ms = excluded.touched_ms,
+         facts = excluded.facts, folded = excluded.folded`,
+    ),
+    hold: make(
+      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, held)
+       VALUES (?, ?, ?, '', ?, 1)
+       ON CONFLICT DO UPDATE SET held = 1, touched_ms = excluded.touched_ms`,
     ),
     oldSubjects: make(
       "SELECT account, kind, external_id FROM subjects WHERE touched_ms < ? ORDER BY touched_ms LIMIT ?",
@@ -291,6 +326,7 @@ function statementsOf(database: DatabaseSync) {
        ON CONFLICT DO UPDATE SET state = excluded.state, bytes = excluded.bytes`,
     ),
     forgetStates: make(`DELETE FROM states WHERE ${subject}`),
+    forgetState: make(`DELETE FROM states WHERE ${subject} AND state_key = ?`),
 
     seen: make("SELECT teller FROM seen WHERE account = ? AND what = ? AND seen_ms >= ?"),
     see: make(

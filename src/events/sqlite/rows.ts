@@ -1,4 +1,6 @@
 import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
+import type { StoredFact } from "../facts.ts";
 import type { Appended, OperationState } from "../log.ts";
 
 /**
@@ -22,6 +24,7 @@ export interface NewRow extends SubjectRow {
   readonly operationId: string;
   readonly rank: OperationState["rank"];
   readonly status: string;
+  readonly fact: StoredFact;
   readonly digest: string | undefined;
   readonly identity: string;
   readonly retentionMs: number;
@@ -30,10 +33,14 @@ export interface NewRow extends SubjectRow {
 
 export interface AppendedRow extends Pick<Appended, "outcome" | "conflict"> {
   readonly place: string;
+  /** After the event. */
+  readonly state: PaymentState;
 }
 
 export interface EventRow {
   readonly place: string;
+  /** After the event. */
+  readonly state: PaymentState;
   readonly bytes: Uint8Array;
 }
 
@@ -64,6 +71,9 @@ export interface PageRow {
 export interface SnapshotRow {
   readonly states: readonly StateRow[];
   readonly last: string;
+  readonly facts: readonly StoredFact[];
+  readonly held: boolean;
+  readonly folded: number;
 }
 
 /** Which events are read of an account: of one subject, or of some kinds (empty: all). */

@@ -13,8 +13,10 @@ import {
   FiscalizationStatusSchema,
   PaymentMethodTypeSchema,
   PaymentOperationSchema,
+  PaymentStateSchema,
   PaymentStatusSchema,
 } from "../../gen/payments/v1/payment_pb.ts";
+import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 
@@ -28,7 +30,9 @@ const refs = new Map(
     PaymentMethodTypeSchema,
     PaymentModeSchema,
     PaymentOperationSchema,
+    PaymentStateSchema,
     PaymentStatusSchema,
+    PayoutStateSchema,
     RecipientPaymentMethodTypeSchema,
   ].map((desc) => [desc.typeName, enumType(desc)]),
 );

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { payoutStateOf } from "../../core/core.ts";
 import {
   EventKind,
   EventKindSchema,
@@ -10,21 +11,27 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../../gen/payments/v1/event_service_pb.ts";
+import { PaymentStateSchema } from "../../gen/payments/v1/payment_pb.ts";
+import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
-import { enumRef } from "./enums.ts";
+import { enumRef, knownValue } from "./enums.ts";
 import { messageFields, messageRef, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { deliveries, received } from "./stream.ts";
 import { afterInit } from "./watch-args.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
-const { paymentId, transactionId, payment, payout } = EventSchema.field;
+const { paymentId, transactionId, payment, payout, state } = EventSchema.field;
 
 const Event = builder.interfaceRef<EventMessage>("Event").implement({
   description: describe(EventSchema),
   resolveType: ({ kind }) => (kind === EventKind.PAYOUT ? "PayoutEvent" : "PaymentEvent"),
-  fields: (t) => messageFields(t, EventSchema, { always, omit: ["paymentId", "transactionId"] }),
+  fields: (t) =>
+    messageFields(t, EventSchema, {
+      always,
+      omit: ["paymentId", "transactionId", "state"],
+    }),
 });
 
 export const PaymentEvent = builder.objectRef<EventMessage>("PaymentEvent").implement({
@@ -35,7 +42,12 @@ export const PaymentEvent = builder.objectRef<EventMessage>("PaymentEvent").impl
     payment: t.field({
       description: "The payment as this event told it.",
       type: messageRef(payment.message) as never,
-      resolve: ({ resource }) => (resource.case === "payment" ? resource.value : null) as never,
+      resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payment") as never,
+    }),
+    state: t.field({
+      description: describe(state),
+      type: enumRef(PaymentStateSchema) as never,
+      resolve: (event) => knownValue(PaymentStateSchema, event.state) as never,
     }),
   }),
 });
@@ -48,7 +60,12 @@ export const PayoutEvent = builder.objectRef<EventMessage>("PayoutEvent").implem
     payout: t.field({
       description: "The payout as this event told it.",
       type: messageRef(payout.message) as never,
-      resolve: ({ resource }) => (resource.case === "payout" ? resource.value : null) as never,
+      resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payout") as never,
+    }),
+    state: t.field({
+      description: "Is it paid out? Of the externalId as a whole, after this event.",
+      type: enumRef(PayoutStateSchema) as never,
+      resolve: (event) => knownValue(PayoutStateSchema, payoutStateOf(event.state)) as never,
     }),
   }),
 });

@@ -5,10 +5,12 @@ import {
   CardTokenSchema,
   FeeSchema,
   FiscalizationSchema,
+  OperationSummarySchema,
   PaymentCustomerSchema,
   PaymentDetailsSchema,
   PaymentMethodSchema,
   PaymentSchema,
+  PaymentStateSchema,
   WalletPayCardSchema,
 } from "../../gen/payments/v1/payment_pb.ts";
 import {
@@ -21,6 +23,7 @@ import {
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
+import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
@@ -38,11 +41,35 @@ messageType(PaymentMethodSchema);
 messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
 messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
 const Payment = messageType(PaymentSchema);
+const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
 /** Events that one `Payment.events` may ask for. */
 const mostEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
+  state: t.field({
+    description:
+      "Is it paid? What all operations of the externalId amount to: show this. In an event it is the " +
+      "state after that event.",
+    type: enumRef(PaymentStateSchema) as never,
+    resolve: async (payment, _, { loaders }) =>
+      knownValue(PaymentStateSchema, (await loaders.stateOf(payment))?.state) as never,
+  }),
+  cursor: t.string({
+    description:
+      "Give it to `paymentUpdated` as `after` to see all that comes after this state. Null when there " +
+      "was no event yet.",
+    resolve: async (payment, _, { loaders }) => (await loaders.stateOf(payment))?.cursor || null,
+  }),
+  operations: t.field({
+    description:
+      "What was done, in the order in which the gateway learned of it: attempts, confirmations, " +
+      "refunds. Of more than 100 failed ones the newest.",
+    extensions: { listSize: { byDefault: 10 } } as never,
+    type: [OperationSummary],
+    nullable: false,
+    resolve: async (payment, _, { loaders }) => [...(await loaders.operationsOf(payment))],
+  }),
   outcomeUnknown: t.boolean({
     description:
       "A call that moves money for this externalId is out and has no understood answer: the money " +

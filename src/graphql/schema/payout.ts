@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import {
   PayerAccountSchema,
   PayoutSchema,
+  PayoutStateSchema,
   RecipientUserSchema,
 } from "../../gen/payments/v1/payout_pb.ts";
 import {
@@ -9,6 +10,7 @@ import {
   WatchPayoutRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import { builder } from "./builder.ts";
+import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
@@ -29,6 +31,18 @@ const Payout = messageType(PayoutSchema, {
 });
 
 builder.objectFields(Payout, (t) => ({
+  state: t.field({
+    description: "Is it paid out? In an event it is the state after that event.",
+    type: enumRef(PayoutStateSchema) as never,
+    resolve: async (payout, _, { loaders }) =>
+      knownValue(PayoutStateSchema, (await loaders.stateOf(payout))?.state) as never,
+  }),
+  cursor: t.string({
+    description:
+      "Give it to `payoutUpdated` as `after` to see all that comes after this state. Null when there " +
+      "was no event yet.",
+    resolve: async (payout, _, { loaders }) => (await loaders.stateOf(payout))?.cursor || null,
+  }),
   outcomeUnknown: t.boolean({
     description:
       "A `requestPayout` for this externalId is out and has no understood answer: the money may have " +

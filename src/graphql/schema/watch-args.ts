@@ -31,15 +31,20 @@ export function watchInit(
   },
   context: Context,
 ) {
+  const { afterCursor, ...init } = afterInit(args, context);
   return {
     externalId: args.externalId,
     untilFinal: args.untilFinal ?? false,
-    ...afterInit(args, context),
+    ...init,
+    ...(afterCursor === "earliest" && context.live.lastEventId === undefined
+      ? { fromStart: true }
+      : afterCursor !== undefined && { afterCursor }),
   };
 }
 
 /** Where a stream goes on: behind the event that its client had last, else where `after` says. */
 export function afterInit(args: { after?: string | null | undefined }, { live }: Context) {
   const after = live.lastEventId ?? args.after;
-  return after === null || after === undefined ? {} : { afterCursor: after };
+  const afterCursor = after ?? undefined;
+  return afterCursor === undefined ? {} : { afterCursor };
 }

@@ -8,13 +8,19 @@ import { eventStream } from "./event-stream.ts";
 export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
   return {
     async createPayment(request, context) {
-      return { payment: await core.createPayment(request, callOf(context)) };
+      const call = callOf(context);
+      const payment = await core.createPayment(request, call);
+      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
     },
     async createRecurrentPayment(request, context) {
-      return { payment: await core.createRecurrentPayment(request, callOf(context)) };
+      const call = callOf(context);
+      const payment = await core.createRecurrentPayment(request, call);
+      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
     },
     async confirmPayment(request, context) {
-      return { payment: await core.confirmPayment(request, callOf(context)) };
+      const call = callOf(context);
+      const payment = await core.confirmPayment(request, call);
+      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
     },
     async resendCallback(request, context) {
       await core.resendCallback(request, callOf(context));

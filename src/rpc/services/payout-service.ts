@@ -8,7 +8,11 @@ import { eventStream } from "./event-stream.ts";
 export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
   return {
     async requestPayout(request, context) {
-      return { payout: await core.requestPayout(request, callOf(context)) };
+      const call = callOf(context);
+      const payout = await core.requestPayout(request, call);
+      const { externalId = "" } = request.order ?? {};
+      const { state, cursor } = await core.payoutStateAfter(payout, externalId, call);
+      return { payout, state, cursor };
     },
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Payment } from "./payment_pb.ts";
+import type { Payment, PaymentState } from "./payment_pb.ts";
 import { file_payments_v1_payment } from "./payment_pb.ts";
 import type { Payout } from "./payout_pb.ts";
 import { file_payments_v1_payout } from "./payout_pb.ts";
@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event.proto.
  */
 export const file_payments_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEioAMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKpsBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRDQUxMX09VVENPTUVfVU5LTk9XThABEhgKFENBTExfT1VUQ09NRV9TRVRUTEVEEAISGQoVQ0FMTF9PVVRDT01FX05PVF9ET05FEAMSHwobQ0FMTF9PVVRDT01FX05FRURTX09QRVJBVE9SEARiBnByb3RvMw", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
+  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEiygMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lEigKBXN0YXRlGAwgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKpsBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRDQUxMX09VVENPTUVfVU5LTk9XThABEhgKFENBTExfT1VUQ09NRV9TRVRUTEVEEAISGQoVQ0FMTF9PVVRDT01FX05PVF9ET05FEAMSHwobQ0FMTF9PVVRDT01FX05FRURTX09QRVJBVE9SEARiBnByb3RvMw", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
 
 /**
  * Something became known of a payment or payout.
@@ -112,6 +112,14 @@ export type Event = Message<"payments.v1.Event"> & {
    * @generated from field: payments.v1.CallOutcome call_outcome = 11;
    */
   callOutcome: CallOutcome;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this event. Of a payout it is one of
+   * PENDING, PAID, FAILED and UNKNOWN, as PayoutState has them.
+   *
+   * @generated from field: payments.v1.PaymentState state = 12;
+   */
+  state: PaymentState;
 };
 
 /**

@@ -13,7 +13,77 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payment.proto.
  */
 export const file_payments_v1_payment: GenFile = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9wYXltZW50LnByb3RvEgtwYXltZW50cy52MSLQBAoHUGF5bWVudBIjCgZhY3Rpb24YASABKAsyEy5wYXltZW50cy52MS5BY3Rpb24SHAoPYWN0aW9uX3JlcXVpcmVkGAIgASgISACIAQESLAoHZGV0YWlscxgDIAEoCzIbLnBheW1lbnRzLnYxLlBheW1lbnREZXRhaWxzEhgKC2V4dGVybmFsX2lkGAQgASgJSAGIAQESIAoTdW5pZmllZF9leHRlcm5hbF9pZBgFIAEoCUgCiAEBEh4KEWJhdGNoX2V4dGVybmFsX2lkGAYgASgJSAOIAQESDwoCaWQYByABKAlIBIgBARIXCgpwcm9qZWN0X2lkGAggASgJSAWIAQESFwoKaXNfc3VjY2VzcxgJIAEoCEgGiAEBEhgKC3JlY2VpcHRfdXJsGAogASgJSAeIAQESMgoOcGF5bWVudF9tZXRob2QYCyABKAsyGi5wYXltZW50cy52MS5QYXltZW50TWV0aG9kEi4KCGN1c3RvbWVyGAwgASgLMhwucGF5bWVudHMudjEuUGF5bWVudEN1c3RvbWVyEjAKCW9wZXJhdGlvbhgNIAEoDjIdLnBheW1lbnRzLnYxLlBheW1lbnRPcGVyYXRpb25CEgoQX2FjdGlvbl9yZXF1aXJlZEIOCgxfZXh0ZXJuYWxfaWRCFgoUX3VuaWZpZWRfZXh0ZXJuYWxfaWRCFAoSX2JhdGNoX2V4dGVybmFsX2lkQgUKA19pZEINCgtfcHJvamVjdF9pZEINCgtfaXNfc3VjY2Vzc0IOCgxfcmVjZWlwdF91cmwiQgoGQWN0aW9uEhEKBHR5cGUYASABKAlIAIgBARISCgV2YWx1ZRgCIAEoCUgBiAEBQgcKBV90eXBlQggKBl92YWx1ZSLZCAoOUGF5bWVudERldGFpbHMSEwoGYW1vdW50GAEgASgJSACIAQESHQoQYmlsbGluZ19vcmRlcl9pZBgCIAEoCUgBiAEBEi4KCmNyZWF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCGN1cnJlbmN5GAQgASgJSAKIAQESIAoLZGVzY3JpcHRpb24YBSABKAlCBoq1GAIgAUgDiAEBEh0KEGdhdGV3YXlfb3JkZXJfaWQYBiABKAlIBIgBARIUCgdwYXlsb2FkGAcgASgJSAWIAQESFwoKcGF5bWVudF9pZBgIIAEoCUgGiAEBEjAKDHByb2Nlc3NlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoDcnJuGAogASgJSAeIAQESKgoGc3RhdHVzGAsgASgOMhoucGF5bWVudHMudjEuUGF5bWVudFN0YXR1cxIYCgtzdGF0dXNfY29kZRgMIAEoCUgIiAEBEicKEnN0YXR1c19kZXNjcmlwdGlvbhgNIAEoCUIGirUYAiABSAmIAQESGwoOdHJhbnNhY3Rpb25faWQYDiABKAlICogBARIZCgxvcGVyYXRpb25faWQYDyABKAlIC4gBARIWCglhdXRoX2NvZGUYECABKAlIDIgBARIdCgNmZWUYESABKAsyEC5wYXltZW50cy52MS5GZWUSGgoNdGVybWluYWxfbmFtZRgSIAEoCUgNiAEBEhYKCWJhbmtfbmFtZRgTIAEoCUgOiAEBEhMKBm1ldGhvZBgUIAEoCUgPiAEBEhkKDHJlY3VycmVudF9pZBgVIAEoCUgQiAEBEhAKA21pZBgWIAEoCUgRiAEBEhAKA3RpZBgXIAEoCUgSiAEBEiAKDnJlY2lwaWVudF9pYmFuGBggASgJQgOAAQFIE4gBARIcCg9zdWJzY3JpcHRpb25faWQYGSABKAlIFIgBARIxCg1maXNjYWxpemF0aW9uGBogASgLMhoucGF5bWVudHMudjEuRmlzY2FsaXphdGlvbkIJCgdfYW1vdW50QhMKEV9iaWxsaW5nX29yZGVyX2lkQgsKCV9jdXJyZW5jeUIOCgxfZGVzY3JpcHRpb25CEwoRX2dhdGV3YXlfb3JkZXJfaWRCCgoIX3BheWxvYWRCDQoLX3BheW1lbnRfaWRCBgoEX3JybkIOCgxfc3RhdHVzX2NvZGVCFQoTX3N0YXR1c19kZXNjcmlwdGlvbkIRCg9fdHJhbnNhY3Rpb25faWRCDwoNX29wZXJhdGlvbl9pZEIMCgpfYXV0aF9jb2RlQhAKDl90ZXJtaW5hbF9uYW1lQgwKCl9iYW5rX25hbWVCCQoHX21ldGhvZEIPCg1fcmVjdXJyZW50X2lkQgYKBF9taWRCBgoEX3RpZEIRCg9fcmVjaXBpZW50X2liYW5CEgoQX3N1YnNjcmlwdGlvbl9pZCJJCgNGZWUSEwoGYW1vdW50GAEgASgJSACIAQESFQoIY3VycmVuY3kYAiABKAlIAYgBAUIJCgdfYW1vdW50QgsKCV9jdXJyZW5jeSL5AQoNRmlzY2FsaXphdGlvbhIWCglmaXNjYWxfaWQYASABKAlIAIgBARIXCgpmaXNjYWxfdXJsGAIgASgJSAGIAQESMAoGc3RhdHVzGAMgASgOMiAucGF5bWVudHMudjEuRmlzY2FsaXphdGlvblN0YXR1cxIYCgtzdGF0dXNfY29kZRgEIAEoBUgCiAEBEicKEnN0YXR1c19kZXNjcmlwdGlvbhgFIAEoCUIGirUYAiABSAOIAQFCDAoKX2Zpc2NhbF9pZEINCgtfZmlzY2FsX3VybEIOCgxfc3RhdHVzX2NvZGVCFQoTX3N0YXR1c19kZXNjcmlwdGlvbiLGAQoNUGF5bWVudE1ldGhvZBIsCgR0eXBlGAEgASgOMh4ucGF5bWVudHMudjEuUGF5bWVudE1ldGhvZFR5cGUSKAoIY2NfdG9rZW4YAiABKAsyFi5wYXltZW50cy52MS5DYXJkVG9rZW4SLQoJYXBwbGVfcGF5GAMgASgLMhoucGF5bWVudHMudjEuV2FsbGV0UGF5Q2FyZBIuCgpnb29nbGVfcGF5GAQgASgLMhoucGF5bWVudHMudjEuV2FsbGV0UGF5Q2FyZCKuAgoJQ2FyZFRva2VuEhwKD2Jhbmtfc2hvcnRfbmFtZRgBIAEoCUgAiAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKBG1hc2sYAyABKAlIAYgBARIbCg5wYXltZW50X3N5c3RlbRgEIAEoCUgCiAEBEhcKBXRva2VuGAUgASgJQgOAAQFIA4gBARIYCgtiaW5fY291bnRyeRgGIAEoCUgEiAEBEhcKCnNhdmVkX2NhcmQYByABKAhIBYgBAUISChBfYmFua19zaG9ydF9uYW1lQgcKBV9tYXNrQhEKD19wYXltZW50X3N5c3RlbUIICgZfdG9rZW5CDgoMX2Jpbl9jb3VudHJ5Qg0KC19zYXZlZF9jYXJkIooCCg1XYWxsZXRQYXlDYXJkEhwKD2Jhbmtfc2hvcnRfbmFtZRgBIAEoCUgAiAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKBG1hc2sYAyABKAlIAYgBARIbCg5wYXltZW50X3N5c3RlbRgEIAEoCUgCiAEBEhcKBXRva2VuGAUgASgJQgOAAQFIA4gBARIYCgtiaW5fY291bnRyeRgGIAEoCUgEiAEBQhIKEF9iYW5rX3Nob3J0X25hbWVCBwoFX21hc2tCEQoPX3BheW1lbnRfc3lzdGVtQggKBl90b2tlbkIOCgxfYmluX2NvdW50cnkiyQIKD1BheW1lbnRDdXN0b21lchIfChJicm93c2VyX3VzZXJfYWdlbnQYASABKAlIAIgBARISCgVlbWFpbBgCIAEoCUgBiAEBEhgKC2V4dGVybmFsX2lkGAMgASgJSAKIAQESFwoKZmlyc3RfbmFtZRgEIAEoCUgDiAEBEhcKCmlwX2FkZHJlc3MYBSABKAlIBIgBARIWCglsYXN0X25hbWUYBiABKAlIBYgBARIVCghwYXRyb255bRgHIAEoCUgGiAEBEhIKBXBob25lGAggASgJSAeIAQFCFQoTX2Jyb3dzZXJfdXNlcl9hZ2VudEIICgZfZW1haWxCDgoMX2V4dGVybmFsX2lkQg0KC19maXJzdF9uYW1lQg0KC19pcF9hZGRyZXNzQgwKCl9sYXN0X25hbWVCCwoJX3BhdHJvbnltQggKBl9waG9uZSqcAQoNUGF5bWVudFN0YXR1cxIeChpQQVlNRU5UX1NUQVRVU19VTlNQRUNJRklFRBAAEhcKE1BBWU1FTlRfU1RBVFVTX0lOSVQQARIaChZQQVlNRU5UX1NUQVRVU19QRU5ESU5HEAISGgoWUEFZTUVOVF9TVEFUVVNfU1VDQ0VTUxADEhoKFlBBWU1FTlRfU1RBVFVTX0ZBSUxVUkUQBCruAQoQUGF5bWVudE9wZXJhdGlvbhIhCh1QQVlNRU5UX09QRVJBVElPTl9VTlNQRUNJRklFRBAAEh0KGVBBWU1FTlRfT1BFUkFUSU9OX1BBWU1FTlQQARIdChlQQVlNRU5UX09QRVJBVElPTl9DT05GSVJNEAISHAoYUEFZTUVOVF9PUEVSQVRJT05fUkVGVU5EEAMSHAoYUEFZTUVOVF9PUEVSQVRJT05fQ0FOQ0VMEAQSHAoYUEFZTUVOVF9PUEVSQVRJT05fTE9PS1VQEAUSHwobUEFZTUVOVF9PUEVSQVRJT05fUkVDVVJSRU5UEAYqggIKEVBheW1lbnRNZXRob2RUeXBlEiMKH1BBWU1FTlRfTUVUSE9EX1RZUEVfVU5TUEVDSUZJRUQQABIgChxQQVlNRU5UX01FVEhPRF9UWVBFX0NDX1RPS0VOEAESIQodUEFZTUVOVF9NRVRIT0RfVFlQRV9DQ19OVU1CRVIQAhIeChpQQVlNRU5UX01FVEhPRF9UWVBFX1dBTExFVBADEiIKHlBBWU1FTlRfTUVUSE9EX1RZUEVfR09PR0xFX1BBWRAEEiEKHVBBWU1FTlRfTUVUSE9EX1RZUEVfQVBQTEVfUEFZEAUSHAoYUEFZTUVOVF9NRVRIT0RfVFlQRV9DQVJEEAYqxgEKE0Zpc2NhbGl6YXRpb25TdGF0dXMSJAogRklTQ0FMSVpBVElPTl9TVEFUVVNfVU5TUEVDSUZJRUQQABItChxGSVNDQUxJWkFUSU9OX1NUQVRVU19QRU5ESU5HEAEaC4q1GAdQZW5kaW5nEi0KHEZJU0NBTElaQVRJT05fU1RBVFVTX1NVQ0NFU1MQAhoLirUYB1N1Y2Nlc3MSKwobRklTQ0FMSVpBVElPTl9TVEFUVVNfRkFJTEVEEAMaCoq1GAZGYWlsZWRiBnByb3RvMw", [file_google_protobuf_timestamp, file_payments_v1_options]);
+  fileDesc("ChlwYXltZW50cy92MS9wYXltZW50LnByb3RvEgtwYXltZW50cy52MSLaAgoQT3BlcmF0aW9uU3VtbWFyeRIXCgpwYXltZW50X2lkGAEgASgJSACIAQESMAoJb3BlcmF0aW9uGAIgASgOMh0ucGF5bWVudHMudjEuUGF5bWVudE9wZXJhdGlvbhIZCgxvcGVyYXRpb25faWQYAyABKAlIAYgBARIqCgZzdGF0dXMYBCABKA4yGi5wYXltZW50cy52MS5QYXltZW50U3RhdHVzEhgKC3N0YXR1c19jb2RlGAUgASgJSAKIAQESEwoGYW1vdW50GAYgASgJSAOIAQESFQoIY3VycmVuY3kYByABKAlIBIgBARImCgJhdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDQoLX3BheW1lbnRfaWRCDwoNX29wZXJhdGlvbl9pZEIOCgxfc3RhdHVzX2NvZGVCCQoHX2Ftb3VudEILCglfY3VycmVuY3ki0AQKB1BheW1lbnQSIwoGYWN0aW9uGAEgASgLMhMucGF5bWVudHMudjEuQWN0aW9uEhwKD2FjdGlvbl9yZXF1aXJlZBgCIAEoCEgAiAEBEiwKB2RldGFpbHMYAyABKAsyGy5wYXltZW50cy52MS5QYXltZW50RGV0YWlscxIYCgtleHRlcm5hbF9pZBgEIAEoCUgBiAEBEiAKE3VuaWZpZWRfZXh0ZXJuYWxfaWQYBSABKAlIAogBARIeChFiYXRjaF9leHRlcm5hbF9pZBgGIAEoCUgDiAEBEg8KAmlkGAcgASgJSASIAQESFwoKcHJvamVjdF9pZBgIIAEoCUgFiAEBEhcKCmlzX3N1Y2Nlc3MYCSABKAhIBogBARIYCgtyZWNlaXB0X3VybBgKIAEoCUgHiAEBEjIKDnBheW1lbnRfbWV0aG9kGAsgASgLMhoucGF5bWVudHMudjEuUGF5bWVudE1ldGhvZBIuCghjdXN0b21lchgMIAEoCzIcLnBheW1lbnRzLnYxLlBheW1lbnRDdXN0b21lchIwCglvcGVyYXRpb24YDSABKA4yHS5wYXltZW50cy52MS5QYXltZW50T3BlcmF0aW9uQhIKEF9hY3Rpb25fcmVxdWlyZWRCDgoMX2V4dGVybmFsX2lkQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQhQKEl9iYXRjaF9leHRlcm5hbF9pZEIFCgNfaWRCDQoLX3Byb2plY3RfaWRCDQoLX2lzX3N1Y2Nlc3NCDgoMX3JlY2VpcHRfdXJsIkIKBkFjdGlvbhIRCgR0eXBlGAEgASgJSACIAQESEgoFdmFsdWUYAiABKAlIAYgBAUIHCgVfdHlwZUIICgZfdmFsdWUi2QgKDlBheW1lbnREZXRhaWxzEhMKBmFtb3VudBgBIAEoCUgAiAEBEh0KEGJpbGxpbmdfb3JkZXJfaWQYAiABKAlIAYgBARIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCghjdXJyZW5jeRgEIAEoCUgCiAEBEiAKC2Rlc2NyaXB0aW9uGAUgASgJQgaKtRgCIAFIA4gBARIdChBnYXRld2F5X29yZGVyX2lkGAYgASgJSASIAQESFAoHcGF5bG9hZBgHIAEoCUgFiAEBEhcKCnBheW1lbnRfaWQYCCABKAlIBogBARIwCgxwcm9jZXNzZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKA3JybhgKIAEoCUgHiAEBEioKBnN0YXR1cxgLIAEoDjIaLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0dXMSGAoLc3RhdHVzX2NvZGUYDCABKAlICIgBARInChJzdGF0dXNfZGVzY3JpcHRpb24YDSABKAlCBoq1GAIgAUgJiAEBEhsKDnRyYW5zYWN0aW9uX2lkGA4gASgJSAqIAQESGQoMb3BlcmF0aW9uX2lkGA8gASgJSAuIAQESFgoJYXV0aF9jb2RlGBAgASgJSAyIAQESHQoDZmVlGBEgASgLMhAucGF5bWVudHMudjEuRmVlEhoKDXRlcm1pbmFsX25hbWUYEiABKAlIDYgBARIWCgliYW5rX25hbWUYEyABKAlIDogBARITCgZtZXRob2QYFCABKAlID4gBARIZCgxyZWN1cnJlbnRfaWQYFSABKAlIEIgBARIQCgNtaWQYFiABKAlIEYgBARIQCgN0aWQYFyABKAlIEogBARIgCg5yZWNpcGllbnRfaWJhbhgYIAEoCUIDgAEBSBOIAQESHAoPc3Vic2NyaXB0aW9uX2lkGBkgASgJSBSIAQESMQoNZmlzY2FsaXphdGlvbhgaIAEoCzIaLnBheW1lbnRzLnYxLkZpc2NhbGl6YXRpb25CCQoHX2Ftb3VudEITChFfYmlsbGluZ19vcmRlcl9pZEILCglfY3VycmVuY3lCDgoMX2Rlc2NyaXB0aW9uQhMKEV9nYXRld2F5X29yZGVyX2lkQgoKCF9wYXlsb2FkQg0KC19wYXltZW50X2lkQgYKBF9ycm5CDgoMX3N0YXR1c19jb2RlQhUKE19zdGF0dXNfZGVzY3JpcHRpb25CEQoPX3RyYW5zYWN0aW9uX2lkQg8KDV9vcGVyYXRpb25faWRCDAoKX2F1dGhfY29kZUIQCg5fdGVybWluYWxfbmFtZUIMCgpfYmFua19uYW1lQgkKB19tZXRob2RCDwoNX3JlY3VycmVudF9pZEIGCgRfbWlkQgYKBF90aWRCEQoPX3JlY2lwaWVudF9pYmFuQhIKEF9zdWJzY3JpcHRpb25faWQiSQoDRmVlEhMKBmFtb3VudBgBIAEoCUgAiAEBEhUKCGN1cnJlbmN5GAIgASgJSAGIAQFCCQoHX2Ftb3VudEILCglfY3VycmVuY3ki+QEKDUZpc2NhbGl6YXRpb24SFgoJZmlzY2FsX2lkGAEgASgJSACIAQESFwoKZmlzY2FsX3VybBgCIAEoCUgBiAEBEjAKBnN0YXR1cxgDIAEoDjIgLnBheW1lbnRzLnYxLkZpc2NhbGl6YXRpb25TdGF0dXMSGAoLc3RhdHVzX2NvZGUYBCABKAVIAogBARInChJzdGF0dXNfZGVzY3JpcHRpb24YBSABKAlCBoq1GAIgAUgDiAEBQgwKCl9maXNjYWxfaWRCDQoLX2Zpc2NhbF91cmxCDgoMX3N0YXR1c19jb2RlQhUKE19zdGF0dXNfZGVzY3JpcHRpb24ixgEKDVBheW1lbnRNZXRob2QSLAoEdHlwZRgBIAEoDjIeLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RUeXBlEigKCGNjX3Rva2VuGAIgASgLMhYucGF5bWVudHMudjEuQ2FyZFRva2VuEi0KCWFwcGxlX3BheRgDIAEoCzIaLnBheW1lbnRzLnYxLldhbGxldFBheUNhcmQSLgoKZ29vZ2xlX3BheRgEIAEoCzIaLnBheW1lbnRzLnYxLldhbGxldFBheUNhcmQirgIKCUNhcmRUb2tlbhIcCg9iYW5rX3Nob3J0X25hbWUYASABKAlIAIgBARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgRtYXNrGAMgASgJSAGIAQESGwoOcGF5bWVudF9zeXN0ZW0YBCABKAlIAogBARIXCgV0b2tlbhgFIAEoCUIDgAEBSAOIAQESGAoLYmluX2NvdW50cnkYBiABKAlIBIgBARIXCgpzYXZlZF9jYXJkGAcgASgISAWIAQFCEgoQX2Jhbmtfc2hvcnRfbmFtZUIHCgVfbWFza0IRCg9fcGF5bWVudF9zeXN0ZW1CCAoGX3Rva2VuQg4KDF9iaW5fY291bnRyeUINCgtfc2F2ZWRfY2FyZCKKAgoNV2FsbGV0UGF5Q2FyZBIcCg9iYW5rX3Nob3J0X25hbWUYASABKAlIAIgBARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgRtYXNrGAMgASgJSAGIAQESGwoOcGF5bWVudF9zeXN0ZW0YBCABKAlIAogBARIXCgV0b2tlbhgFIAEoCUIDgAEBSAOIAQESGAoLYmluX2NvdW50cnkYBiABKAlIBIgBAUISChBfYmFua19zaG9ydF9uYW1lQgcKBV9tYXNrQhEKD19wYXltZW50X3N5c3RlbUIICgZfdG9rZW5CDgoMX2Jpbl9jb3VudHJ5IskCCg9QYXltZW50Q3VzdG9tZXISHwoSYnJvd3Nlcl91c2VyX2FnZW50GAEgASgJSACIAQESEgoFZW1haWwYAiABKAlIAYgBARIYCgtleHRlcm5hbF9pZBgDIAEoCUgCiAEBEhcKCmZpcnN0X25hbWUYBCABKAlIA4gBARIXCgppcF9hZGRyZXNzGAUgASgJSASIAQESFgoJbGFzdF9uYW1lGAYgASgJSAWIAQESFQoIcGF0cm9ueW0YByABKAlIBogBARISCgVwaG9uZRgIIAEoCUgHiAEBQhUKE19icm93c2VyX3VzZXJfYWdlbnRCCAoGX2VtYWlsQg4KDF9leHRlcm5hbF9pZEINCgtfZmlyc3RfbmFtZUINCgtfaXBfYWRkcmVzc0IMCgpfbGFzdF9uYW1lQgsKCV9wYXRyb255bUIICgZfcGhvbmUqnAEKDVBheW1lbnRTdGF0dXMSHgoaUEFZTUVOVF9TVEFUVVNfVU5TUEVDSUZJRUQQABIXChNQQVlNRU5UX1NUQVRVU19JTklUEAESGgoWUEFZTUVOVF9TVEFUVVNfUEVORElORxACEhoKFlBBWU1FTlRfU1RBVFVTX1NVQ0NFU1MQAxIaChZQQVlNRU5UX1NUQVRVU19GQUlMVVJFEAQq7gEKEFBheW1lbnRPcGVyYXRpb24SIQodUEFZTUVOVF9PUEVSQVRJT05fVU5TUEVDSUZJRUQQABIdChlQQVlNRU5UX09QRVJBVElPTl9QQVlNRU5UEAESHQoZUEFZTUVOVF9PUEVSQVRJT05fQ09ORklSTRACEhwKGFBBWU1FTlRfT1BFUkFUSU9OX1JFRlVORBADEhwKGFBBWU1FTlRfT1BFUkFUSU9OX0NBTkNFTBAEEhwKGFBBWU1FTlRfT1BFUkFUSU9OX0xPT0tVUBAFEh8KG1BBWU1FTlRfT1BFUkFUSU9OX1JFQ1VSUkVOVBAGKoICChFQYXltZW50TWV0aG9kVHlwZRIjCh9QQVlNRU5UX01FVEhPRF9UWVBFX1VOU1BFQ0lGSUVEEAASIAocUEFZTUVOVF9NRVRIT0RfVFlQRV9DQ19UT0tFThABEiEKHVBBWU1FTlRfTUVUSE9EX1RZUEVfQ0NfTlVNQkVSEAISHgoaUEFZTUVOVF9NRVRIT0RfVFlQRV9XQUxMRVQQAxIiCh5QQVlNRU5UX01FVEhPRF9UWVBFX0dPT0dMRV9QQVkQBBIhCh1QQVlNRU5UX01FVEhPRF9UWVBFX0FQUExFX1BBWRAFEhwKGFBBWU1FTlRfTUVUSE9EX1RZUEVfQ0FSRBAGKsYBChNGaXNjYWxpemF0aW9uU3RhdHVzEiQKIEZJU0NBTElaQVRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASLQocRklTQ0FMSVpBVElPTl9TVEFUVVNfUEVORElORxABGguKtRgHUGVuZGluZxItChxGSVNDQUxJWkFUSU9OX1NUQVRVU19TVUNDRVNTEAIaC4q1GAdTdWNjZXNzEisKG0ZJU0NBTElaQVRJT05fU1RBVFVTX0ZBSUxFRBADGgqKtRgGRmFpbGVkKpICCgxQYXltZW50U3RhdGUSHQoZUEFZTUVOVF9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVBBWU1FTlRfU1RBVEVfUEVORElORxABEhwKGFBBWU1FTlRfU1RBVEVfQVVUSE9SSVpFRBACEhYKElBBWU1FTlRfU1RBVEVfUEFJRBADEhgKFFBBWU1FTlRfU1RBVEVfRkFJTEVEEAQSGwoXUEFZTUVOVF9TVEFURV9DQU5DRUxMRUQQBRIkCiBQQVlNRU5UX1NUQVRFX1BBUlRJQUxMWV9SRUZVTkRFRBAGEhoKFlBBWU1FTlRfU1RBVEVfUkVGVU5ERUQQBxIZChVQQVlNRU5UX1NUQVRFX1VOS05PV04QCGIGcHJvdG8z", [file_google_protobuf_timestamp, file_payments_v1_options]);
+
+/**
+ * One thing that was done to a payment, as it stands now.
+ *
+ * @generated from message payments.v1.OperationSummary
+ */
+export type OperationSummary = Message<"payments.v1.OperationSummary"> & {
+  /**
+   * Which attempt of the payment.
+   *
+   * @generated from field: optional string payment_id = 1;
+   */
+  paymentId?: string | undefined;
+
+  /**
+   * What was done.
+   *
+   * @generated from field: payments.v1.PaymentOperation operation = 2;
+   */
+  operation: PaymentOperation;
+
+  /**
+   * The operation's id, where the payments service named one.
+   *
+   * @generated from field: optional string operation_id = 3;
+   */
+  operationId?: string | undefined;
+
+  /**
+   * How far it has come.
+   *
+   * @generated from field: payments.v1.PaymentStatus status = 4;
+   */
+  status: PaymentStatus;
+
+  /**
+   * Why it is in that state: one of the service's codes. An open set.
+   *
+   * @generated from field: optional string status_code = 5;
+   */
+  statusCode?: string | undefined;
+
+  /**
+   * Decimal text: of a refund, what was refunded by it.
+   *
+   * @generated from field: optional string amount = 6;
+   */
+  amount?: string | undefined;
+
+  /**
+   * Currency code.
+   *
+   * @generated from field: optional string currency = 7;
+   */
+  currency?: string | undefined;
+
+  /**
+   * When the gateway learned of this state.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 8;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message payments.v1.OperationSummary.
+ * Use `create(OperationSummarySchema)` to create a new message.
+ */
+export const OperationSummarySchema: GenMessage<OperationSummary> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payment, 0);
 
 /**
  * A payment as the payments service describes it ("Payment transaction data"), in the
@@ -122,7 +192,7 @@ export type Payment = Message<"payments.v1.Payment"> & {
  * Use `create(PaymentSchema)` to create a new message.
  */
 export const PaymentSchema: GenMessage<Payment> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 0);
+  messageDesc(file_payments_v1_payment, 1);
 
 /**
  * A step that is left to the customer.
@@ -150,7 +220,7 @@ export type Action = Message<"payments.v1.Action"> & {
  * Use `create(ActionSchema)` to create a new message.
  */
 export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 1);
+  messageDesc(file_payments_v1_payment, 2);
 
 /**
  * Amount, state and identifiers of a payment's operation.
@@ -351,7 +421,7 @@ export type PaymentDetails = Message<"payments.v1.PaymentDetails"> & {
  * Use `create(PaymentDetailsSchema)` to create a new message.
  */
 export const PaymentDetailsSchema: GenMessage<PaymentDetails> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 2);
+  messageDesc(file_payments_v1_payment, 3);
 
 /**
  * A fee.
@@ -379,7 +449,7 @@ export type Fee = Message<"payments.v1.Fee"> & {
  * Use `create(FeeSchema)` to create a new message.
  */
 export const FeeSchema: GenMessage<Fee> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 3);
+  messageDesc(file_payments_v1_payment, 4);
 
 /**
  * Registration of the receipt with the tax authority.
@@ -440,7 +510,7 @@ export type Fiscalization = Message<"payments.v1.Fiscalization"> & {
  * Use `create(FiscalizationSchema)` to create a new message.
  */
 export const FiscalizationSchema: GenMessage<Fiscalization> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 4);
+  messageDesc(file_payments_v1_payment, 5);
 
 /**
  * What was paid with. The object of the type is set.
@@ -482,7 +552,7 @@ export type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
  * Use `create(PaymentMethodSchema)` to create a new message.
  */
 export const PaymentMethodSchema: GenMessage<PaymentMethod> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 5);
+  messageDesc(file_payments_v1_payment, 6);
 
 /**
  * A card by its token.
@@ -545,7 +615,7 @@ export type CardToken = Message<"payments.v1.CardToken"> & {
  * Use `create(CardTokenSchema)` to create a new message.
  */
 export const CardTokenSchema: GenMessage<CardToken> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 6);
+  messageDesc(file_payments_v1_payment, 7);
 
 /**
  * A card behind Apple Pay or Google Pay.
@@ -601,7 +671,7 @@ export type WalletPayCard = Message<"payments.v1.WalletPayCard"> & {
  * Use `create(WalletPayCardSchema)` to create a new message.
  */
 export const WalletPayCardSchema: GenMessage<WalletPayCard> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 7);
+  messageDesc(file_payments_v1_payment, 8);
 
 /**
  * Who paid.
@@ -671,7 +741,7 @@ export type PaymentCustomer = Message<"payments.v1.PaymentCustomer"> & {
  * Use `create(PaymentCustomerSchema)` to create a new message.
  */
 export const PaymentCustomerSchema: GenMessage<PaymentCustomer> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment, 8);
+  messageDesc(file_payments_v1_payment, 9);
 
 /**
  * State of a payment or of one operation on it. It moves from init over pending to
@@ -916,4 +986,91 @@ export type FiscalizationStatus = (typeof FiscalizationStatus)[keyof typeof Fisc
  */
 export const FiscalizationStatusSchema: GenEnum<FiscalizationStatus> = /*@__PURE__*/
   enumDesc(file_payments_v1_payment, 3);
+
+/**
+ * Is it paid? What all operations of an external_id amount to, as far as the gateway knows.
+ * It is of the external_id as a whole, whatever a single event or attempt says: show this.
+ *
+ * @generated from enum payments.v1.PaymentState
+ */
+export const PaymentState = {
+  /**
+   * Nothing is known that says so: of a payment that was only looked up, for example.
+   *
+   * @generated from enum value: PAYMENT_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * An attempt is under way; the customer may have an action.
+   *
+   * @generated from enum value: PAYMENT_STATE_PENDING = 1;
+   */
+  PENDING: 1,
+
+  /**
+   * Held: made with `confirm: false`, succeeded, not confirmed yet. A held payment that
+   * another client made cannot be told from a paid one.
+   *
+   * @generated from enum value: PAYMENT_STATE_AUTHORIZED = 2;
+   */
+  AUTHORIZED: 2,
+
+  /**
+   * The money moved.
+   *
+   * @generated from enum value: PAYMENT_STATE_PAID = 3;
+   */
+  PAID: 3,
+
+  /**
+   * The latest attempt failed and none succeeded. Another may follow.
+   *
+   * @generated from enum value: PAYMENT_STATE_FAILED = 4;
+   */
+  FAILED: 4,
+
+  /**
+   * A success was taken back by a `cancel`.
+   *
+   * @generated from enum value: PAYMENT_STATE_CANCELLED = 5;
+   */
+  CANCELLED: 5,
+
+  /**
+   * Less than what was paid was refunded, or it cannot be told that it was all.
+   *
+   * @generated from enum value: PAYMENT_STATE_PARTIALLY_REFUNDED = 6;
+   */
+  PARTIALLY_REFUNDED: 6,
+
+  /**
+   * All that was paid was refunded.
+   *
+   * @generated from enum value: PAYMENT_STATE_REFUNDED = 7;
+   */
+  REFUNDED: 7,
+
+  /**
+   * A call is out without an understood answer, and nothing else says that it is paid: do
+   * not repeat the call. The gateway finds out and tells.
+   *
+   * @generated from enum value: PAYMENT_STATE_UNKNOWN = 8;
+   */
+  UNKNOWN: 8,
+} as const;
+
+/**
+ * Is it paid? What all operations of an external_id amount to, as far as the gateway knows.
+ * It is of the external_id as a whole, whatever a single event or attempt says: show this.
+ *
+ * @generated from enum payments.v1.PaymentState
+ */
+export type PaymentState = (typeof PaymentState)[keyof typeof PaymentState] | UnknownEnum;
+
+/**
+ * Describes the enum payments.v1.PaymentState.
+ */
+export const PaymentStateSchema: GenEnum<PaymentState> = /*@__PURE__*/
+  enumDesc(file_payments_v1_payment, 4);
 

@@ -8,7 +8,7 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
 import type { Event } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
-import type { Payment, PaymentOperation } from "./payment_pb.ts";
+import type { OperationSummary, Payment, PaymentOperation, PaymentState } from "./payment_pb.ts";
 import { file_payments_v1_payment } from "./payment_pb.ts";
 import type { Fingerprint, PaymentCustomerInput, PaymentMethodInput, PaymentMode, PaymentRecipient, Product } from "./payment_input_pb.ts";
 import { file_payments_v1_payment_input } from "./payment_input_pb.ts";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payment_service.proto.
  */
 export const file_payments_v1_payment_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIsgNChRDcmVhdGVQYXltZW50UmVxdWVzdBIkCgZhbW91bnQYASABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEh0KCGN1cnJlbmN5GAIgASgJQgu6SAjIAQFyAyj/ARIzCgRtb2RlGAMgASgOMhgucGF5bWVudHMudjEuUGF5bWVudE1vZGVCC7pICMgBAYIBAhABEiAKC2V4dGVybmFsX2lkGAQgASgJQgu6SAjIAQFyAyj/ARIqChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJQgi6SAVyAyj/AUgAiAEBEicKDGNhbGxiYWNrX3VybBgGIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESJQoKcmVzdWx0X3VybBgHIAEoCUIMukgJcgeQtRgBKIAQSAKIAQESFAoHY29uZmlybRgIIAEoCEgDiAEBEiIKC2Rlc2NyaXB0aW9uGAkgASgJQgi6SAVyAyiAIEgEiAEBEh8KB3BheWxvYWQYCiABKAlCCbpIBnIEKICAAUgFiAEBEiMKFmluaXRfcmVjdXJyZW50X3BheW1lbnQYCyABKAhIBogBARImCg9zdWJzY3JpcHRpb25faWQYDCABKAlCCLpIBXIDKP8BSAeIAQESMwoIY3VzdG9tZXIYDSABKAsyIS5wYXltZW50cy52MS5QYXltZW50Q3VzdG9tZXJJbnB1dBI/Cg5wYXltZW50X21ldGhvZBgOIAEoCzIfLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RJbnB1dEIGukgDyAEBEi0KC2ZpbmdlcnByaW50GA8gASgLMhgucGF5bWVudHMudjEuRmluZ2VycHJpbnQSMQoIcHJvZHVjdHMYECADKAsyFC5wYXltZW50cy52MS5Qcm9kdWN0Qgm6SAaSAQMQ6AcSMAoJcmVjaXBpZW50GBEgASgLMh0ucGF5bWVudHMudjEuUGF5bWVudFJlY2lwaWVudBIrCgpjb2xvcl9tb2RlGBIgASgJQhK6SA9yDVIFd2hpdGVSBGRhcmtICIgBARI2CgZsb2NhbGUYEyABKAlCIbpIHnIcUgJVS1ICRU5SAkVTUgJQTFICRlJSAlNLUgJERUgJiAEBEigKDmFjY291bnRfbnVtYmVyGBQgASgJQguAAQG6SAVyAyj/AUgKiAEBEiMKCmlwX2FkZHJlc3MYFSABKAlCCrpIB3IFKP8BeAFIC4gBATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MiPgoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50ItcDCh1DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVxdWVzdBIhCgxyZWN1cnJlbnRfaWQYASABKAlCC7pICMgBAXIDKP8BEiAKC2V4dGVybmFsX2lkGAIgASgJQgu6SAjIAQFyAyj/ARIqChN1bmlmaWVkX2V4dGVybmFsX2lkGAMgASgJQgi6SAVyAyj/AUgAiAEBEiQKBmFtb3VudBgEIAEoCUIUukgLyAEBcgaItRgBKCCKtRgCCAESJwoMY2FsbGJhY2tfdXJsGAUgASgJQgy6SAlyB5C1GAEogBBIAYgBARIfCgdwYXlsb2FkGAYgASgJQgm6SAZyBCiAgAFIAogBARItChBkZWxlZ2F0ZV9hcGlfa2V5GAcgASgJQg6AAQG6SAhyBij/AbABAUgDiAEBEiYKD3N1YnNjcmlwdGlvbl9pZBgIIAEoCUIIukgFcgMo/wFIBIgBARIUCgdjb25maXJtGAkgASgISAWIAQFCFgoUX3VuaWZpZWRfZXh0ZXJuYWxfaWRCDwoNX2NhbGxiYWNrX3VybEIKCghfcGF5bG9hZEITChFfZGVsZWdhdGVfYXBpX2tleUISChBfc3Vic2NyaXB0aW9uX2lkQgoKCF9jb25maXJtIkcKHkNyZWF0ZVJlY3VycmVudFBheW1lbnRSZXNwb25zZRIlCgdwYXltZW50GAEgASgLMhQucGF5bWVudHMudjEuUGF5bWVudCKDAgoVQ29uZmlybVBheW1lbnRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIoCgZhbW91bnQYAiABKAlCE7pICnIIiLUYARABKCCKtRgCCAFIAIgBARIfCghjdXJyZW5jeRgDIAEoCUIIukgFcgMo/wFIAYgBARInCgxjYWxsYmFja191cmwYBCABKAlCDLpICXIHkLUYASiAEEgCiAEBEh8KB3BheWxvYWQYBSABKAlCCbpIBnIEKICAAUgDiAEBQgkKB19hbW91bnRCCwoJX2N1cnJlbmN5Qg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWQiPwoWQ29uZmlybVBheW1lbnRSZXNwb25zZRIlCgdwYXltZW50GAEgASgLMhQucGF5bWVudHMudjEuUGF5bWVudCKIAQoVUmVzZW5kQ2FsbGJhY2tSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARI/CglvcGVyYXRpb24YAiABKA4yHS5wYXltZW50cy52MS5QYXltZW50T3BlcmF0aW9uQgi6SAWCAQIQAUgAiAEBQgwKCl9vcGVyYXRpb24iGAoWUmVzZW5kQ2FsbGJhY2tSZXNwb25zZSI1ChFHZXRQYXltZW50UmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wEifAoSR2V0UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50Eg4KBmN1cnNvchgCIAEoCRIXCg9vdXRjb21lX3Vua25vd24YAyABKAgSFgoObmVlZHNfb3BlcmF0b3IYBCABKAgixgEKE1dhdGNoUGF5bWVudFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEiUKDGFmdGVyX2N1cnNvchgCIAEoCUIKukgHcgUQASj/AUgAiAEBEhMKC3VudGlsX2ZpbmFsGAMgASgIEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAQgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUV2F0Y2hQYXltZW50UmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudDLPBgoOUGF5bWVudFNlcnZpY2USiwEKDUNyZWF0ZVBheW1lbnQSIS5wYXltZW50cy52MS5DcmVhdGVQYXltZW50UmVxdWVzdBoiLnBheW1lbnRzLnYxLkNyZWF0ZVBheW1lbnRSZXNwb25zZSIzirUYDnBheW1lbnRzOndyaXRlkLUYAZq1GBlQT1NUIC9hcGkvcGF5bWVudHMvdjEvbmV3EqwBChZDcmVhdGVSZWN1cnJlbnRQYXltZW50EioucGF5bWVudHMudjEuQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QaKy5wYXltZW50cy52MS5DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVzcG9uc2UiOYq1GA5wYXltZW50czp3cml0ZZC1GAGatRgfUE9TVCAvYXBpL3BheW1lbnRzL3YxL3JlY3VycmVudBKSAQoOQ29uZmlybVBheW1lbnQSIi5wYXltZW50cy52MS5Db25maXJtUGF5bWVudFJlcXVlc3QaIy5wYXltZW50cy52MS5Db25maXJtUGF5bWVudFJlc3BvbnNlIjeKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYHVBPU1QgL2FwaS9wYXltZW50cy92MS9jb25maXJtEpgBCg5SZXNlbmRDYWxsYmFjaxIiLnBheW1lbnRzLnYxLlJlc2VuZENhbGxiYWNrUmVxdWVzdBojLnBheW1lbnRzLnYxLlJlc2VuZENhbGxiYWNrUmVzcG9uc2UiPYq1GBBjYWxsYmFja3M6cmVzZW5kmrUYJVBPU1QgL2FwaS9wYXltZW50cy92MS9jYWxsYmFjay9yZXNlbmQSYwoKR2V0UGF5bWVudBIeLnBheW1lbnRzLnYxLkdldFBheW1lbnRSZXF1ZXN0Gh8ucGF5bWVudHMudjEuR2V0UGF5bWVudFJlc3BvbnNlIhSQAgGKtRgNcGF5bWVudHM6cmVhZBJrCgxXYXRjaFBheW1lbnQSIC5wYXltZW50cy52MS5XYXRjaFBheW1lbnRSZXF1ZXN0GiEucGF5bWVudHMudjEuV2F0Y2hQYXltZW50UmVzcG9uc2UiFJACAYq1GA1wYXltZW50czpyZWFkMAFiBnByb3RvMw", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
+  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIsgNChRDcmVhdGVQYXltZW50UmVxdWVzdBIkCgZhbW91bnQYASABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEh0KCGN1cnJlbmN5GAIgASgJQgu6SAjIAQFyAyj/ARIzCgRtb2RlGAMgASgOMhgucGF5bWVudHMudjEuUGF5bWVudE1vZGVCC7pICMgBAYIBAhABEiAKC2V4dGVybmFsX2lkGAQgASgJQgu6SAjIAQFyAyj/ARIqChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJQgi6SAVyAyj/AUgAiAEBEicKDGNhbGxiYWNrX3VybBgGIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESJQoKcmVzdWx0X3VybBgHIAEoCUIMukgJcgeQtRgBKIAQSAKIAQESFAoHY29uZmlybRgIIAEoCEgDiAEBEiIKC2Rlc2NyaXB0aW9uGAkgASgJQgi6SAVyAyiAIEgEiAEBEh8KB3BheWxvYWQYCiABKAlCCbpIBnIEKICAAUgFiAEBEiMKFmluaXRfcmVjdXJyZW50X3BheW1lbnQYCyABKAhIBogBARImCg9zdWJzY3JpcHRpb25faWQYDCABKAlCCLpIBXIDKP8BSAeIAQESMwoIY3VzdG9tZXIYDSABKAsyIS5wYXltZW50cy52MS5QYXltZW50Q3VzdG9tZXJJbnB1dBI/Cg5wYXltZW50X21ldGhvZBgOIAEoCzIfLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RJbnB1dEIGukgDyAEBEi0KC2ZpbmdlcnByaW50GA8gASgLMhgucGF5bWVudHMudjEuRmluZ2VycHJpbnQSMQoIcHJvZHVjdHMYECADKAsyFC5wYXltZW50cy52MS5Qcm9kdWN0Qgm6SAaSAQMQ6AcSMAoJcmVjaXBpZW50GBEgASgLMh0ucGF5bWVudHMudjEuUGF5bWVudFJlY2lwaWVudBIrCgpjb2xvcl9tb2RlGBIgASgJQhK6SA9yDVIFd2hpdGVSBGRhcmtICIgBARI2CgZsb2NhbGUYEyABKAlCIbpIHnIcUgJVS1ICRU5SAkVTUgJQTFICRlJSAlNLUgJERUgJiAEBEigKDmFjY291bnRfbnVtYmVyGBQgASgJQguAAQG6SAVyAyj/AUgKiAEBEiMKCmlwX2FkZHJlc3MYFSABKAlCCrpIB3IFKP8BeAFIC4gBATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MieAoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSLXAwodQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QSIQoMcmVjdXJyZW50X2lkGAEgASgJQgu6SAjIAQFyAyj/ARIgCgtleHRlcm5hbF9pZBgCIAEoCUILukgIyAEBcgMo/wESKgoTdW5pZmllZF9leHRlcm5hbF9pZBgDIAEoCUIIukgFcgMo/wFIAIgBARIkCgZhbW91bnQYBCABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEicKDGNhbGxiYWNrX3VybBgFIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESHwoHcGF5bG9hZBgGIAEoCUIJukgGcgQogIABSAKIAQESLQoQZGVsZWdhdGVfYXBpX2tleRgHIAEoCUIOgAEBukgIcgYo/wGwAQFIA4gBARImCg9zdWJzY3JpcHRpb25faWQYCCABKAlCCLpIBXIDKP8BSASIAQESFAoHY29uZmlybRgJIAEoCEgFiAEBQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWRCEwoRX2RlbGVnYXRlX2FwaV9rZXlCEgoQX3N1YnNjcmlwdGlvbl9pZEIKCghfY29uZmlybSKBAQoeQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSKDAgoVQ29uZmlybVBheW1lbnRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIoCgZhbW91bnQYAiABKAlCE7pICnIIiLUYARABKCCKtRgCCAFIAIgBARIfCghjdXJyZW5jeRgDIAEoCUIIukgFcgMo/wFIAYgBARInCgxjYWxsYmFja191cmwYBCABKAlCDLpICXIHkLUYASiAEEgCiAEBEh8KB3BheWxvYWQYBSABKAlCCbpIBnIEKICAAUgDiAEBQgkKB19hbW91bnRCCwoJX2N1cnJlbmN5Qg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWQieQoWQ29uZmlybVBheW1lbnRSZXNwb25zZRIlCgdwYXltZW50GAEgASgLMhQucGF5bWVudHMudjEuUGF5bWVudBIoCgVzdGF0ZRgCIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIOCgZjdXJzb3IYAyABKAkiiAEKFVJlc2VuZENhbGxiYWNrUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESPwoJb3BlcmF0aW9uGAIgASgOMh0ucGF5bWVudHMudjEuUGF5bWVudE9wZXJhdGlvbkIIukgFggECEAFIAIgBAUIMCgpfb3BlcmF0aW9uIhgKFlJlc2VuZENhbGxiYWNrUmVzcG9uc2UiNQoRR2V0UGF5bWVudFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BIvEBChJHZXRQYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSDgoGY3Vyc29yGAIgASgJEhcKD291dGNvbWVfdW5rbm93bhgDIAEoCBIWCg5uZWVkc19vcGVyYXRvchgEIAEoCBIoCgVzdGF0ZRgFIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIxCgpvcGVyYXRpb25zGAYgAygLMh0ucGF5bWVudHMudjEuT3BlcmF0aW9uU3VtbWFyeRIWCg5vbGRlcl9mYWlsdXJlcxgHIAEoBSLMAgoTV2F0Y2hQYXltZW50UmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESJQoMYWZ0ZXJfY3Vyc29yGAIgASgJQgq6SAdyBRABKP8BSACIAQESEwoLdW50aWxfZmluYWwYAyABKAgSKgoRaGVhcnRiZWF0X3NlY29uZHMYBCABKAVCCrpIBxoFGJAcKAFIAYgBARISCgpmcm9tX3N0YXJ0GAUgASgIOnC6SG0aawoQZnJvbV9zdGFydC5hbG9uZRIqY2Fubm90IGJlIGdpdmVuIHRvZ2V0aGVyIHdpdGggYWZ0ZXJfY3Vyc29yGishdGhpcy5mcm9tX3N0YXJ0IHx8ICFoYXModGhpcy5hZnRlcl9jdXJzb3IpQg8KDV9hZnRlcl9jdXJzb3JCFAoSX2hlYXJ0YmVhdF9zZWNvbmRzIjkKFFdhdGNoUGF5bWVudFJlc3BvbnNlEiEKBWV2ZW50GAEgASgLMhIucGF5bWVudHMudjEuRXZlbnQyzwYKDlBheW1lbnRTZXJ2aWNlEosBCg1DcmVhdGVQYXltZW50EiEucGF5bWVudHMudjEuQ3JlYXRlUGF5bWVudFJlcXVlc3QaIi5wYXltZW50cy52MS5DcmVhdGVQYXltZW50UmVzcG9uc2UiM4q1GA5wYXltZW50czp3cml0ZZC1GAGatRgZUE9TVCAvYXBpL3BheW1lbnRzL3YxL25ldxKsAQoWQ3JlYXRlUmVjdXJyZW50UGF5bWVudBIqLnBheW1lbnRzLnYxLkNyZWF0ZVJlY3VycmVudFBheW1lbnRSZXF1ZXN0GisucGF5bWVudHMudjEuQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlIjmKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYH1BPU1QgL2FwaS9wYXltZW50cy92MS9yZWN1cnJlbnQSkgEKDkNvbmZpcm1QYXltZW50EiIucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXF1ZXN0GiMucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXNwb25zZSI3irUYDnBheW1lbnRzOndyaXRlkLUYAZq1GB1QT1NUIC9hcGkvcGF5bWVudHMvdjEvY29uZmlybRKYAQoOUmVzZW5kQ2FsbGJhY2sSIi5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1JlcXVlc3QaIy5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1Jlc3BvbnNlIj2KtRgQY2FsbGJhY2tzOnJlc2VuZJq1GCVQT1NUIC9hcGkvcGF5bWVudHMvdjEvY2FsbGJhY2svcmVzZW5kEmMKCkdldFBheW1lbnQSHi5wYXltZW50cy52MS5HZXRQYXltZW50UmVxdWVzdBofLnBheW1lbnRzLnYxLkdldFBheW1lbnRSZXNwb25zZSIUkAIBirUYDXBheW1lbnRzOnJlYWQSawoMV2F0Y2hQYXltZW50EiAucGF5bWVudHMudjEuV2F0Y2hQYXltZW50UmVxdWVzdBohLnBheW1lbnRzLnYxLldhdGNoUGF5bWVudFJlc3BvbnNlIhSQAgGKtRgNcGF5bWVudHM6cmVhZDABYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
 
 /**
  * A payment to make.
@@ -194,11 +194,27 @@ export const CreatePaymentRequestSchema: GenMessage<CreatePaymentRequest> = /*@_
  */
 export type CreatePaymentResponse = Message<"payments.v1.CreatePaymentResponse"> & {
   /**
-   * Its state, which may be a decline; `action` tells what the customer has to do next.
+   * As the service answered: it may be a decline (`details.status` is failure, `state` is
+   * FAILED); `action` tells what the customer has to do next.
    *
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -299,6 +315,21 @@ export type CreateRecurrentPaymentResponse = Message<"payments.v1.CreateRecurren
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -370,6 +401,21 @@ export type ConfirmPaymentResponse = Message<"payments.v1.ConfirmPaymentResponse
    * @generated from field: payments.v1.Payment payment = 1;
    */
   payment?: Payment | undefined;
+
+  /**
+   * Is it paid? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -480,6 +526,28 @@ export type GetPaymentResponse = Message<"payments.v1.GetPaymentResponse"> & {
    * @generated from field: bool needs_operator = 4;
    */
   needsOperator: boolean;
+
+  /**
+   * Is it paid? What all operations amount to.
+   *
+   * @generated from field: payments.v1.PaymentState state = 5;
+   */
+  state: PaymentState;
+
+  /**
+   * What was done, in the order in which the gateway learned of it: attempts,
+   * confirmations, refunds. Of more than 100 failed ones the newest.
+   *
+   * @generated from field: repeated payments.v1.OperationSummary operations = 6;
+   */
+  operations: OperationSummary[];
+
+  /**
+   * How many failed ones are left out of operations.
+   *
+   * @generated from field: int32 older_failures = 7;
+   */
+  olderFailures: number;
 };
 
 /**
@@ -510,7 +578,9 @@ export type WatchPaymentRequest = Message<"payments.v1.WatchPaymentRequest"> & {
   afterCursor?: string | undefined;
 
   /**
-   * End the stream after the first event with final = true.
+   * End the stream when the payment has come to an end: after the first event with
+   * final = true of an operation that pays (payment, recurrent, confirm) while no call for
+   * the external_id is open, and after a call_outcome of NOT_DONE or NEEDS_OPERATOR.
    *
    * @generated from field: bool until_final = 3;
    */
@@ -524,6 +594,14 @@ export type WatchPaymentRequest = Message<"payments.v1.WatchPaymentRequest"> & {
    * @generated from field: optional int32 heartbeat_seconds = 4;
    */
   heartbeatSeconds?: number | undefined;
+
+  /**
+   * Begin with the oldest event of the payment that is kept, instead of its current state.
+   * Not together with after_cursor.
+   *
+   * @generated from field: bool from_start = 5;
+   */
+  fromStart: boolean;
 };
 
 /**

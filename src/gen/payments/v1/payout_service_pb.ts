@@ -8,7 +8,7 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
 import type { Event } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
-import type { Payer, Payout, PayoutOrder, PayoutRecipient } from "./payout_pb.ts";
+import type { Payer, Payout, PayoutOrder, PayoutRecipient, PayoutState } from "./payout_pb.ts";
 import { file_payments_v1_payout } from "./payout_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payout_service.proto.
  */
 export const file_payments_v1_payout_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEi+AMKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESIAoLcGF5b3V0X3R5cGUYBCABKAlCC7pICMgBAXIDKP8BOqgCukikAhqPAQoXcmVjaXBpZW50LmNhcmQucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FyZBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FyZCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhcmQpGo8BChdyZWNpcGllbnQuY2FzaC5yZXF1aXJlZBIkaXMgcmVxdWlyZWQgd2hlbiBwYXlvdXRfdHlwZSBpcyBjYXNoGk50aGlzLnBheW91dF90eXBlICE9ICdjYXNoJyB8fCAhaGFzKHRoaXMucmVjaXBpZW50KSB8fCBoYXModGhpcy5yZWNpcGllbnQuY2FzaCkiPAoVUmVxdWVzdFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dCI0ChBHZXRQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ASJpChFHZXRQYXlvdXRSZXNwb25zZRIjCgZwYXlvdXQYASABKAsyEy5wYXltZW50cy52MS5QYXlvdXQSFwoPb3V0Y29tZV91bmtub3duGAIgASgIEhYKDm5lZWRzX29wZXJhdG9yGAMgASgIIsUBChJXYXRjaFBheW91dFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEiUKDGFmdGVyX2N1cnNvchgCIAEoCUIKukgHcgUQASj/AUgAiAEBEhMKC3VudGlsX2ZpbmFsGAMgASgIEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAQgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOAoTV2F0Y2hQYXlvdXRSZXNwb25zZRIhCgVldmVudBgBIAEoCzISLnBheW1lbnRzLnYxLkV2ZW50MowDCg1QYXlvdXRTZXJ2aWNlEpQBCg1SZXF1ZXN0UGF5b3V0EiEucGF5bWVudHMudjEuUmVxdWVzdFBheW91dFJlcXVlc3QaIi5wYXltZW50cy52MS5SZXF1ZXN0UGF5b3V0UmVzcG9uc2UiPIq1GA1wYXlvdXRzOndyaXRlkLUYAZq1GCNQT1NUIC9hcGkvcGF5b3V0cy92MS9yZXF1ZXN0LXBheW91dBJ7CglHZXRQYXlvdXQSHS5wYXltZW50cy52MS5HZXRQYXlvdXRSZXF1ZXN0Gh4ucGF5bWVudHMudjEuR2V0UGF5b3V0UmVzcG9uc2UiL5ACAYq1GAxwYXlvdXRzOnJlYWSatRgYR0VUIC9hcGkvcGF5b3V0cy92MS9pbmZvEmcKC1dhdGNoUGF5b3V0Eh8ucGF5bWVudHMudjEuV2F0Y2hQYXlvdXRSZXF1ZXN0GiAucGF5bWVudHMudjEuV2F0Y2hQYXlvdXRSZXNwb25zZSITkAIBirUYDHBheW91dHM6cmVhZDABYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
+  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEi+AMKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESIAoLcGF5b3V0X3R5cGUYBCABKAlCC7pICMgBAXIDKP8BOqgCukikAhqPAQoXcmVjaXBpZW50LmNhcmQucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FyZBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FyZCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhcmQpGo8BChdyZWNpcGllbnQuY2FzaC5yZXF1aXJlZBIkaXMgcmVxdWlyZWQgd2hlbiBwYXlvdXRfdHlwZSBpcyBjYXNoGk50aGlzLnBheW91dF90eXBlICE9ICdjYXNoJyB8fCAhaGFzKHRoaXMucmVjaXBpZW50KSB8fCBoYXModGhpcy5yZWNpcGllbnQuY2FzaCkidQoVUmVxdWVzdFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dBInCgVzdGF0ZRgCIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgDIAEoCSI0ChBHZXRQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ASKiAQoRR2V0UGF5b3V0UmVzcG9uc2USIwoGcGF5b3V0GAEgASgLMhMucGF5bWVudHMudjEuUGF5b3V0EhcKD291dGNvbWVfdW5rbm93bhgCIAEoCBIWCg5uZWVkc19vcGVyYXRvchgDIAEoCBInCgVzdGF0ZRgEIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgFIAEoCSLFAQoSV2F0Y2hQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIlCgxhZnRlcl9jdXJzb3IYAiABKAlCCrpIB3IFEAEo/wFIAIgBARITCgt1bnRpbF9maW5hbBgDIAEoCBIqChFoZWFydGJlYXRfc2Vjb25kcxgEIAEoBUIKukgHGgUYkBwoAUgBiAEBQg8KDV9hZnRlcl9jdXJzb3JCFAoSX2hlYXJ0YmVhdF9zZWNvbmRzIjgKE1dhdGNoUGF5b3V0UmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudDKMAwoNUGF5b3V0U2VydmljZRKUAQoNUmVxdWVzdFBheW91dBIhLnBheW1lbnRzLnYxLlJlcXVlc3RQYXlvdXRSZXF1ZXN0GiIucGF5bWVudHMudjEuUmVxdWVzdFBheW91dFJlc3BvbnNlIjyKtRgNcGF5b3V0czp3cml0ZZC1GAGatRgjUE9TVCAvYXBpL3BheW91dHMvdjEvcmVxdWVzdC1wYXlvdXQSewoJR2V0UGF5b3V0Eh0ucGF5bWVudHMudjEuR2V0UGF5b3V0UmVxdWVzdBoeLnBheW1lbnRzLnYxLkdldFBheW91dFJlc3BvbnNlIi+QAgGKtRgMcGF5b3V0czpyZWFkmrUYGEdFVCAvYXBpL3BheW91dHMvdjEvaW5mbxJnCgtXYXRjaFBheW91dBIfLnBheW1lbnRzLnYxLldhdGNoUGF5b3V0UmVxdWVzdBogLnBheW1lbnRzLnYxLldhdGNoUGF5b3V0UmVzcG9uc2UiE5ACAYq1GAxwYXlvdXRzOnJlYWQwAWIGcHJvdG8z", [file_buf_validate_validate, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
 
 /**
  * A payout to make.
@@ -72,6 +72,21 @@ export type RequestPayoutResponse = Message<"payments.v1.RequestPayoutResponse">
    * @generated from field: payments.v1.Payout payout = 1;
    */
   payout?: Payout | undefined;
+
+  /**
+   * Is it paid out? Of the external_id as a whole, after this answer.
+   *
+   * @generated from field: payments.v1.PayoutState state = 2;
+   */
+  state: PayoutState;
+
+  /**
+   * Give it to WatchPayout as after_cursor to see all that comes after this answer. Empty
+   * when the answer could not be put on record: its callback will be.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
 };
 
 /**
@@ -132,6 +147,21 @@ export type GetPayoutResponse = Message<"payments.v1.GetPayoutResponse"> & {
    * @generated from field: bool needs_operator = 3;
    */
   needsOperator: boolean;
+
+  /**
+   * Is it paid out?
+   *
+   * @generated from field: payments.v1.PayoutState state = 4;
+   */
+  state: PayoutState;
+
+  /**
+   * Give it to WatchPayout as after_cursor to see all that comes after this state. Empty
+   * when there was no event yet.
+   *
+   * @generated from field: string cursor = 5;
+   */
+  cursor: string;
 };
 
 /**
@@ -162,7 +192,9 @@ export type WatchPayoutRequest = Message<"payments.v1.WatchPayoutRequest"> & {
   afterCursor?: string | undefined;
 
   /**
-   * End the stream after the first event with final = true.
+   * End the stream when the payout has come to an end: after the first event with
+   * final = true while no call for the external_id is open, and after a call_outcome of
+   * NOT_DONE or NEEDS_OPERATOR.
    *
    * @generated from field: bool until_final = 3;
    */

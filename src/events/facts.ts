@@ -1,0 +1,78 @@
+import type { Entry, Fact, Facts, Rank } from "./log.ts";
+import { stateKey } from "./merge.ts";
+
+export const noFacts: Facts = { operations: [], held: false, folded: 0 };
+
+/** Ends that paid nothing, of which an external_id keeps the newest. */
+export const maxFailures = 100;
+
+/**
+ * A fact as it is stored: the key of its operation, rank, status, operation_id, and what no store has
+ * to understand: status_code, amount, currency, `1` or `0` if it is known whether it is held, and the
+ * time in milliseconds.
+ */
+export type StoredFact = [
+  key: string,
+  rank: string,
+  status: string,
+  operationId: string,
+  statusCode: string,
+  amount: string,
+  currency: string,
+  held: string,
+  atMs: string,
+];
+
+/** What an entry tells, to be stored; the store adds when. */
+export function storedFact(entry: Entry, atMs: number): StoredFact {
+  const { rank, status, operationId, statusCode = "", amount = "", currency = "", held } = entry;
+  const heldText = held === undefined ? "" : held ? "1" : "0";
+  return [
+    ...([stateKey(entry), `${rank}`, status, operationId] as const),
+    ...([statusCode, amount, currency, heldText, `${atMs}`] as const),
+  ];
+}
+
+/**
+ * Takes a fact into those of its external_id, in place: it stands instead of the one of the same
+ * operation, and what it does not tell stays as it was told. append-event.lua does the same.
+ * @returns the keys of failures that are one too many: their states go
+ */
+export function foldIn(facts: StoredFact[], fact: StoredFact): string[] {
+  const at = facts.findIndex(([key]) => key === fact[0]);
+  const before = facts[at];
+  if (before) {
+    for (const kept of [5, 6, 7] as const) fact[kept] ||= before[kept];
+    facts[at] = fact;
+  } else facts.push(fact);
+  const failures = facts.filter(isFailure);
+  const gone = failures.slice(0, Math.max(failures.length - maxFailures, 0)).map(([key]) => key);
+  for (const key of gone)
+    facts.splice(
+      facts.findIndex(([other]) => other === key),
+      1,
+    );
+  return gone;
+}
+
+/** An end of anything that is no success: of an attempt, a refund, or a call that was settled. */
+function isFailure([, rank, status]: StoredFact): boolean {
+  return rank === "2" && status !== "success";
+}
+
+export function readFacts(
+  stored: readonly StoredFact[],
+  { held, folded }: Pick<Facts, "held" | "folded">,
+): Facts {
+  const operations = stored.map(
+    ([key, rank, status, operationId, statusCode, amount, currency, heldText, atMs]): Fact => {
+      const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
+      return {
+        ...{ subjectId, operation, operationId, rank: Number(rank) as Rank, status },
+        ...{ statusCode, amount, currency, atMs: Number(atMs) },
+        ...(heldText === "" ? {} : { held: heldText === "1" }),
+      };
+    },
+  );
+  return { operations, held, folded };
+}

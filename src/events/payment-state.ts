@@ -1,0 +1,134 @@
+import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import type { Fact, Facts } from "./log.ts";
+
+/**
+ * What the operations of an external_id amount to: is it paid? (contract, section 5). The one place
+ * that says so; it follows from the set of operations alone, whatever the order in which they became
+ * known.
+ *
+ * - A success is taken back by a `cancel` of its payment_id, or by one whose payment_id is of no
+ *   operation that pays.
+ * - A payment that was made with `confirm: false` is held until a `confirm` succeeds.
+ * - Refunds count by their own amounts, each operation_id once. What cannot be added up (an amount or
+ *   a currency that is missing, or two of them) is not all of it.
+ * - A call without an understood answer leaves open whatever is not proven to be paid.
+ *
+ * @param callIsOpen a call that moves money is out beside what the log knows
+ */
+export function paymentState({ operations, held }: Facts, callIsOpen = false): PaymentState {
+  const paying = operations.filter(({ operation }) => payingOperations.has(operation));
+  const refunds = operations.filter((fact) => fact.operation === "refund" && succeeded(fact));
+  const cancels = operations.filter((fact) => fact.operation === "cancel" && succeeded(fact));
+  const cancelsAll = cancels.some(
+    ({ subjectId }) => !paying.some((fact) => fact.subjectId === subjectId),
+  );
+  const standing = paying.filter(
+    (fact) =>
+      succeeded(fact) &&
+      !cancelsAll &&
+      !cancels.some(({ subjectId }) => subjectId === fact.subjectId),
+  );
+  const confirmed = standing.filter(({ operation }) => operation === "confirm");
+  // A confirmation may be of less than what was held.
+  const moved = confirmed.length > 0 ? confirmed : standing.filter((fact) => !(fact.held ?? held));
+  const isOpen = callIsOpen || operations.some(isOpenCall);
+
+  if (standing.length > 0 && refunds.length > 0) {
+    const isAll = isCovered(moved.length > 0 ? moved : standing, refunds);
+    return isAll ? PaymentState.REFUNDED : PaymentState.PARTIALLY_REFUNDED;
+  }
+  if (moved.length > 0) return PaymentState.PAID;
+  if (isOpen) return PaymentState.UNKNOWN;
+  if (standing.length > 0) return PaymentState.AUTHORIZED;
+  if (paying.some(({ rank }) => rank < 2)) return PaymentState.PENDING;
+  if (cancels.length > 0) return PaymentState.CANCELLED;
+  if (refunds.length > 0) return PaymentState.PARTIALLY_REFUNDED;
+  if (paying.length > 0) return PaymentState.FAILED;
+  return PaymentState.UNSPECIFIED;
+}
+
+/** The same of a payout, which is done or not. */
+export function payoutState({ operations }: Facts, callIsOpen = false): PayoutState {
+  const payouts = operations.filter(({ operation }) => operation === "payout");
+  if (payouts.some(succeeded)) return PayoutState.PAID;
+  if (callIsOpen || operations.some(isOpenCall)) return PayoutState.UNKNOWN;
+  if (payouts.some(({ rank }) => rank < 2)) return PayoutState.PENDING;
+  return payouts.length > 0 ? PayoutState.FAILED : PayoutState.UNSPECIFIED;
+}
+
+/** The state of a payout as its events carry it. */
+const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
+  [PayoutState.UNSPECIFIED]: PaymentState.UNSPECIFIED,
+  [PayoutState.PENDING]: PaymentState.PENDING,
+  [PayoutState.PAID]: PaymentState.PAID,
+  [PayoutState.FAILED]: PaymentState.FAILED,
+  [PayoutState.UNKNOWN]: PaymentState.UNKNOWN,
+};
+
+export function stateOfPayout(state: PayoutState): PaymentState {
+  return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
+}
+
+/** The same the other way; undefined for what a payout cannot be. */
+export function payoutStateOf(state: PaymentState): PayoutState | undefined {
+  return Object.values(PayoutState).find((value) => stateOfPayout(value) === state);
+}
+
+/** Sets the state that an external id is in by these facts on an event of it. */
+export function setState(event: Event, facts: Facts): void {
+  event.state = stateAfter(event.kind, facts);
+}
+
+/** The state of a payment or payout, as its events carry it. */
+export function stateAfter(kind: EventKind, facts: Facts): PaymentState {
+  return kind === EventKind.PAYOUT ? stateOfPayout(payoutState(facts)) : paymentState(facts);
+}
+
+/** Operations of payments and payouts that move the money itself. */
+export const payingOperations: ReadonlySet<string> = new Set([
+  "payment",
+  "recurrent",
+  "confirm",
+  "payout",
+]);
+
+/** The same of a payment's operation as the contract has it; one that is not told is a payment. */
+export function isPayingOperation(operation: PaymentOperation | undefined): boolean {
+  return payingValues.has(operation ?? PaymentOperation.UNSPECIFIED);
+}
+
+const payingValues: ReadonlySet<PaymentOperation> = new Set([
+  PaymentOperation.UNSPECIFIED,
+  PaymentOperation.PAYMENT,
+  PaymentOperation.RECURRENT,
+  PaymentOperation.CONFIRM,
+]);
+
+function succeeded({ status }: Fact): boolean {
+  return status === "success";
+}
+
+function isOpenCall({ operation, rank }: Fact): boolean {
+  return operation === "call" && rank < 2;
+}
+
+/** Whether refunds are known to be all of what was paid. */
+function isCovered(paid: readonly Fact[], refunds: readonly Fact[]): boolean {
+  const [total, refunded] = [sumOf(paid), sumOf(refunds)];
+  if (!total || !refunded || total.currency !== refunded.currency) return false;
+  return refunded.units >= total.units;
+}
+
+/** In millionths, which is as fine as a decimal of the contract; undefined if it cannot be told. */
+function sumOf(facts: readonly Fact[]): { units: bigint; currency: string } | undefined {
+  let units = 0n;
+  const currency = facts[0]?.currency ?? "";
+  for (const fact of facts) {
+    const match = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(fact.amount);
+    if (!match || fact.currency !== currency) return undefined;
+    units += BigInt((match[1] ?? "") + (match[2] ?? "").padEnd(6, "0"));
+  }
+  return { units, currency };
+}
