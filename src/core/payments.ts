@@ -18,6 +18,7 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
+  PaymentState,
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
@@ -36,6 +37,7 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
+import { unlessAway } from "./unless-away.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
 
@@ -141,7 +143,8 @@ export function paymentCases(context: Context): PaymentCases {
       const event = context.recorded.get(answer);
       if (event) return { state: event.state, cursor: event.cursor };
       const { account } = call.caller;
-      const books = await standingsOf(context, account, EventKind.PAYMENT, externalId);
+      const books = await unlessAway(standingsOf(context, account, EventKind.PAYMENT, externalId));
+      if (!books) return { state: PaymentState.UNSPECIFIED, cursor: "" };
       const { outcomeUnknown } = doubtsOf(books.standings);
       const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
       return { state: paymentState(facts, outcomeUnknown), cursor };

@@ -20,6 +20,7 @@ import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
+import { unlessAway } from "./unless-away.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
 
@@ -57,7 +58,8 @@ export function payoutCases(context: Context): PayoutCases {
           cursor: event.cursor,
         };
       const { account } = call.caller;
-      const books = await standingsOf(context, account, EventKind.PAYOUT, externalId);
+      const books = await unlessAway(standingsOf(context, account, EventKind.PAYOUT, externalId));
+      if (!books) return { state: PayoutState.UNSPECIFIED, cursor: "" };
       const { outcomeUnknown } = doubtsOf(books.standings);
       const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
       return { state: payoutState(facts, outcomeUnknown), cursor };
