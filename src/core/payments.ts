@@ -18,7 +18,6 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
-  PaymentState,
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
@@ -37,7 +36,7 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
-import { unlessAway } from "./unless-away.ts";
+import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
 
@@ -140,14 +139,12 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async paymentStateAfter(answer, externalId, call) {
-      const event = context.recorded.get(answer);
+      const event = context.recorded.get(answer)?.appended?.event;
       if (event) return { state: event.state, cursor: event.cursor };
       const { account } = call.caller;
-      const books = await unlessAway(standingsOf(context, account, EventKind.PAYMENT, externalId));
-      if (!books) return { state: PaymentState.UNSPECIFIED, cursor: "" };
-      const { outcomeUnknown } = doubtsOf(books.standings);
-      const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
-      return { state: paymentState(facts, outcomeUnknown), cursor };
+      const of = { account, kind: EventKind.PAYMENT, externalId };
+      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of);
+      return { state: paymentState(facts, callIsOpen), cursor };
     },
 
     async *watchPayment(request, call) {

@@ -3,17 +3,31 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { currentEvent } from "../../src/events/current.ts";
 import { newEpoch } from "../../src/events/cursor.ts";
+import { maxFailures } from "../../src/events/facts.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
+import { paymentState } from "../../src/events/payment-state.ts";
 import { traceOf } from "../../src/events/trace-of.ts";
 import {
+  CallOutcome,
   type Event,
   EventKind,
   EventSchema,
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
-import { cursors, payment, payout, step, steps, take, takeUntil } from "../events/entries.ts";
+import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  cursors,
+  payment,
+  payout,
+  stateOn,
+  step,
+  steps,
+  take,
+  takeUntil,
+} from "../events/entries.ts";
 import { keptLettersOf, lettersOf } from "../events/letters.ts";
 
 /** One fresh, empty log, and what the suite needs to do to it from outside. */
@@ -313,6 +327,135 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           ["payout:success"],
         );
         assert.equal(await currentStep("same"), "payment:pending");
+      });
+    });
+
+    describe("whether it is paid", () => {
+      const told = async () => {
+        const { facts } = (await log.snapshot(account, EventKind.PAYMENT, "order-1")) ?? {};
+        return facts && PaymentStateSchema.value[paymentState(facts)]?.localName;
+      };
+      /** What each entry makes of it, as its writer, a live reader, a later one and history see it. */
+      const statesOf = async (entries: readonly Entry[]) => {
+        const live = await read(everything, "latest", { by: peer });
+        const answers: Event[] = [];
+        for (const entry of entries) answers.push(await stored(entry));
+        const views = [
+          answers,
+          await take(live, entries.length),
+          await take(await read(everything, "earliest"), entries.length),
+          await log.history(account, EventKind.PAYMENT, "order-1", entries.length),
+        ].map((events) => events.map(stateOn));
+        for (const view of views) assert.deepEqual(view, views[0]);
+        return views[0];
+      };
+      const refund = (operationId: string, amount: string) =>
+        payment({ operation: "refund", operationId, amount, status: "success" });
+
+      it("is on each event, of the external id as a whole after it", async () => {
+        const paid = payment({ paymentId: "second", status: "success", amount: "10.00" });
+        const states = await statesOf([
+          payment({ paymentId: "first" }),
+          payment({ paymentId: "first", status: "failure" }),
+          payment({ paymentId: "second" }),
+          paid,
+          // What comes late of another attempt takes nothing back.
+          payment({ paymentId: "third", status: "failure" }),
+          refund("r-1", "4.00"),
+          refund("r-2", "6.00"),
+        ]);
+        const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
+        assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
+        assert.equal(await told(), "REFUNDED");
+      });
+
+      it("counts a refund once, however often it is told", async () => {
+        await stored(payment({ status: "success", amount: "10.00" }));
+        const again = payment({
+          ...{ operation: "refund", operationId: "r-1", amount: "5.00", status: "success" },
+          bytes: "in other words",
+          statusCode: "again",
+        });
+        assert.equal(stateOn(await stored(refund("r-1", "5.00"))), "PARTIALLY_REFUNDED");
+        assert.equal(stateOn(await stored(again)), "PARTIALLY_REFUNDED");
+        assert.equal(stateOn(await stored(refund("r-2", "5.00"))), "REFUNDED");
+      });
+
+      it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
+        await peer.noteHold(account, "order-1");
+        assert.equal(await snapshotOf(), undefined, "a note is no event");
+        const states = await statesOf([
+          payment({ status: "success" }),
+          payment({ operation: "confirm", status: "failure", source: "response" }),
+          payment({ operation: "confirm", operationId: "c-2", status: "success" }),
+        ]);
+        assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
+      });
+
+      it("is what an answer tells, beside the note of a hold", async () => {
+        await log.noteHold(account, "order-1");
+        const states = await statesOf([
+          payment({ paymentId: "a", status: "failure", source: "response", held: true }),
+          payment({ paymentId: "b", source: "response", held: false }),
+          // The callback does not tell; what was told of its attempt stays.
+          payment({ paymentId: "b", status: "success" }),
+        ]);
+        assert.deepEqual(states, ["FAILED", "PENDING", "PAID"]);
+      });
+
+      it("of another external id, or a payout, is none of its note", async () => {
+        await log.noteHold(account, "order-2");
+        assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
+        await log.noteHold(account, "payout-1");
+        assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
+      });
+
+      it("is UNKNOWN from a lost answer until its outcome is known", async () => {
+        const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
+        const states = await statesOf([
+          payment({ status: "failure" }),
+          callOutcomeEntry(call, CallOutcome.UNKNOWN),
+          callOutcomeEntry(call, CallOutcome.NOT_DONE),
+        ]);
+        assert.deepEqual(states, ["FAILED", "UNKNOWN", "FAILED"]);
+      });
+
+      it("takes is_success without a status for an end", async () => {
+        const event = await stored(payment({ status: "unspecified", isSuccess: true }));
+        assert.deepEqual([event.final, stateOn(event)], [true, "PAID"]);
+        const control = payment({ paymentId: "b", status: "unspecified", isSuccess: false });
+        assert.equal((await stored(control)).final, false);
+      });
+
+      it("stays when only the receipt changes, which is an event of its own", async () => {
+        const told = { status: "success", amount: "1.00" } as const;
+        await stored(payment({ ...told, receipt: "pending" }));
+        const changed = await stored(payment({ ...told, receipt: "success" }));
+        assert.equal(stateOn(changed), "PAID");
+        const again = payment({ ...told, receipt: "success", bytes: "in other words" });
+        assert.equal((await append(again)).outcome, "duplicate");
+      });
+
+      it("stays through failures without number, of which the newest are kept", async () => {
+        await stored(payment({ paymentId: "paid", status: "success" }));
+        const more = 7;
+        let last: Event | undefined;
+        for (let i = 0; i < maxFailures + more; i++) {
+          last = await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
+        }
+        assert.equal(last && stateOn(last), "PAID");
+        const snapshot = await peer.snapshot(account, EventKind.PAYMENT, "order-1");
+        assert.equal(snapshot?.facts.folded, more);
+        const kept = ["paid", ...Array.from({ length: maxFailures }, (_, i) => `p-${i + more}`)];
+        assert.deepEqual(
+          snapshot?.states.map(({ subjectId }) => subjectId),
+          kept,
+        );
+        assert.deepEqual(
+          snapshot?.facts.operations.map(({ subjectId }) => subjectId),
+          kept,
+        );
+        assert.equal(await currentStep(), "payment:success");
       });
     });
 

@@ -4,8 +4,10 @@ import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
 import type { Entry } from "../../src/events/log.ts";
 import { type Event, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
+  FiscalizationStatus,
   PaymentOperation,
   PaymentSchema,
+  PaymentStateSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -15,8 +17,14 @@ export interface Told {
   readonly paymentId?: string;
   readonly operation?: "payment" | "refund" | "confirm" | "cancel" | "lookup" | "recurrent";
   readonly operationId?: string;
-  readonly status?: "init" | "pending" | "success" | "failure";
+  readonly status?: "init" | "pending" | "success" | "failure" | "unspecified";
   readonly statusCode?: string;
+  readonly amount?: string;
+  readonly isSuccess?: boolean;
+  /** State of the receipt. */
+  readonly receipt?: "pending" | "success" | "failed";
+  /** Made with `confirm: false`, or not, as an answer tells. */
+  readonly held?: boolean;
   readonly source?: "callback" | "response" | "reconciliation";
   /** A callback's bytes; by default they follow from the rest. */
   readonly bytes?: string;
@@ -29,17 +37,26 @@ export function payment(told: Told = {}): Entry {
   const message = create(PaymentSchema, {
     externalId,
     operation: PaymentOperation[operation.toUpperCase() as keyof typeof PaymentOperation],
+    ...(told.isSuccess !== undefined && { isSuccess: told.isSuccess }),
     details: {
       paymentId,
       status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
       ...(told.statusCode !== undefined && { statusCode: told.statusCode }),
       ...(told.operationId !== undefined && { operationId: told.operationId }),
+      ...(told.amount !== undefined && { amount: told.amount, currency: "UAH" }),
+      ...(told.receipt !== undefined && {
+        fiscalization: {
+          status:
+            FiscalizationStatus[told.receipt.toUpperCase() as keyof typeof FiscalizationStatus],
+        },
+      }),
     },
   });
   const raw = Buffer.from(told.bytes ?? JSON.stringify({ ...told, externalId, paymentId }));
   const entry = paymentEntry(message, {
     source: EventSource[source.toUpperCase() as keyof typeof EventSource],
     ...(source === "callback" && { raw }),
+    ...(told.held !== undefined && { held: told.held }),
   });
   assert(entry);
   return entry;
@@ -92,6 +109,11 @@ export async function takeUntil(
     if (isLast(event)) return taken;
   }
   assert.fail(`the events ended after ${taken.length}`);
+}
+
+/** The state that an event carries, by its name. */
+export function stateOn({ state }: Event): string | undefined {
+  return PaymentStateSchema.value[state]?.localName;
 }
 
 export const cursors = (events: readonly Event[]): string[] => events.map(({ cursor }) => cursor);
