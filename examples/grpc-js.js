@@ -30,8 +30,9 @@ if (PAYMENTS_GATEWAY_KEY) metadata.set("authorization", `Bearer ${PAYMENTS_GATEW
 
 // The watch begins before the payment is there, so that nothing is missed.
 const watch = client.WatchPayment({ external_id: externalId, until_final: true }, metadata);
-watch.on("data", ({ event: { source, payment } }) => {
-  console.log(`${source} ${payment?.details.status ?? "outcome not known yet"}`);
+watch.on("data", ({ event: { source, state } }) => {
+  // Is it paid? No status of a single operation answers that.
+  console.log(`${source} ${state}`);
 });
 watch.on("error", (error) => {
   console.error(`${grpc.status[error.code]}: ${error.details}`);
@@ -59,9 +60,8 @@ client.CreatePayment(
       watch.cancel();
       return;
     }
-    // A decline may be a normal answer too.
-    const { status, amount, payment_id } = answer.payment.details;
-    const said = status === "PAYMENT_STATUS_SUCCESS" ? "paid" : status;
-    console.log(`${said} ${amount} as ${payment_id}`);
+    // An answer is no payment yet: a decline may be one. The watch tells.
+    const { amount, payment_id } = answer.payment.details;
+    console.log(`answered ${amount} as ${payment_id}`);
   },
 );

@@ -16,8 +16,8 @@ import {
   idempotencyKey,
   nameOf,
   PaymentMode,
-  PaymentStatus,
-  PaymentStatusSchema,
+  PaymentState,
+  PaymentStateSchema,
   watchPayment,
 } from "@payments-gateway/client";
 
@@ -70,14 +70,16 @@ try {
 }
 
 // Cut connections are taken up again by the watch itself.
+let state: PaymentState = PaymentState.UNKNOWN;
 for await (const event of watchPayment(gateway, externalId)) {
+  // Is it paid? That of one operation's status says less: a cancellation succeeds too.
+  state = event.state;
   if (event.resource.case !== "payment") continue;
-  const { details } = event.resource.value;
-  const status = nameOf(PaymentStatusSchema, details?.status ?? PaymentStatus.UNSPECIFIED);
-  console.log(`${status} ${details?.amount} ${details?.currency} (${details?.statusCode})`);
-  // The service may tell a decline by a normal answer, and tells it so of one that comes later.
-  if (details?.status === PaymentStatus.FAILURE) process.exitCode = 1;
+  const { amount, currency, statusCode } = event.resource.value.details ?? {};
+  console.log(`${nameOf(PaymentStateSchema, state)} ${amount} ${currency} (${statusCode})`);
 }
+// A decline may be a normal answer too, or come later.
+if (state !== PaymentState.PAID) process.exitCode = 1;
 
 function end(code: number, message: string): never {
   console.error(message);

@@ -53,11 +53,10 @@ function Shop() {
 }
 
 function Live({ externalId, token }: { externalId: string; token: string }) {
-  const { event, paid, state } = useLivePayment(url, externalId, token);
-  const status = event?.payment?.details?.status ?? event?.callOutcome ?? "nothing yet";
+  const { state, connection } = useLivePayment(url, externalId, token);
   return (
     <p>
-      {state}: {paid ? "paid" : status}
+      {connection}: {state?.toLowerCase() ?? "nothing yet"}
     </p>
   );
 }
@@ -79,10 +78,11 @@ function words(result: PayResult): string {
 }
 
 /** A decline may be a normal answer too. */
-function paymentWords({ action, details }: Extract<PayResult, { __typename: "Payment" }>): string {
-  if (action) return `Confirm at ${action.value}`;
-  if (details?.status === "FAILURE") return `Declined: ${details.statusCode}`;
-  return details?.status === "SUCCESS" ? "Thank you" : "Your payment is under way";
+function paymentWords(payment: Extract<PayResult, { __typename: "Payment" }>): string {
+  const { state, action, details } = payment;
+  if (state === "PAID") return "Thank you";
+  if (state === "FAILED") return `Declined: ${details?.statusCode}`;
+  return action ? `Confirm at ${action.value}` : "Your payment is under way";
 }
 
 createRoot(document.querySelector("#root")!).render(

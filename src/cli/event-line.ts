@@ -11,6 +11,8 @@ import {
 import {
   PaymentOperation,
   PaymentOperationSchema,
+  PaymentState,
+  PaymentStateSchema,
   PaymentStatus,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
@@ -29,6 +31,16 @@ export function statusOf({ resource, callOutcome }: Event): string {
   return status === PaymentStatus.UNSPECIFIED ? "" : nameOf(PaymentStatusSchema, status);
 }
 
+/** What `stateOf` may say. */
+export const states: readonly string[] = PaymentStateSchema.values
+  .filter(({ number }) => number !== PaymentState.UNSPECIFIED)
+  .map(({ number }) => nameOf(PaymentStateSchema, number));
+
+/** Is the payment or payout paid, after this event: the state in lower case. */
+export function stateOf({ state }: Event): string {
+  return state === PaymentState.UNSPECIFIED ? "" : nameOf(PaymentStateSchema, state);
+}
+
 /** An event as one line for people. */
 export function eventLine(event: Event): string {
   const { operation, statusCode, amount, currency } = told(event);
@@ -39,7 +51,8 @@ export function eventLine(event: Event): string {
     pad(kindOf(event), 7),
     paint("bold", pad(printable(event.externalId), 24)),
     pad(operation, 9),
-    paint(colourOf(event), pad(printable(status || "-"), 8)),
+    pad(printable(status || "-"), 8),
+    paint(colours[event.state] ?? "yellow", pad(stateOf(event) || "-", 10)),
     pad(printable([amount, currency].filter(Boolean).join(" ")), 14),
     paint("dim", nameOf(EventSourceSchema, event.source)),
     ...(statusCode && statusCode !== status ? [printable(statusCode)] : []),
@@ -72,11 +85,13 @@ function told({ resource }: Event) {
   };
 }
 
-function colourOf(event: Event) {
-  if (event.callOutcome !== CallOutcome.UNSPECIFIED) return "magenta";
-  if (!event.final) return "yellow";
-  return statusOf(event) === "success" ? "green" : "red";
-}
+const colours: { readonly [state in PaymentState]?: Parameters<typeof paint>[0] } = {
+  [PaymentState.PAID]: "green",
+  [PaymentState.AUTHORIZED]: "green",
+  [PaymentState.FAILED]: "red",
+  [PaymentState.CANCELLED]: "red",
+  [PaymentState.UNKNOWN]: "magenta",
+};
 
 /** A value's name less the enum's prefix, in lower case. */
 function nameOf(schema: DescEnum, number: number): string {

@@ -4,7 +4,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { CommandError } from "./command-error.ts";
-import { eventJson, eventLine, statusOf } from "./event-line.ts";
+import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
 import { followEvents } from "./follow.ts";
 import { type Forwarded, forward } from "./forward.ts";
 import { callError, codeName, openGateway } from "./gateway-client.ts";
@@ -21,7 +21,8 @@ import { wholeNumber } from "./whole-number.ts";
 
 const help = `
 Every event of the merchant account, one a line: what callbacks told, what answers to calls told
-(response), and what the gateway looked up (reconciliation). When the connection breaks it is
+(response), and what the gateway looked up (reconciliation). A line has the status of the operation
+that the event is about, and then the state: whether the payment as a whole is paid. When the connection breaks it is
 opened again, and goes on behind the last event. Needs the scope events:read. Card tokens are left
 out, in --json too.
 
@@ -38,7 +39,7 @@ Exit codes: 0 ended by Ctrl-C or --limit, 1 refused, or callbacks that were not 
 
 Examples:
   $ payments-gateway listen
-  $ payments-gateway listen --kind payment --status failure
+  $ payments-gateway listen --kind payment --state paid refunded
   $ payments-gateway listen --after earliest --external-id order-1 --json | jq .event
   $ payments-gateway listen --forward-to http://127.0.0.1:3000/webhooks/{kind}`;
 
@@ -46,6 +47,7 @@ interface Options extends GatewayOptions {
   readonly after?: string;
   readonly kind?: readonly ("payment" | "payout")[];
   readonly externalId?: readonly string[];
+  readonly state?: readonly string[];
   readonly status?: readonly string[];
   readonly limit?: number;
   readonly forwardTo?: string;
@@ -60,6 +62,9 @@ export function configure(command: Command, env: Environment): void {
       .description("Shows the events of a running gateway as they come.")
       .addOption(new Option("--kind <kind...>", "only of this kind").choices(["payment", "payout"]))
       .option("--external-id <id...>", "only of these payments or payouts")
+      .addOption(
+        new Option("--state <state...>", "only with these states: is it paid?").choices(states),
+      )
       .option("--status <status...>", "only these: success, failure, pending, init, unknown, …")
       .option("--after <cursor>", "begin behind this event; `earliest`: with the oldest kept")
       .option("--limit <n>", "end after so many events", wholeNumber)
@@ -148,8 +153,9 @@ async function clockOf(
   return (date && Date.parse(date)) || Date.now();
 }
 
-function isWanted(event: Event, { externalId, status }: Options): boolean {
+function isWanted(event: Event, { externalId, state, status }: Options): boolean {
   if (externalId && !externalId.includes(event.externalId)) return false;
+  if (state && !state.includes(stateOf(event))) return false;
   return !status || status.some((wanted) => wanted.toLowerCase() === statusOf(event));
 }
 

@@ -44,7 +44,7 @@ test(name, { skip: withoutChromium }, async (t) => {
   await tab.goto(`${origin}/?gateway=${encodeURIComponent(gateway.publicUrl)}`);
   await tab.getByRole("button", { name: "Pay with an empty card" }).click();
   await tab.getByText("Declined: insufficient_funds").waitFor();
-  await tab.getByText("live: FAILURE").waitFor();
+  await tab.getByText("live: failed").waitFor();
   await tab.getByRole("button", { name: "Pay with a blocked card" }).click();
   await tab.getByText("Declined: transaction_declined").waitFor();
   await tab.getByRole("button", { name: "Pay", exact: true }).click();

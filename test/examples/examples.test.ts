@@ -40,7 +40,7 @@ function start(name: string, args: string[] = [], env: Record<string, string> = 
 describe("the service example", () => {
   it("pays, and says the final status", async () => {
     const { code, lines } = await start("service.ts", ["order-1"]).exit;
-    assert.deepEqual(lines, ["SUCCESS 25.00 UAH (transaction_successful)"]);
+    assert.deepEqual(lines, ["PAID 25.00 UAH (transaction_successful)"]);
     assert.equal(code, 0);
   });
 
@@ -63,7 +63,7 @@ describe("the service example", () => {
 
   it("takes a normal answer for no payment", async () => {
     const { code, lines } = await start("service.ts", ["order-6", "4000000000000770"]).exit;
-    assert.deepEqual(lines, ["FAILURE 25.00 UAH (transaction_declined)"]);
+    assert.deepEqual(lines, ["FAILED 25.00 UAH (transaction_declined)"]);
     assert.equal(code, 1);
   });
 
@@ -71,7 +71,7 @@ describe("the service example", () => {
     // The connection breaks instead of the answer; the callback comes.
     const { code, lines } = await start("service.ts", ["order-4", "4000000000000762"]).exit;
     assert.equal(lines[0], "the outcome is not known yet");
-    assert.match(lines.at(-1) ?? "", /^SUCCESS/);
+    assert.match(lines.at(-1) ?? "", /^PAID/);
     assert.equal(code, 0);
   });
 });
@@ -79,11 +79,11 @@ describe("the service example", () => {
 describe("the grpc-js example", () => {
   it("pays and watches in plain JavaScript", async () => {
     const { code, lines } = await start("grpc-js.js", ["order-5"]).exit;
+    assert.ok(lines.includes("EVENT_SOURCE_RESPONSE PAYMENT_STATE_PAID"), lines.join("\n"));
     assert.ok(
-      lines.some((line) => line.startsWith("paid 25.00 as ")),
+      lines.some((line) => line.startsWith("answered 25.00 as ")),
       lines.join("\n"),
     );
-    assert.ok(lines.includes("EVENT_SOURCE_RESPONSE PAYMENT_STATUS_SUCCESS"), lines.join("\n"));
     assert.equal(code, 0);
   });
 });

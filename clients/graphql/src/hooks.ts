@@ -5,6 +5,7 @@ import {
   PayDocument,
   type PayMutation,
   PaymentPageDocument,
+  type PaymentState,
 } from "./documents.ts";
 import { type PaymentEvent, watchPayment } from "./watch-payment.ts";
 
@@ -12,7 +13,8 @@ export type PayResult = NonNullable<PayMutation["createPayment"]>;
 
 /**
  * Pays: `const { pay, paying } = usePay()`. Switch on the result's `__typename`; an
- * `OutcomeUnknownError` means that the customer must not pay again. Throws for what is no part of
+ * `OutcomeUnknownError` means that the customer must not pay again, and a `Payment` is not paid unless
+ * its `state` says so: a decline may be one too. Throws for what is no part of
  * the result, such as a missing scope.
  */
 export function usePay() {
@@ -36,11 +38,11 @@ export function usePayment(externalId: string) {
 }
 
 export interface LivePayment {
-  /** The last event; undefined until something is known. */
+  /** Is it paid? As the gateway says, after the last event; undefined until something is known. */
+  readonly state: PaymentState | undefined;
+  /** The last event; undefined until there is one. */
   readonly event: PaymentEvent | undefined;
-  /** Whether it is paid: a later failure of another attempt takes nothing back. */
-  readonly paid: boolean;
-  readonly state: "live" | "reconnecting" | "refused";
+  readonly connection: "live" | "reconnecting" | "refused";
 }
 
 /** Follows a payment live for as long as the component is there. */
@@ -50,15 +52,16 @@ export function useLivePayment(url: string, externalId: string, watchToken: stri
     setLive(nothingYet);
     return watchPayment(url, externalId, watchToken, {
       onEvent: (event) =>
-        setLive(({ paid, state }) => {
-          const isPaid = event.payment?.isSuccess === true;
-          return { event, paid: paid || isPaid, state };
-        }),
-      onState: (state) => setLive((before) => ({ ...before, state })),
-      onRefused: () => setLive((before) => ({ ...before, state: "refused" })),
+        setLive(({ connection }) => ({ state: event.state ?? undefined, event, connection })),
+      onState: (connection) => setLive((before) => ({ ...before, connection })),
+      onRefused: () => setLive((before) => ({ ...before, connection: "refused" })),
     });
   }, [url, externalId, watchToken]);
   return live;
 }
 
-const nothingYet: LivePayment = { event: undefined, paid: false, state: "reconnecting" };
+const nothingYet: LivePayment = {
+  state: undefined,
+  event: undefined,
+  connection: "reconnecting",
+};

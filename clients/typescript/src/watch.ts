@@ -1,12 +1,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { PaymentsGateway } from "./client.ts";
 import { failureOf } from "./failure.ts";
-import type { Event, EventKind } from "./gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event, type EventKind } from "./gen/payments/v1/event_pb.ts";
 
 export interface WatchOptions {
   /** Go on behind this event. Without it: the present state first, then what follows. */
   readonly afterCursor?: string;
-  /** End after the first event that is final. Default true for one payment or payout. */
+  /**
+   * End when the payment or payout is settled, as the gateway sees it. Default true for one payment
+   * or payout. What it came to, the `state` of the last event tells.
+   */
   readonly untilFinal?: boolean;
   /** Ends the watch: the loop over it ends without an error. */
   readonly signal?: AbortSignal;
@@ -20,7 +23,8 @@ export interface WatchOptions {
 
 /**
  * Every event of a payment, in order, each once: when the connection is cut, the watch goes on behind
- * the last event that it yielded. Ends after the final event.
+ * the last event that it yielded. Ends when the payment is settled, which the gateway decides: a
+ * look-up or a refund does not end it.
  *
  * @throws ConnectError when going on is no use: not allowed, a request that is wrong, a cursor that
  *   is older than what the gateway keeps (`failureOf(error).kind === "cursor_lost"`).
@@ -64,6 +68,7 @@ async function* resumed(
   open: Open,
 ): AsyncGenerator<Event, void, undefined> {
   let cursor = options.afterCursor;
+  let last: Event | undefined;
   let cuts = 0;
   // Its own, so that leaving the loop early ends the call.
   const ended = new AbortController();
@@ -76,11 +81,12 @@ async function* resumed(
         for await (const { event } of open(at, { signal, ...(headers ? { headers } : {}) })) {
           if (!event) continue;
           cursor = event.cursor;
+          last = event;
           cuts = 0;
           yield event;
-          if (options.untilFinal && event.final) return;
         }
-        // A stream that ends without a final event was cut by something that speaks HTTP well.
+        if (options.untilFinal && last && endsWatch(last)) return;
+        // A stream that ends with anything else was cut by something that speaks HTTP well.
         throw new ConnectError("the stream ended", Code.Unavailable);
       } catch (thrown) {
         if (signal.aborted) return;
@@ -94,6 +100,12 @@ async function* resumed(
   } finally {
     ended.abort();
   }
+}
+
+/** Whether the gateway may have ended a watch with this event. */
+function endsWatch({ final, callOutcome }: Event): boolean {
+  const { NOT_DONE, NEEDS_OPERATOR } = CallOutcome;
+  return final || callOutcome === NOT_DONE || callOutcome === NEEDS_OPERATOR;
 }
 
 /**
