@@ -36,11 +36,24 @@ const payWith = async (page: Page, card: string) => {
   await page.getByLabel(card).check();
   await page.getByRole("button", { name: "Pay" }).click();
 };
+const authorization = `Basic ${btoa("sandbox:sandbox-password")}`;
 const ledger = async () => {
   const answer = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
-    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+    headers: { authorization },
   });
-  return (await answer.json()) as { payments: { external_id: string }[] };
+  return (await answer.json()) as { payments: { external_id: string; payment_id: string }[] };
+};
+/** What the merchant does by hand. */
+const onPayment = async (order: string, action: string, body?: object) => {
+  const { payments } = await ledger();
+  const payment = payments.find(({ external_id }) => external_id === order);
+  const url = `${gateway.sandboxUrl}/sandbox/payments/${payment?.payment_id}/${action}`;
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { authorization },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  assert.equal(answer.status, 200, await answer.text());
 };
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
@@ -86,6 +99,48 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await payWith(page, "Card that just works");
     await heading(page, "Thank you, it is paid");
     assert.equal(await page.locator("#order").innerText(), order);
+    await page.context().close();
+  });
+
+  it("says of a decline that is a normal answer what it says of the other", async () => {
+    const { page } = await shop();
+    await payWith(page, "Blocked card");
+    await page.getByText("The payment was declined").waitFor();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    await page.context().close();
+  });
+
+  it("takes its thanks back when the payment is given back, and shows a cancelled one", async () => {
+    const { page } = await shop();
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    await onPayment(order, "refund", { amount: 50 });
+    await heading(page, "A part was given back");
+    assert.equal(await page.locator("#amount").innerText(), "250.00 UAH");
+
+    const whole = await shop();
+    const wholeOrder = await whole.page.locator("#order").innerText();
+    await payWith(whole.page, "Card that just works");
+    await heading(whole.page, "Thank you, it is paid");
+    await onPayment(wholeOrder, "refund");
+    await heading(whole.page, "The payment was given back");
+    await whole.page.context().close();
+
+    // The shop holds the money first; the merchant lets it go.
+    const held = await shop();
+    await held.page.route("**/graphql", async (route) => {
+      const body = route.request().postDataJSON();
+      if (body?.variables?.input) body.variables.input.confirm = false;
+      await route.continue(body ? { postData: body } : {});
+    });
+    const heldOrder = await held.page.locator("#order").innerText();
+    await payWith(held.page, "Card that just works");
+    await heading(held.page, "Thank you");
+    await onPayment(heldOrder, "cancel");
+    await heading(held.page, "The payment was cancelled");
+    await held.page.context().close();
     await page.context().close();
   });
 

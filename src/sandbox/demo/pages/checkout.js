@@ -33,7 +33,7 @@ const watchToken = `mutation WatchToken($id: String!) {
 const pay = `mutation Pay($input: CreatePaymentInput!) {
   createPayment(input: $input) {
     __typename
-    ... on Payment { isSuccess actionRequired action { value } }
+    ... on Payment { state action { value } details { statusCode } }
     ... on PaymentServiceError { code retryable }
     ... on RateLimitError { retryAfterSeconds }
     ... on InvalidInputError { fields { path message } }
@@ -71,12 +71,14 @@ async function checkOut() {
   step(result.__typename, "the result of the mutation");
   switch (result.__typename) {
     case "Payment":
+      // A decline may be a normal answer too.
+      if (result.state === "FAILED") return show(declined(result.details?.statusCode));
       return result.action ? location.assign(result.action.value) : toResult();
     case "OutcomeUnknownError":
       // The money may have moved: the customer must not pay again, and the watch will tell.
       return toResult();
     case "PaymentServiceError":
-      return show(words[result.code] ?? "The payment was declined. Please use another card.");
+      return show(declined(result.code));
     case "RateLimitError":
       return show(`Please try again in ${result.retryAfterSeconds ?? 1} s.`);
     case "InvalidInputError":
@@ -113,6 +115,10 @@ const words = {
   card_expired: "The card has expired. Please use another card.",
   anti_fraud_check: "The payment was declined. Please use another card or ask your bank.",
 };
+
+function declined(code) {
+  return words[code] ?? "The payment was declined. Please use another card.";
+}
 
 function resultUrl() {
   const url = new URL("/demo/result", location.href);

@@ -17,8 +17,8 @@ export async function graphql(query, variables, headers = {}) {
 
 const subscription = `subscription Watch($id: ID!, $after: String) {
   paymentUpdated(externalId: $id, after: $after) {
-    cursor source final callOutcome receivedAt
-    payment { operation details { status statusCode statusDescription amount currency paymentId } }
+    cursor state source callOutcome receivedAt
+    payment { operation details { status statusCode amount currency } }
   }
 }`;
 

@@ -10,22 +10,24 @@ const state = document.querySelector("#state");
 const list = document.querySelector("#events");
 document.querySelector("#order").textContent = externalId;
 
+/** What the customer is told in each state of the payment. */
 const views = {
-  INIT: ["wait", "Your payment is on its way", "We tell you here as soon as it is done."],
   PENDING: ["wait", "Your payment is on its way", "We tell you here as soon as it is done."],
-  SUCCESS: ["good", "Thank you, it is paid", "Your coffee is being packed."],
-  FAILURE: ["bad", "The payment did not go through", "You were not charged."],
-  CHECKING: ["wait", "We are checking your payment", "Please do not pay again."],
-  NOBODY_KNOWS: ["wait", "We are looking into your payment", "Our team gets in touch with you."],
+  AUTHORIZED: ["good", "Thank you, the money is reserved", "You pay when your coffee is sent."],
+  PAID: ["good", "Thank you, it is paid", "Your coffee is being packed."],
+  FAILED: ["bad", "The payment did not go through", "You were not charged."],
+  CANCELLED: ["bad", "The payment was cancelled", "The money is yours again."],
+  PARTIALLY_REFUNDED: ["good", "A part was given back", "Your bank shows it in a few days."],
+  REFUNDED: ["bad", "The payment was given back", "Your bank shows it in a few days."],
+  UNKNOWN: ["wait", "We are checking your payment", "Please do not pay again."],
 };
-const outcomes = { UNKNOWN: "CHECKING", NEEDS_OPERATOR: "NOBODY_KNOWS", NOT_DONE: "FAILURE" };
-const states = {
+const lookedInto = ["wait", "We are looking into your payment", "Our team gets in touch with you."];
+const connections = {
   live: "Live",
   reconnecting: "Connection lost, reconnecting…",
   ended: "Ended",
 };
 
-let paid = false;
 if (token === null) {
   show("bad", "This order is not known here", "Open it in the tab in which you paid.");
   setState("ended");
@@ -34,11 +36,11 @@ if (token === null) {
     onState: setState,
     onEvent(event) {
       const details = event.payment?.details;
-      const view = views[details?.status ?? outcomes[event.callOutcome]];
-      // A late failure of an earlier attempt, or a refund, takes nothing back.
-      if (view && !paid) show(...view);
-      paid ||= details?.status === "SUCCESS";
-      if (details?.amount) amount.textContent = `${details.amount} ${details.currency}`;
+      const needsOperator = event.callOutcome === "NEEDS_OPERATOR" && event.state === "UNKNOWN";
+      const view = needsOperator ? lookedInto : views[event.state];
+      if (view) show(...view);
+      if (details?.amount && event.payment.operation === "PAYMENT")
+        amount.textContent = `${details.amount} ${details.currency}`;
       addEvent(event);
     },
     onEnd(message) {
@@ -54,7 +56,7 @@ function show(kind, heading, words) {
 }
 
 function setState(name) {
-  state.textContent = states[name];
+  state.textContent = connections[name];
   state.dataset.state = name;
 }
 
