@@ -10,7 +10,10 @@ export interface EventRow {
   readonly final: boolean;
   readonly subjectId: string | undefined;
   readonly operation: string | undefined;
+  /** What the event told: the state after it, or what became of a call. */
   readonly standing: Standing;
+  /** How the payment or payout stands after it. */
+  readonly state: Standing;
   readonly statusCode: string | undefined;
   readonly amount: string | undefined;
   readonly currency: string | undefined;
@@ -20,8 +23,12 @@ export interface EventRow {
 
 /** How a payment or payout stands, or a call whose answer was lost. */
 export type Standing =
-  | "success"
-  | "failure"
+  | "paid"
+  | "authorized"
+  | "failed"
+  | "cancelled"
+  | "refunded"
+  | "partially_refunded"
   | "pending"
   | "init"
   | "unknown"
@@ -32,7 +39,7 @@ export type Standing =
 /** The subscription behind the page. It asks for nothing that is secret. */
 export const eventsQuery = `subscription Console($after: String) {
   events(after: $after) {
-    __typename cursor kind externalId source receivedAt final callOutcome
+    __typename cursor kind externalId source receivedAt final callOutcome state
     ... on PaymentEvent {
       paymentId
       payment { operation action { value } details { status statusCode amount currency } }
@@ -53,6 +60,8 @@ export interface EventData {
     readonly source: string;
     readonly receivedAt: string;
     readonly final: boolean;
+    /** Is it paid? */
+    readonly state: string | null;
     readonly callOutcome: "UNKNOWN" | "SETTLED" | "NOT_DONE" | "NEEDS_OPERATOR" | null;
     readonly paymentId?: string | null;
     readonly payment?: {
@@ -78,6 +87,7 @@ export interface EventData {
 export function rowOf({ events: event }: EventData): EventRow {
   const { payment, payout } = event;
   const details = payment?.details;
+  const state = standingOf(event.state);
   return {
     cursor: event.cursor,
     kind: event.kind === "PAYOUT" ? "payout" : "payment",
@@ -87,9 +97,8 @@ export function rowOf({ events: event }: EventData): EventRow {
     final: event.final,
     subjectId: event.paymentId ?? event.transactionId ?? undefined,
     operation: payment?.operation?.toLowerCase() ?? undefined,
-    standing: event.callOutcome
-      ? (event.callOutcome.toLowerCase() as Standing)
-      : standingOf(details?.status ?? payout?.status),
+    standing: event.callOutcome ? (event.callOutcome.toLowerCase() as Standing) : state,
+    state: event.callOutcome === "NEEDS_OPERATOR" && state === "unknown" ? "needs_operator" : state,
     statusCode: details?.statusCode ?? payout?.statusCode ?? undefined,
     amount: details?.amount ?? payout?.originalAmount ?? undefined,
     currency: details?.currency ?? payout?.currency ?? undefined,
@@ -97,19 +106,9 @@ export function rowOf({ events: event }: EventData): EventRow {
   };
 }
 
-/** Payouts have more steps than these; all of them are on the way. */
-export function standingOf(status: string | null | undefined): Standing {
-  switch (status?.toLowerCase()) {
-    case "success":
-      return "success";
-    case "failure":
-      return "failure";
-    case "init":
-    case undefined:
-      return "init";
-    default:
-      return "pending";
-  }
+/** The gateway's state of a payment or payout, which it alone works out. */
+export function standingOf(state: string | null | undefined): Standing {
+  return (state?.toLowerCase() as Standing | undefined) ?? "init";
 }
 
 /** What the service names may be anything; only a web address becomes a link. */

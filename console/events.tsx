@@ -97,8 +97,12 @@ function matches(row: EventRow, { externalId, kind, standing }: Filter): boolean
 }
 
 const choices: readonly Standing[] = [
-  "success",
-  "failure",
+  "paid",
+  "authorized",
+  "failed",
+  "cancelled",
+  "refunded",
+  "partially_refunded",
   "pending",
   "unknown",
   "settled",
@@ -137,7 +141,7 @@ function FilterForm(props: {
         </select>
       </label>
       <label>
-        <span>Status</span>
+        <span>State</span>
         <select
           value={filter.standing}
           onChange={({ currentTarget }) =>

@@ -1,6 +1,6 @@
 import type { Kind, Start } from "../src/admin/console-api.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
-import { type EventData, type EventRow, eventsQuery, rowOf, type Standing } from "./event-row.ts";
+import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.ts";
 import { deliveries } from "./sse.ts";
 import { Store } from "./store.ts";
 
@@ -183,8 +183,6 @@ export class Feed {
     for (const row of rows.toReversed()) {
       const subject = subjectOf(row);
       if (!this.#followed.has(subject)) continue;
-      const held = standings.get(subject);
-      if (held && certainty[held.standing] > certainty[row.standing]) continue;
       standings.set(subject, row);
       changed = true;
     }
@@ -198,15 +196,3 @@ export class Feed {
 export function subjectOf({ kind, externalId }: Pick<EventRow, "kind" | "externalId">): string {
   return `${kind} ${externalId}`;
 }
-
-/** What is known does not become less so by what comes late. */
-const certainty: Readonly<Record<Standing, number>> = {
-  settled: 0,
-  init: 1,
-  pending: 2,
-  unknown: 2,
-  not_done: 4,
-  needs_operator: 4,
-  failure: 5,
-  success: 6,
-};

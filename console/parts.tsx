@@ -23,8 +23,12 @@ export function Panel(props: {
 }
 
 const standings: Readonly<Record<Standing, readonly [glyph: string, text: string]>> = {
-  success: ["✓", "Success"],
-  failure: ["✕", "Failure"],
+  paid: ["✓", "Paid"],
+  authorized: ["✓", "Authorized"],
+  failed: ["✕", "Failed"],
+  cancelled: ["✕", "Cancelled"],
+  refunded: ["↩", "Refunded"],
+  partially_refunded: ["↩", "Partly refunded"],
   pending: ["…", "Pending"],
   init: ["·", "Init"],
   unknown: ["?", "Outcome unknown"],

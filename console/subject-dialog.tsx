@@ -88,9 +88,18 @@ const outcomes: Readonly<Record<string, string>> = {
 
 function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: boolean }) {
   const { kind, event, open } = props;
-  const { callOutcome, status, statusCode, operation, subjectId, amount, currency, message } =
-    event;
-  const standing = callOutcome ? (callOutcome.toLowerCase() as Standing) : standingOf(status);
+  const {
+    callOutcome,
+    state,
+    status,
+    statusCode,
+    operation,
+    subjectId,
+    amount,
+    currency,
+    message,
+  } = event;
+  const standing = callOutcome ? (callOutcome.toLowerCase() as Standing) : standingOf(state);
   return (
     <li>
       <div class="history-head">
@@ -111,6 +120,12 @@ function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: 
             <>
               <dt>amount</dt>
               <dd>{`${amount} ${currency ?? ""}`}</dd>
+            </>
+          )}
+          {status && (
+            <>
+              <dt>{operation ?? kind}</dt>
+              <dd>{status}</dd>
             </>
           )}
           {statusCode && (

@@ -1,5 +1,5 @@
 import type { ScenarioInfo, TrialAnswer } from "../src/admin/console-api.ts";
-import { standingOf, webAddress } from "./event-row.ts";
+import { webAddress } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import { type Feed, subjectOf } from "./feed.ts";
 import { Badge } from "./parts.tsx";
@@ -36,11 +36,11 @@ export function TriedList(props: {
                 {each.externalId}
               </button>
               {row ? (
-                <Badge standing={row.standing} />
-              ) : answer?.kind === "answered" ? (
-                <Badge standing={standingOf(answer.status)} />
+                <Badge standing={row.state} />
               ) : (
-                <span class="soft">{answer ? "no event" : "waiting"}</span>
+                <span class="soft">
+                  {answer && answer.kind !== "answered" ? "no event" : "waiting"}
+                </span>
               )}
             </div>
             <p class="soft">

@@ -134,6 +134,9 @@ export interface HistoryEvent {
   readonly subjectId?: string;
   /** Such as `payment` or `refund`; of payments alone. */
   readonly operation?: string;
+  /** Is it paid, after this event? Such as `paid`; absent when nothing is known. */
+  readonly state?: string;
+  /** Of the operation that the event is about. */
   readonly status?: string;
   readonly statusCode?: string;
   readonly amount?: string;

@@ -10,6 +10,7 @@ import {
 import {
   PaymentOperationSchema,
   PaymentSchema,
+  PaymentStateSchema,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
@@ -42,6 +43,7 @@ function view(event: Event): HistoryEvent {
     source: nameOf(EventSourceSchema, source)?.toUpperCase() ?? "",
     final,
     ...given("callOutcome", nameOf(CallOutcomeSchema, callOutcome)?.toUpperCase()),
+    ...given("state", nameOf(PaymentStateSchema, event.state)),
     ...given("subjectId", paymentId ?? transactionId),
     ...resourceView(event),
   };

@@ -24,7 +24,7 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
       await page.locator("#calls .card").first().waitFor();
       await page.locator("#letters .card").first().waitFor();
       await page.getByText("All magic values, payouts, own amounts").click();
-      await rowsOf(page, "Failure").first().waitFor();
+      await rowsOf(page, "Failed").first().waitFor();
       const look = async () => {
         for (const width of [1280, 700, 390]) {
           await page.setViewportSize({ width, height: 900 });

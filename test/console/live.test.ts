@@ -81,7 +81,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const filter = page.getByRole("searchbox", { name: "External id" });
     await filter.fill("FILTER-");
     assert.deepEqual(await idsOf(page), ["filter-two", "filter-one"]);
-    await page.getByLabel("Status").selectOption("failure");
+    await page.getByLabel("State").selectOption("failed");
     assert.deepEqual(await idsOf(page), ["filter-two"]);
     await page.getByLabel("Kind").selectOption("payout");
     await page.getByText("None of the events on this page match.").waitFor();
@@ -222,7 +222,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     const ask = page.getByRole("dialog", { name: "Replay these 2 callbacks?" });
     await ask.getByRole("button", { name: "Replay" }).click();
     await letters.getByText("2 callbacks replayed, 1 understood now.").waitFor();
-    await rowsOf(page, "from-a-letter").getByText("Success").waitFor();
+    await rowsOf(page, "from-a-letter").getByText("Paid").waitFor();
     await letters.locator(".card").nth(1).waitFor({ state: "detached" });
     await letters.locator(".card").getByText("Still not understood").waitFor();
     await page.locator("#budget").getByText("shared").waitFor();

@@ -36,7 +36,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     ]);
     assert.equal(await bank.evaluate("window.opener"), null);
     await bank.getByRole("button", { name: "Approve" }).click();
-    await card.locator(".badge", { hasText: "Success" }).waitFor();
+    await card.locator(".badge", { hasText: "Paid" }).waitFor();
     assert.equal(await card.getByRole("link").count(), 0, "nothing is left to do there");
     const id = await card.locator(".card-head button").innerText();
     await rowsOf(page, id).filter({ hasText: "by callback" }).waitFor();
@@ -50,7 +50,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await press(page, "Pay");
     const id = await page.locator(".tried .card-head button").innerText();
     const row = rowsOf(page, id).filter({ hasText: "by callback" });
-    await row.getByText("Success").waitFor();
+    await row.getByText("Paid").waitFor();
     await row.focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
@@ -74,11 +74,11 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await press(page, "One of each");
     await page.getByText("One payment with each magic value was made.").waitFor();
     assert.equal(await page.locator(".tried .card").count(), magicValues.length);
-    await tried(page, "Insufficient funds").locator(".badge", { hasText: "Failure" }).waitFor();
+    await tried(page, "Insufficient funds").locator(".badge", { hasText: "Failed" }).waitFor();
     await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
     // Looked up by the gateway, since neither answer nor callback came.
     await tried(page, "Answer and callback lost")
-      .locator(".badge", { hasText: "Success" })
+      .locator(".badge", { hasText: "Paid" })
       .waitFor();
     await page.locator("#budget .caption").getByText("requests sent").waitFor();
     const failed = page.locator("#upstream .bad-text");
@@ -98,12 +98,12 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await page.getByLabel("Triggered by").selectOption("amount");
     await page.getByLabel("External id").last().fill("payout-by-amount");
     await press(page, "Make the payout of 10.61");
-    await tried(page, "payout-by-amount").locator(".badge", { hasText: "Failure" }).waitFor();
+    await tried(page, "payout-by-amount").locator(".badge", { hasText: "Failed" }).waitFor();
     await rowsOf(page, "payout-by-amount").filter({ hasText: "10.61 UAH" }).first().waitFor();
     await happens.selectOption("success");
     await page.getByLabel("External id").last().fill("payout-by-card");
     await press(page, "Make the payout");
-    await tried(page, "payout-by-card").locator(".badge", { hasText: "Success" }).waitFor();
+    await tried(page, "payout-by-card").locator(".badge", { hasText: "Paid" }).waitFor();
     await browser.close(opened);
   });
 
