@@ -385,23 +385,23 @@ export type PaymentRecipientInput = {
   tin?: string | null | undefined;
 };
 
-/** Is it paid? Of the externalId as a whole, all of its attempts and operations. */
+/** Is it paid? What all operations of an externalId amount to, as far as the gateway knows. It is of the externalId as a whole, whatever a single event or attempt says: show this. */
 export type PaymentState =
-  /** Held: made with confirm = false, succeeded, not yet confirmed. */
+  /** Held: made with `confirm: false`, succeeded, not confirmed yet. A held payment that another client made cannot be told from a paid one. */
   | 'AUTHORIZED'
-  /** A success was taken back by a cancellation. */
+  /** A success was taken back by a `cancel`. */
   | 'CANCELLED'
-  /** The latest attempt failed, none succeeded; another may follow. */
+  /** The latest attempt failed and none succeeded. Another may follow. */
   | 'FAILED'
   /** The money moved. */
   | 'PAID'
-  /** A part of it was given back after the money moved. */
+  /** Less than what was paid was refunded, or it cannot be told that it was all. */
   | 'PARTIALLY_REFUNDED'
   /** An attempt is under way; the customer may have an action. */
   | 'PENDING'
-  /** All of it was given back. */
+  /** All that was paid was refunded. */
   | 'REFUNDED'
-  /** A call is out without an understood answer, and nothing else says that it is paid. */
+  /** A call is out without an understood answer, and nothing else says that it is paid: do not repeat the call. The gateway finds out and tells. */
   | 'UNKNOWN';
 
 /** State of a payment or of one operation on it. It moves from init over pending to success or failure and never back. */
