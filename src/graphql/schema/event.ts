@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { payoutStateOf } from "../../core/core.ts";
 import {
   EventKind,
   EventKindSchema,
@@ -11,18 +10,16 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../../gen/payments/v1/event_service_pb.ts";
-import { PaymentStateSchema } from "../../gen/payments/v1/payment_pb.ts";
-import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
-import { enumRef, knownValue } from "./enums.ts";
+import { enumRef } from "./enums.ts";
 import { messageFields, messageRef, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { deliveries, received } from "./stream.ts";
 import { afterInit } from "./watch-args.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
-const { paymentId, transactionId, payment, payout, state } = EventSchema.field;
+const { paymentId, transactionId, payment, payout } = EventSchema.field;
 
 const Event = builder.interfaceRef<EventMessage>("Event").implement({
   description: describe(EventSchema),
@@ -30,7 +27,7 @@ const Event = builder.interfaceRef<EventMessage>("Event").implement({
   fields: (t) =>
     messageFields(t, EventSchema, {
       always,
-      omit: ["paymentId", "transactionId", "state"],
+      omit: ["paymentId", "transactionId"],
     }),
 });
 
@@ -44,11 +41,6 @@ export const PaymentEvent = builder.objectRef<EventMessage>("PaymentEvent").impl
       type: messageRef(payment.message) as never,
       resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payment") as never,
     }),
-    state: t.field({
-      description: describe(state),
-      type: enumRef(PaymentStateSchema) as never,
-      resolve: (event) => knownValue(PaymentStateSchema, event.state) as never,
-    }),
   }),
 });
 
@@ -61,11 +53,6 @@ export const PayoutEvent = builder.objectRef<EventMessage>("PayoutEvent").implem
       description: "The payout as this event told it.",
       type: messageRef(payout.message) as never,
       resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payout") as never,
-    }),
-    state: t.field({
-      description: "Is it paid out? Of the externalId as a whole, after this event.",
-      type: enumRef(PayoutStateSchema) as never,
-      resolve: (event) => knownValue(PayoutStateSchema, payoutStateOf(event.state)) as never,
     }),
   }),
 });
