@@ -77,9 +77,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await tried(page, "Insufficient funds").locator(".badge", { hasText: "Failed" }).waitFor();
     await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
     // Looked up by the gateway, since neither answer nor callback came.
-    await tried(page, "Answer and callback lost")
-      .locator(".badge", { hasText: "Paid" })
-      .waitFor();
+    await tried(page, "Answer and callback lost").locator(".badge", { hasText: "Paid" }).waitFor();
     await page.locator("#budget .caption").getByText("requests sent").waitFor();
     const failed = page.locator("#upstream .bad-text");
     // The page asks for it every so often.
