@@ -3,17 +3,31 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { currentEvent } from "../../src/events/current.ts";
 import { newEpoch } from "../../src/events/cursor.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
+import { stateAfter } from "../../src/events/payment-state.ts";
 import { traceOf } from "../../src/events/trace-of.ts";
 import {
+  CallOutcome,
   type Event,
   EventKind,
   EventSchema,
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
-import { cursors, payment, payout, step, steps, take, takeUntil } from "../events/entries.ts";
+import { FiscalizationStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  cursors,
+  payment,
+  payout,
+  stateName,
+  step,
+  steps,
+  type Told,
+  take,
+  takeUntil,
+} from "../events/entries.ts";
 import { keptLettersOf, lettersOf } from "../events/letters.ts";
 
 /** One fresh, empty log, and what the suite needs to do to it from outside. */
@@ -313,6 +327,207 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           ["payout:success"],
         );
         assert.equal(await currentStep("same"), "payment:pending");
+      });
+    });
+
+    describe("what an external id comes to", () => {
+      const stateOf = async (kind: EventKind = EventKind.PAYMENT, externalId = "order-1") => {
+        const facts = (await log.snapshot(account, kind, externalId))?.facts;
+        return facts && stateName(stateAfter(kind, facts));
+      };
+      /** As it was told by append, live, from the store, and as history. */
+      const statesTold = async (entries: readonly Entry[]): Promise<string[]> => {
+        const [{ kind, externalId } = payment()] = entries;
+        const live = await read({ kind, externalId }, "latest", { by: peer });
+        const told: Event[] = [];
+        for (const entry of entries) told.push(await stored(entry));
+        const names = (events: readonly Event[]) =>
+          events.map(({ state }) => stateName(state) ?? "");
+        const ways = [
+          await take(live, told.length),
+          await take(await read({ kind, externalId }, "earliest"), told.length),
+          await take(await read(everything, "earliest", { by: peer }), told.length),
+          await log.history(account, kind, externalId, told.length),
+        ];
+        for (const events of ways) assert.deepEqual(names(events), names(told));
+        assert.equal(await stateOf(kind, externalId), names(told).at(-1));
+        return names(told);
+      };
+
+      it("stands on each event as it was after it", async () => {
+        const states = await statesTold([
+          payment({ status: "pending", amount: "10.00" }),
+          payment({ status: "failure" }),
+          payment({ paymentId: "pay-2", status: "pending" }),
+          payment({ paymentId: "pay-2", status: "success", amount: "10.00" }),
+          payment({ ...refund, status: "pending", amount: "4.00" }),
+          payment({ ...refund, status: "success", amount: "4.00" }),
+          payment({ ...refund, operationId: "r-2", status: "success", amount: "6" }),
+        ]);
+        assert.deepEqual(states, [
+          ...["PENDING", "FAILED", "PENDING", "PAID", "PAID", "PARTIALLY_REFUNDED", "REFUNDED"],
+        ]);
+      });
+
+      it("counts a refund once, however often it is told, and keeps each apart", async () => {
+        await stored(payment({ status: "success", amount: "10.00" }));
+        const one = { ...refund, paymentId: "pay-1", status: "success", amount: "5.00" } as const;
+        await stored(payment(one));
+        await stored(payment({ ...one, statusCode: "transaction_successful" }));
+        assert.equal(await stateOf(), "PARTIALLY_REFUNDED");
+        await stored(payment({ ...one, operationId: "r-2" }));
+        assert.equal(await stateOf(), "REFUNDED");
+        const { operations = [] } = (await snapshotOf())?.facts ?? {};
+        assert.deepEqual(
+          operations.map(({ operation, operationId, amount }) => [operation, operationId, amount]),
+          [
+            ["payment", "", "10.00"],
+            ["refund", "r-1", "5.00"],
+            ["refund", "r-2", "5.00"],
+          ],
+        );
+      });
+
+      it("does not lose an amount that is not told again", async () => {
+        await stored(payment({ status: "pending", amount: "10.00" }));
+        await stored(payment({ status: "success" }));
+        const [fact] = (await snapshotOf())?.facts.operations ?? [];
+        assert.deepEqual([fact?.status, fact?.amount, fact?.currency], ["success", "10.00", "UAH"]);
+        assert((fact?.atMs ?? 0) > 0);
+      });
+
+      it("is UNKNOWN while a call has no understood answer, and told again when it has", async () => {
+        const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
+        assert.deepEqual(
+          await statesTold([
+            payment({ status: "failure" }),
+            callOutcomeEntry(call, CallOutcome.UNKNOWN),
+            callOutcomeEntry(call, CallOutcome.NOT_DONE),
+          ]),
+          ["FAILED", "UNKNOWN", "FAILED"],
+        );
+      });
+
+      it("is that of a payout too", async () => {
+        const states = await statesTold([
+          payout({ status: "in_progress" }),
+          payout({ status: "failure" }),
+          payout({ transactionId: "tx-2", status: "success" }),
+        ]);
+        assert.deepEqual(states, ["PENDING", "FAILED", "PAID"]);
+      });
+
+      it("makes an event of a change of the receipt alone, once for each step", async () => {
+        const paid = { status: "success", amount: "10.00" } as const;
+        const steps: NonNullable<Told["receipt"]>[] = [
+          { status: FiscalizationStatus.PENDING },
+          { status: FiscalizationStatus.PENDING, statusCode: 1002 },
+          { status: FiscalizationStatus.SUCCESS },
+        ];
+        await stored(payment({ ...paid, bytes: "none" }));
+        for (const [at, receipt] of steps.entries()) {
+          await stored(payment({ ...paid, receipt, bytes: `first ${at}` }));
+          const again = payment({ ...paid, receipt, bytes: `second ${at}` });
+          assert.equal((await append(again)).outcome, "duplicate");
+        }
+        assert.equal(await stateOf(), "PAID");
+        const event = currentEvent((await snapshotOf()) ?? assert.fail());
+        const value = event?.resource.case === "payment" ? event.resource.value : undefined;
+        assert.equal(value?.details?.fiscalization?.status, FiscalizationStatus.SUCCESS);
+      });
+
+      describe("of a hold", () => {
+        const paid = { status: "success", amount: "10.00" } as const;
+        const answer = { ...paid, source: "response", statusCode: "answered" } as const;
+        const hold = (call: string, isHolding = true) =>
+          log.noteHold(account, "order-1", call, isHolding);
+
+        it("is known by the answer to the call that made it", async () => {
+          const states = await statesTold([
+            payment({ ...answer, held: true, call: "call-1" }),
+            payment({ operation: "confirm", status: "failure" }),
+            payment({ operation: "confirm", operationId: "c-2", status: "success" }),
+          ]);
+          assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
+        });
+
+        it("is known by the note alone, and tells nothing by itself", async () => {
+          await hold("call-1");
+          assert.equal(await snapshotOf(), undefined);
+          assert.deepEqual(await statesTold([payment(paid)]), ["AUTHORIZED"]);
+          // The answer says the same, which is no news.
+          const repeat = payment({ ...paid, source: "response", held: true, call: "call-1" });
+          assert.equal((await append(repeat)).outcome, "duplicate");
+          assert.equal(await stateOf(), "AUTHORIZED");
+        });
+
+        it("goes with a call that made none, or was not done", async () => {
+          await hold("call-1");
+          await hold("call-2");
+          await hold("call-1", false);
+          await stored(payment(paid));
+          assert.equal(await stateOf(), "AUTHORIZED");
+          const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
+          const told = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
+          assert.equal(stateName(told.state), "PAID");
+          assert.equal(await stateOf(), "PAID");
+        });
+
+        for (const [late, bytes] of [
+          [payment({ ...paid, source: "response", held: true, call: "call-1" }), "a repeat"],
+          [
+            payment({ ...paid, status: "pending", source: "response", held: true }),
+            "a late answer",
+          ],
+        ] as const) {
+          it(`is told by ${bytes} that is the first to tell of it`, async () => {
+            assert.equal(stateName((await stored(payment(paid))).state), "PAID");
+            const told = await stored(late);
+            assert.equal(stateName(told.state), "AUTHORIZED");
+            assert.equal(await stateOf(), "AUTHORIZED");
+            assert.equal(await currentStep(), "payment:success");
+            assert.equal((await append(late)).outcome, "duplicate");
+          });
+        }
+
+        it("is none once the answer says so, whatever an earlier call left noted", async () => {
+          await hold("call-0");
+          assert.equal(stateName((await stored(payment(paid))).state), "AUTHORIZED");
+          const taken = payment({ ...paid, source: "response", held: false, call: "call-1" });
+          assert.equal(stateName((await stored(taken)).state), "PAID");
+          assert.equal(await stateOf(), "PAID");
+        });
+      });
+
+      it("keeps of failed attempts the newest hundred, and counts those before", async () => {
+        const attempt = (n: number, status: "failure" | "success" = "failure") =>
+          payment({ paymentId: `pay-${n}`, status, amount: "10.00" });
+        for (let n = 0; n < 105; n++) {
+          assert.equal(stateName((await stored(attempt(n))).state), "FAILED");
+        }
+        const known = (await snapshotOf()) ?? assert.fail();
+        assert.equal(known.facts.folded, 5);
+        for (const list of [known.facts.operations, known.states]) {
+          assert.deepEqual(
+            list.map(({ subjectId }) => subjectId),
+            Array.from({ length: 100 }, (_, at) => `pay-${at + 5}`),
+          );
+        }
+        // What was folded is a repeat still, and a success is folded never.
+        assert.equal((await append(attempt(0))).outcome, "duplicate");
+        const paid = await stored(attempt(200, "success"));
+        assert.equal(stateName(paid.state), "PAID");
+        for (let n = 300; n < 402; n++) await stored(attempt(n));
+        assert.equal(await stateOf(), "PAID");
+        assert.equal(currentEvent((await snapshotOf()) ?? assert.fail())?.paymentId, "pay-200");
+        const cancel = payment({ paymentId: "pay-401", operation: "cancel", status: "success" });
+        // A cancellation of a failed attempt takes back no other one.
+        assert.equal(stateName((await stored(cancel)).state), "PAID");
+        const again = await take(await read(everything, "earliest"), 209);
+        assert.deepEqual(
+          again.slice(-3).map(({ state }) => stateName(state)),
+          ["PAID", "PAID", "PAID"],
+        );
       });
     });
 
@@ -852,6 +1067,9 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
   });
 }
+
+/** Of the payment that the tests begin with, unless told otherwise. */
+const refund = { operation: "refund", paymentId: "pay-2", operationId: "r-1" } as const;
 
 function letter(id: string) {
   const body = Buffer.from("<html>").toString("base64");

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
 import type { Entry } from "../../src/events/log.ts";
 import { type Event, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
+  type FiscalizationSchema,
+  PaymentDetailsSchema,
   PaymentOperation,
   PaymentSchema,
+  PaymentState,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -17,6 +20,11 @@ export interface Told {
   readonly operationId?: string;
   readonly status?: "init" | "pending" | "success" | "failure";
   readonly statusCode?: string;
+  readonly amount?: string;
+  readonly receipt?: MessageInitShape<typeof FiscalizationSchema>;
+  /** What an answer tells of its call. */
+  readonly held?: boolean;
+  readonly call?: string;
   readonly source?: "callback" | "response" | "reconciliation";
   /** A callback's bytes; by default they follow from the rest. */
   readonly bytes?: string;
@@ -29,17 +37,21 @@ export function payment(told: Told = {}): Entry {
   const message = create(PaymentSchema, {
     externalId,
     operation: PaymentOperation[operation.toUpperCase() as keyof typeof PaymentOperation],
-    details: {
+    details: create(PaymentDetailsSchema, {
       paymentId,
       status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
       ...(told.statusCode !== undefined && { statusCode: told.statusCode }),
       ...(told.operationId !== undefined && { operationId: told.operationId }),
-    },
+      ...(told.amount !== undefined && { amount: told.amount, currency: "UAH" }),
+      ...(told.receipt !== undefined && { fiscalization: told.receipt }),
+    }),
   });
   const raw = Buffer.from(told.bytes ?? JSON.stringify({ ...told, externalId, paymentId }));
   const entry = paymentEntry(message, {
     source: EventSource[source.toUpperCase() as keyof typeof EventSource],
     ...(source === "callback" && { raw }),
+    ...(told.held !== undefined && { held: told.held }),
+    ...(told.call !== undefined && { call: told.call }),
   });
   assert(entry);
   return entry;
@@ -67,6 +79,11 @@ export function step(event: Event): string {
       .find(([, number]) => number === value)?.[0]
       .toLowerCase();
   return `${name(PaymentOperation, operation)}:${name(PaymentStatus, details?.status)}`;
+}
+
+/** `PAID` and the like. */
+export function stateName(state: PaymentState): string | undefined {
+  return Object.entries(PaymentState).find(([, value]) => value === state)?.[0];
 }
 
 /** The next `count` events; fails when the iteration ends before. */
