@@ -1,7 +1,6 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { PayoutEnds } from "../events/entry.ts";
-import type { EventLog } from "../events/log.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Appended, Entry, EventLog } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
@@ -45,13 +44,19 @@ export interface CoreObserver extends Partial<StreamObserver> {
   onConflict(conflict: { account: string; externalId: string }): void;
 }
 
+export interface Recorded {
+  readonly entry: Entry;
+  /** Undefined when it could not be written. */
+  readonly appended: Appended | undefined;
+}
+
 /** What the use cases share. */
 export interface Context extends CoreOptions {
   /** The caller's account. */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
-  /** The event that an answer to a call that moves money became. */
-  readonly recorded: WeakMap<object, Event>;
+  /** What an answer to a call that moves money told the log, and what became of it there. */
+  readonly recorded: WeakMap<object, Recorded>;
   /** When the gateway shuts down, streams end with the cursor to resume from. */
   readonly drain: StreamDrain;
 }

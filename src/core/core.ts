@@ -78,7 +78,10 @@ export interface Core {
   createPayment(request: CreatePaymentRequest, call: Call): Promise<Payment>;
   createRecurrentPayment(request: CreateRecurrentPaymentRequest, call: Call): Promise<Payment>;
   confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<Payment>;
-  /** The state of an external_id after what one of these calls answered, and the place behind it. */
+  /**
+   * The state of an external_id after what one of these calls answered, and the place behind it. An
+   * answer that moved money is never withheld: while the log cannot be read it speaks for itself.
+   */
   paymentStateAfter(
     answer: Payment,
     externalId: string,

@@ -37,7 +37,7 @@ export function createCore(options: CoreOptions): RunningCore {
       if (!entry) return true;
       const appended = await learn(options, account, externalId, entry);
       const answer = entry.event.resource.value;
-      if (appended?.event && answer) recorded.set(answer, appended.event);
+      if (answer) recorded.set(answer, { entry, appended });
       return appended !== undefined;
     },
     async tell(account, intent, outcome) {

@@ -36,6 +36,7 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
+import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
 
@@ -150,13 +151,12 @@ export function paymentCases(context: Context): PaymentCases {
     },
 
     async paymentStateAfter(answer, externalId, call) {
-      const event = context.recorded.get(answer);
+      const event = context.recorded.get(answer)?.appended?.event;
       if (event) return { state: event.state, cursor: event.cursor };
       const { account } = call.caller;
-      const books = await standingsOf(context, account, EventKind.PAYMENT, externalId);
-      const { outcomeUnknown } = doubtsOf(books.standings);
-      const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
-      return { state: paymentState(facts, outcomeUnknown), cursor };
+      const of = { account, kind: EventKind.PAYMENT, externalId };
+      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of);
+      return { state: paymentState(facts, callIsOpen), cursor };
     },
 
     async *watchPayment(request, call) {

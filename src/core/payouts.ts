@@ -20,6 +20,7 @@ import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
+import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
 
@@ -50,17 +51,17 @@ export function payoutCases(context: Context): PayoutCases {
     },
 
     async payoutStateAfter(answer, externalId, call) {
-      const event = context.recorded.get(answer);
-      if (event)
+      const event = context.recorded.get(answer)?.appended?.event;
+      if (event) {
         return {
           state: payoutStateOf(event.state) ?? PayoutState.UNSPECIFIED,
           cursor: event.cursor,
         };
+      }
       const { account } = call.caller;
-      const books = await standingsOf(context, account, EventKind.PAYOUT, externalId);
-      const { outcomeUnknown } = doubtsOf(books.standings);
-      const { facts = noFacts, cursor = "" } = books.snapshot ?? {};
-      return { state: payoutState(facts, outcomeUnknown), cursor };
+      const of = { account, kind: EventKind.PAYOUT, externalId };
+      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of);
+      return { state: payoutState(facts, callIsOpen), cursor };
     },
 
     async getPayout(request, call) {

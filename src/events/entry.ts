@@ -63,7 +63,9 @@ export function payoutEntry(
   ends: PayoutEnds = defaultPayoutEnds,
 ): Entry | undefined {
   const told = payout.status?.toLowerCase() ?? "";
-  const status = ends.success.has(told) ? "success" : ends.failure.has(told) ? "failure" : told;
+  const end = ends.success.has(told) ? "success" : ends.failure.has(told) ? "failure" : undefined;
+  // The log's own words for the ends are only steps where they are none of the service's.
+  const status = end ?? (rankOfEnd(told) === 2 ? `step:${told}` : told);
   return entry(options, {
     kind: EventKind.PAYOUT,
     externalId: payout.externalId || options.externalId,

@@ -5,8 +5,9 @@ import type { Credentials } from "../auth/identify.ts";
 export function credentialsOf({ headers, url }: IncomingMessage): Credentials {
   return {
     header: (name) => headers[name]?.toString(),
-    watchToken:
-      URL.parse(url ?? "/", "http://localhost")?.searchParams.get("watch_token") ?? undefined,
+    watchToken: url?.includes("?")
+      ? (URL.parse(url, "http://localhost")?.searchParams.get("watch_token") ?? undefined)
+      : undefined,
   };
 }
 

@@ -29,8 +29,9 @@ export interface Live {
 
 /** @param lastEventId the header; an empty one is none */
 export function createLive(lastEventId: string | undefined): Live {
-  const opened = Promise.withResolvers<void>();
-  const failing = new AbortController();
+  // Most requests open no stream.
+  let opening: PromiseWithResolvers<void> | undefined;
+  let failing: AbortController | undefined;
   let isOpen = false;
   let start: string | undefined;
   let failure: Live["failure"];
@@ -46,14 +47,24 @@ export function createLive(lastEventId: string | undefined): Live {
     get start() {
       return start;
     },
-    opened: opened.promise,
-    failing: failing.signal,
+    get opened() {
+      opening ??= Promise.withResolvers<void>();
+      if (isOpen) opening.resolve();
+      return opening.promise;
+    },
+    get failing() {
+      failing ??= new AbortController();
+      return failing.signal;
+    },
     open(from) {
       isOpen = true;
       start = from;
-      opened.resolve();
+      opening?.resolve();
     },
-    fail: () => failing.abort(),
+    fail() {
+      failing ??= new AbortController();
+      failing.abort();
+    },
     failed(error) {
       failure = { error };
       // One that has had nothing goes on from where it said: that was not where its stream ended.

@@ -36,7 +36,11 @@ export function observesOperations(): Plugin<Context, Surroundings> {
   };
 }
 
-function tellAsked(record: OperationRecord, { document, operationName }: ExecutionArgs): void {
+/** Tells the record what an operation asks for. */
+export function tellAsked(
+  record: OperationRecord,
+  { document, operationName }: ExecutionArgs,
+): void {
   const operation = getOperationAST(document, operationName);
   if (!operation) return;
   const names = new Set(rootFieldsOf(document, operation).values());
@@ -60,8 +64,8 @@ function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
   return watched;
 }
 
-/** Errors may not be masked yet. */
-function tellError(record: OperationRecord, result: unknown): void {
+/** Tells the record how an operation ended. Errors may not be masked yet. */
+export function tellError(record: OperationRecord, result: unknown): void {
   const { errors } = (result ?? {}) as { errors?: unknown };
   if (Array.isArray(errors) && errors.length > 0) record.failed(codeOf(errors[0]));
 }

@@ -27,7 +27,9 @@ export interface Overload {
   ): void;
   /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
   enterBySocket(socket: WebSocket): Promise<Place>;
-  /** Refuses what only its document shows to move no money: queries and new streams. */
+  /** The refusal of what only its document shows to move no money: queries and new streams. */
+  refusalsOf(args: ExecutionArgs): readonly GraphQLError[];
+  /** Refuses these. */
   readonly plugin: Plugin<Context, Surroundings>;
 }
 
@@ -60,12 +62,12 @@ export function createOverload(options: OverloadOptions): Overload {
     response.end(body);
   }
 
-  function refusalOf({ document, operationName, contextValue }: ExecutionArgs) {
+  function refusalsOf({ document, operationName, contextValue }: ExecutionArgs) {
     const { exchange } = contextValue as Surroundings;
-    if (!exchange.place?.moneyOnly) return undefined;
-    if (getOperationAST(document, operationName)?.operation === "mutation") return undefined;
+    if (!exchange.place?.moneyOnly) return [];
+    if (getOperationAST(document, operationName)?.operation === "mutation") return [];
     observer.onRefused("other");
-    return formatError(overloaded());
+    return [formatError(overloaded())];
   }
 
   return {
@@ -101,14 +103,15 @@ export function createOverload(options: OverloadOptions): Overload {
           },
         });
       }),
+    refusalsOf,
     plugin: {
       onExecute({ args, setResultAndStopExecution }) {
-        const refused = refusalOf(args);
-        if (refused) setResultAndStopExecution({ errors: [refused] });
+        const errors = refusalsOf(args);
+        if (errors.length > 0) setResultAndStopExecution({ errors });
       },
       onSubscribe({ args, setResultAndStopExecution }) {
-        const refused = refusalOf(args);
-        if (refused) setResultAndStopExecution({ errors: [refused] });
+        const errors = refusalsOf(args);
+        if (errors.length > 0) setResultAndStopExecution({ errors });
       },
     },
   };

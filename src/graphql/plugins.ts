@@ -1,10 +1,12 @@
 import {
   type DocumentNode,
   type ExecutionArgs,
+  execute,
   GraphQLError,
+  type GraphQLSchema,
   getOperationAST,
-  type parse as parseDocument,
-  type validate as validateDocument,
+  parse as parseDocument,
+  validate as validateDocument,
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
@@ -104,7 +106,7 @@ export function limitsOperations(introspection: boolean): GatewayPlugin {
       if (String(params.source).length > limits.documentLength) {
         throw tooComplex(`is longer than ${limits.documentLength} characters`);
       }
-      setParseFn((source, options) => parseShort(parseFn, source, options));
+      setParseFn((source, options) => parseShort(source, options, parseFn));
       return ({ result }) => {
         if (!result || result instanceof Error || checked.has(result)) return;
         checkShape(result, introspection);
@@ -113,8 +115,9 @@ export function limitsOperations(introspection: boolean): GatewayPlugin {
     },
     onValidate({ validateFn, setValidationFn }) {
       const validate = validateFn as typeof validateDocument;
-      const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
-      setValidationFn((schema, document, rules) => validate(schema, document, rules, options));
+      setValidationFn((schema, document, rules) =>
+        validateShort({ introspection }, schema, document, rules, validate),
+      );
     },
     onExecute({ args, setResultAndStopExecution }) {
       const errors = refusalsOf(args);
@@ -127,7 +130,8 @@ export function limitsOperations(introspection: boolean): GatewayPlugin {
   };
 }
 
-function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
+/** What is wrong with an operation that is valid: its variables, or what it may cost. */
+export function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
   const { schema, document, operationName, variableValues } = args;
   const operation = getOperationAST(document, operationName);
   if (!operation) return [];
@@ -138,7 +142,12 @@ function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
   return [tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`)];
 }
 
-function parseShort(parse: typeof parseDocument, ...[source, options]: Parameters<typeof parse>) {
+/** @throws GraphQLError with OPERATION_TOO_COMPLEX for a document of too many tokens */
+export function parseShort(
+  source: Parameters<typeof parseDocument>[0],
+  options?: Parameters<typeof parseDocument>[1],
+  parse = parseDocument,
+) {
   try {
     return parse(source, { ...options, maxTokens: limits.tokens });
   } catch (error) {
@@ -147,6 +156,18 @@ function parseShort(parse: typeof parseDocument, ...[source, options]: Parameter
     }
     throw tooComplex(`has more than ${limits.tokens} tokens`);
   }
+}
+
+/** What is wrong with a document, as far as it is told. */
+export function validateShort(
+  { introspection }: { readonly introspection: boolean },
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  rules?: Parameters<typeof validateDocument>[2],
+  validate = validateDocument,
+) {
+  const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
+  return validate(schema, document, rules, options);
 }
 
 /** Gives the errors of validation the form that all others have. */
@@ -162,18 +183,46 @@ export function formatsValidationErrors(format: (error: unknown) => GraphQLError
   };
 }
 
-/** An `Idempotency-Key` names one call: with several mutations in one operation, none is run. */
+/** Refuses operations of which it is not clear what their `Idempotency-Key` names. */
 export function refusesAmbiguousIdempotencyKey(): GatewayPlugin {
   return {
     onExecute({ args, setResultAndStopExecution }) {
-      const { document, operationName, contextValue } = args;
-      if (contextValue.call.idempotencyKey === undefined) return;
-      const operation = getOperationAST(document, operationName);
-      if (operation?.operation !== "mutation") return;
-      if (rootFieldsOf(document, operation).size < 2) return;
-      const message = "Idempotency-Key goes with one mutation: send them one by one";
-      const refused = new RequestError(message, "BAD_USER_INPUT", { status: 400 });
-      setResultAndStopExecution({ errors: [refused] });
+      const errors = ambiguityOf(args);
+      if (errors.length > 0) setResultAndStopExecution({ errors });
     },
   };
+}
+
+/** An `Idempotency-Key` names one call: with several mutations in one operation, none is run. */
+export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
+  const { document, operationName } = args;
+  const { call } = args.contextValue as Context;
+  if (call.idempotencyKey === undefined) return [];
+  const operation = getOperationAST(document, operationName);
+  if (operation?.operation !== "mutation") return [];
+  if (rootFieldsOf(document, operation).size < 2) return [];
+  const message = "Idempotency-Key goes with one mutation: send them one by one";
+  return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
+}
+
+/**
+ * Operations are executed by GraphQL.js, as on the straight path: errors are the same in every word.
+ */
+export function executesByGraphqlJs(): GatewayPlugin {
+  return {
+    onExecute({ setExecuteFn }) {
+      setExecuteFn(executeOperation);
+    },
+  };
+}
+
+/** An operation that cannot begin, for its variables say, is a bad request in HTTP's words too. */
+export function executeOperation(args: ExecutionArgs): ReturnType<typeof execute> {
+  const result = execute(args);
+  if (result instanceof Promise || "data" in result) return result;
+  const errors = result.errors?.map(({ message, nodes, extensions }) => {
+    const http = { status: 400 };
+    return new GraphQLError(message, { nodes, extensions: { ...extensions, http } });
+  });
+  return errors ? { errors } : result;
 }

@@ -33,6 +33,7 @@ import {
 import { createOverload } from "./overload.ts";
 import {
   authenticates,
+  executesByGraphqlJs,
   findsDocuments,
   formatsValidationErrors,
   limitsOperations,
@@ -41,6 +42,7 @@ import {
   takesJsonOnly,
 } from "./plugins.ts";
 import { schema } from "./schema/schema.ts";
+import { createStraightPath } from "./straight-path.ts";
 import { answersEventStreams, type EventStream } from "./transport/event-stream.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
@@ -70,6 +72,8 @@ export interface GraphqlServerOptions {
   readonly limitObserver?: LimitObserver;
   /** Bytes that may wait for the clients of all WebSockets together. Default: 128 MiB. */
   readonly maxUnreadBytes?: number;
+  /** Whether ordinary operations take the straight path. Default: yes. */
+  readonly straight?: boolean;
   /** Silence on an event stream or a WebSocket after which it is broken. Default: 15,000. */
   readonly heartbeatMs?: number;
 }
@@ -99,6 +103,7 @@ export interface GraphqlServer {
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
+  const { straight = true } = options;
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
   const { heartbeatMs = defaultHeartbeatMs } = options;
@@ -125,6 +130,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       formatsValidationErrors(formatError),
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
+      executesByGraphqlJs(),
       answersEventStreams(({ exchange }, blocks) => streams.set(exchange, blocks)),
     ],
     maskedErrors: { maskError: formatError },
@@ -149,6 +155,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     logging: false,
   });
 
+  const straightPath = createStraightPath({
+    core,
+    schema,
+    introspection,
+    corsOrigins,
+    documentOf,
+    formatError,
+    overload,
+  });
+
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -165,12 +181,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       timeoutMs,
       underWay,
     });
+    let whole = false;
     response.once("close", () => {
       if (!response.writableFinished) record.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
       record.settle();
       span.end();
-      exchange.end();
+      // To abort costs an exception, which only what still runs needs.
+      if (whole) exchange.liftDeadline();
+      else exchange.end();
     });
     response.setHeader(requestIdHeader, requestId);
     // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
@@ -182,12 +201,35 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     if (corsOrigins.length > 0) response.setHeader("vary", "origin");
 
     let caller: Caller | undefined;
+    let identified: Promise<Caller> | undefined;
     const authenticate = async () => {
-      caller ??= await identify(credentialsOf(request));
+      identified ??= identify(credentialsOf(request));
+      caller = await identified;
       return caller;
+    };
+    const tellBudget = () => {
+      if (!caller) return;
+      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
+      response.setHeader("x-ratelimit-limit", limit);
+      response.setHeader("x-ratelimit-remaining", remaining);
+      response.setHeader("x-ratelimit-reset", resetSeconds);
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { exchange, authenticate, live };
+    const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
+    if (answerType !== undefined) {
+      const ready = await straightPath.answer(request, answerType, surroundings);
+      if (ready) {
+        whole = ready.whole;
+        place.leave();
+        tellBudget();
+        tellPage(response, request.headers.origin);
+        response.writeHead(ready.status, ready.headers).end(ready.body);
+        return;
+      }
+      // Its client left before its body was there.
+      if (request.destroyed && !request.complete) return void response.destroy();
+    }
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's place.
     place.leave();
@@ -196,15 +238,19 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const { failing } = live;
       return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
     }
-    if (caller) {
-      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
-      response.setHeader("x-ratelimit-limit", limit);
-      response.setHeader("x-ratelimit-remaining", remaining);
-      response.setHeader("x-ratelimit-reset", resetSeconds);
-    }
+    tellBudget();
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
+  }
+
+  /** The headers of CORS that Yoga has for all others. */
+  function tellPage(response: ServerResponse, origin = ""): void {
+    if (!corsOrigins.includes(origin)) return;
+    response.setHeader("access-control-allow-origin", origin);
+    response.setHeader("access-control-allow-methods", cors.methods.join(", "));
+    response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
+    response.setHeader("access-control-max-age", String(cors.maxAge));
   }
 
   return {
@@ -247,18 +293,18 @@ const defaultHeartbeatMs = 15_000;
 
 /** CORS for one request: other origins than the listed ones get no word of it. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
-  if (origin === null || !allowed.includes(origin)) return false;
-  return {
-    origin,
-    // Who calls is in headers that the page sets. Cookies are never read.
-    credentials: false,
-    methods: ["GET", "POST"],
-    exposedHeaders: [
-      "x-ratelimit-limit",
-      "x-ratelimit-remaining",
-      "x-ratelimit-reset",
-      "x-request-id",
-    ],
-    maxAge: 600,
-  };
+  return origin !== null && allowed.includes(origin) && { origin, ...cors };
 }
+
+const cors = {
+  // Who calls is in headers that the page sets. Cookies are never read.
+  credentials: false,
+  methods: ["GET", "POST"],
+  exposedHeaders: [
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "x-request-id",
+  ],
+  maxAge: 600,
+};

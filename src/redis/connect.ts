@@ -54,7 +54,6 @@ export function connectRedis(
     set &&
     new Sentinels({
       ...set,
-      onError,
       onPrimary() {
         onFailover?.();
         for (const each of clients) {

@@ -32,7 +32,6 @@ export interface SentinelsOptions {
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   /** The set's name. */
   readonly name: string;
-  readonly onError: (error: Error) => void;
   /** The newest word of the Sentinels is another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
 }
@@ -64,7 +63,8 @@ export class Sentinels {
     this.size = options.addresses.length;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address });
-      client.on("error", (error) => options.onError(error));
+      // What one of them fails by matters only where all do: see `primary`.
+      client.on("error", (error) => void failures.set(client, error));
       keepConnected(client, reconnectMs);
       return client;
     });
@@ -212,6 +212,8 @@ export function hostAndPort(address: ServerAddress): { host: string; port: numbe
   return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
 }
 
+/** What each connection failed by last. */
+const failures = new WeakMap<Redis, Error>();
 const openings = new WeakMap<Redis, Promise<void>>();
 
 /** What the present try to open a connection comes to; one listener for all that wait. */
@@ -224,7 +226,7 @@ function opened(client: Redis): Promise<void> {
       openings.delete(client);
       for (const event of ["ready", "close"]) client.off(event, settle);
       if (client.status === "ready") resolve();
-      else reject(new Error("a Sentinel cannot be reached"));
+      else reject(failures.get(client) ?? new Error("the connection was closed"));
     };
     for (const event of ["ready", "close"]) client.on(event, settle);
   });

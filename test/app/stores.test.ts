@@ -40,6 +40,38 @@ test("says at start that a failover of Redis may lose what no replica has to hol
   assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
+test("says at start and on /readyz that fewer replicas have to hold a write than there are", {
+  skip: withoutRedis,
+}, async (t) => {
+  const redis = await startRedis([["repl-diskless-sync-delay", "0"]]);
+  t.after(() => redis.close());
+  const replicaof: [string, string][] = [["replicaof", `127.0.0.1 ${redis.port}`]];
+  for (const replica of await Promise.all([startRedis(replicaof), startRedis(replicaof)])) {
+    t.after(() => replica.close());
+    await until(async () =>
+      String(await replica.command("INFO", "replication")).includes("master_link_status:up"),
+    );
+  }
+  const opened = async (minReplicas: string) => {
+    const { records, stores } = await open(t, {
+      REDIS_URL: redis.url,
+      REDIS_MIN_REPLICAS: minReplicas,
+    });
+    await until(async () => stores.redisHealth?.().replicas === 2);
+    return {
+      warned: records.filter(({ msg }) => /loses them; all keeps them/.test(String(msg))).length,
+      health: stores.redisHealth?.(),
+    };
+  };
+  const one = await opened("1");
+  assert.equal(one.warned, 1);
+  assert.match(one.health?.warning ?? "", /^REDIS_MIN_REPLICAS is 1, and 2 replicas are connected/);
+  for (const enough of ["2", "all"]) {
+    const { warned, health } = await opened(enough);
+    assert.deepEqual([warned, health], [0, { status: "up", replicas: 2 }]);
+  }
+});
+
 test("tells why the store is out of reach", { skip: withoutRedis }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.close());

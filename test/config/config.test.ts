@@ -24,6 +24,20 @@ const live = {
   ALLOW_VOLATILE: "true",
 };
 
+test("every replica that could be promoted has to hold a write, where one can be", () => {
+  const of = (url: string, value = "") =>
+    readConfig({ ...live, REDIS_URL: url, REDIS_MIN_REPLICAS: value }).redis?.minReplicas;
+  assert.equal(of("redis+sentinel://127.0.0.1:1/x"), "all");
+  assert.equal(of("redis://127.0.0.1:1,redis://127.0.0.1:2"), "all");
+  assert.equal(of("redis://127.0.0.1:1"), 0);
+  assert.equal(of("redis://127.0.0.1:1", "all"), "all");
+  assert.equal(of("redis+sentinel://127.0.0.1:1/x", "2"), 2);
+  refused(
+    { ...live, REDIS_URL: "redis://127.0.0.1", REDIS_MIN_REPLICAS: "most" },
+    /^REDIS_MIN_REPLICAS: .*most.*all, or a whole number from 0 to 100/,
+  );
+});
+
 test("a real upstream has a place for its state, or leave to have none", () => {
   const { ALLOW_VOLATILE: _, ...real } = live;
   refused(real, /^DATA_DIR: is missing, and so is REDIS_URL: .*ALLOW_VOLATILE=true/);

@@ -6,8 +6,9 @@ import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { currentEvent } from "../../src/events/current.ts";
 import { newEpoch } from "../../src/events/cursor.ts";
+import { maxFailures } from "../../src/events/facts.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
-import { stateAfter } from "../../src/events/payment-state.ts";
+import { paymentState } from "../../src/events/payment-state.ts";
 import { traceOf } from "../../src/events/trace-of.ts";
 import {
   CallOutcome,
@@ -16,15 +17,14 @@ import {
   EventSchema,
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
-import { FiscalizationStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   cursors,
   payment,
   payout,
-  stateName,
+  stateOn,
   step,
   steps,
-  type Told,
   take,
   takeUntil,
 } from "../events/entries.ts";
@@ -330,204 +330,186 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
-    describe("what an external id comes to", () => {
-      const stateOf = async (kind: EventKind = EventKind.PAYMENT, externalId = "order-1") => {
-        const facts = (await log.snapshot(account, kind, externalId))?.facts;
-        return facts && stateName(stateAfter(kind, facts));
+    describe("whether it is paid", () => {
+      const told = async () => {
+        const { facts } = (await log.snapshot(account, EventKind.PAYMENT, "order-1")) ?? {};
+        return facts && PaymentStateSchema.value[paymentState(facts)]?.localName;
       };
-      /** As it was told by append, live, from the store, and as history. */
-      const statesTold = async (entries: readonly Entry[]): Promise<string[]> => {
-        const [{ kind, externalId } = payment()] = entries;
-        const live = await read({ kind, externalId }, "latest", { by: peer });
-        const told: Event[] = [];
-        for (const entry of entries) told.push(await stored(entry));
-        const names = (events: readonly Event[]) =>
-          events.map(({ state }) => stateName(state) ?? "");
-        const ways = [
-          await take(live, told.length),
-          await take(await read({ kind, externalId }, "earliest"), told.length),
-          await take(await read(everything, "earliest", { by: peer }), told.length),
-          await log.history(account, kind, externalId, told.length),
-        ];
-        for (const events of ways) assert.deepEqual(names(events), names(told));
-        assert.equal(await stateOf(kind, externalId), names(told).at(-1));
-        return names(told);
+      /** What each entry makes of it, as its writer, a live reader, a later one and history see it. */
+      const statesOf = async (entries: readonly Entry[]) => {
+        const live = await read(everything, "latest", { by: peer });
+        const answers: Event[] = [];
+        for (const entry of entries) answers.push(await stored(entry));
+        const views = [
+          answers,
+          await take(live, entries.length),
+          await take(await read(everything, "earliest"), entries.length),
+          await log.history(account, EventKind.PAYMENT, "order-1", entries.length),
+        ].map((events) => events.map(stateOn));
+        for (const view of views) assert.deepEqual(view, views[0]);
+        return views[0];
       };
+      const refund = (operationId: string, amount: string) =>
+        payment({ operation: "refund", operationId, amount, status: "success" });
 
-      it("stands on each event as it was after it", async () => {
-        const states = await statesTold([
-          payment({ status: "pending", amount: "10.00" }),
-          payment({ status: "failure" }),
-          payment({ paymentId: "pay-2", status: "pending" }),
-          payment({ paymentId: "pay-2", status: "success", amount: "10.00" }),
-          payment({ ...refund, status: "pending", amount: "4.00" }),
-          payment({ ...refund, status: "success", amount: "4.00" }),
-          payment({ ...refund, operationId: "r-2", status: "success", amount: "6" }),
+      it("is on each event, of the external id as a whole after it", async () => {
+        const paid = payment({ paymentId: "second", status: "success", amount: "10.00" });
+        const states = await statesOf([
+          payment({ paymentId: "first" }),
+          payment({ paymentId: "first", status: "failure" }),
+          payment({ paymentId: "second" }),
+          paid,
+          // What comes late of another attempt takes nothing back.
+          payment({ paymentId: "third", status: "failure" }),
+          refund("r-1", "4.00"),
+          refund("r-2", "6.00"),
         ]);
-        assert.deepEqual(states, [
-          ...["PENDING", "FAILED", "PENDING", "PAID", "PAID", "PARTIALLY_REFUNDED", "REFUNDED"],
-        ]);
+        const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
+        assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
+        assert.equal(await told(), "REFUNDED");
       });
 
-      it("counts a refund once, however often it is told, and keeps each apart", async () => {
+      it("counts a refund once, however often it is told", async () => {
         await stored(payment({ status: "success", amount: "10.00" }));
-        const one = { ...refund, paymentId: "pay-1", status: "success", amount: "5.00" } as const;
-        await stored(payment(one));
-        await stored(payment({ ...one, statusCode: "transaction_successful" }));
-        assert.equal(await stateOf(), "PARTIALLY_REFUNDED");
-        await stored(payment({ ...one, operationId: "r-2" }));
-        assert.equal(await stateOf(), "REFUNDED");
-        const { operations = [] } = (await snapshotOf())?.facts ?? {};
-        assert.deepEqual(
-          operations.map(({ operation, operationId, amount }) => [operation, operationId, amount]),
-          [
-            ["payment", "", "10.00"],
-            ["refund", "r-1", "5.00"],
-            ["refund", "r-2", "5.00"],
-          ],
-        );
+        const again = payment({
+          ...{ operation: "refund", operationId: "r-1", amount: "5.00", status: "success" },
+          bytes: "in other words",
+          statusCode: "again",
+        });
+        assert.equal(stateOn(await stored(refund("r-1", "5.00"))), "PARTIALLY_REFUNDED");
+        assert.equal(stateOn(await stored(again)), "PARTIALLY_REFUNDED");
+        assert.equal(stateOn(await stored(refund("r-2", "5.00"))), "REFUNDED");
       });
 
-      it("does not lose an amount that is not told again", async () => {
-        await stored(payment({ status: "pending", amount: "10.00" }));
-        await stored(payment({ status: "success" }));
-        const [fact] = (await snapshotOf())?.facts.operations ?? [];
-        assert.deepEqual([fact?.status, fact?.amount, fact?.currency], ["success", "10.00", "UAH"]);
-        assert((fact?.atMs ?? 0) > 0);
-      });
-
-      it("is UNKNOWN while a call has no understood answer, and told again when it has", async () => {
-        const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
-        assert.deepEqual(
-          await statesTold([
-            payment({ status: "failure" }),
-            callOutcomeEntry(call, CallOutcome.UNKNOWN),
-            callOutcomeEntry(call, CallOutcome.NOT_DONE),
-          ]),
-          ["FAILED", "UNKNOWN", "FAILED"],
-        );
-      });
-
-      it("is that of a payout too", async () => {
-        const states = await statesTold([
-          payout({ status: "in_progress" }),
-          payout({ status: "failure" }),
-          payout({ transactionId: "tx-2", status: "success" }),
+      it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
+        await peer.noteHold(account, "order-1", "call-1", true);
+        assert.equal(await snapshotOf(), undefined, "a note is no event");
+        const states = await statesOf([
+          payment({ status: "success" }),
+          payment({ operation: "confirm", status: "failure", source: "response" }),
+          payment({ operation: "confirm", operationId: "c-2", status: "success" }),
         ]);
-        assert.deepEqual(states, ["PENDING", "FAILED", "PAID"]);
+        assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
       });
 
-      it("makes an event of a change of the receipt alone, once for each step", async () => {
-        const paid = { status: "success", amount: "10.00" } as const;
-        const steps: NonNullable<Told["receipt"]>[] = [
-          { status: FiscalizationStatus.PENDING },
-          { status: FiscalizationStatus.PENDING, statusCode: 1002 },
-          { status: FiscalizationStatus.SUCCESS },
-        ];
-        await stored(payment({ ...paid, bytes: "none" }));
-        for (const [at, receipt] of steps.entries()) {
-          await stored(payment({ ...paid, receipt, bytes: `first ${at}` }));
-          const again = payment({ ...paid, receipt, bytes: `second ${at}` });
-          assert.equal((await append(again)).outcome, "duplicate");
-        }
-        assert.equal(await stateOf(), "PAID");
-        const event = currentEvent((await snapshotOf()) ?? assert.fail());
-        const value = event?.resource.case === "payment" ? event.resource.value : undefined;
-        assert.equal(value?.details?.fiscalization?.status, FiscalizationStatus.SUCCESS);
+      it("is what an answer tells, beside the note of a hold", async () => {
+        await log.noteHold(account, "order-1", "call-1", true);
+        const states = await statesOf([
+          payment({ paymentId: "a", status: "failure", source: "response", held: true }),
+          payment({ paymentId: "b", source: "response", held: false }),
+          // The callback does not tell; what was told of its attempt stays.
+          payment({ paymentId: "b", status: "success" }),
+        ]);
+        assert.deepEqual(states, ["FAILED", "PENDING", "PAID"]);
       });
 
-      describe("of a hold", () => {
+      it("of another external id, or a payout, is none of its note", async () => {
+        await log.noteHold(account, "order-2", "call-1", true);
+        assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
+        await log.noteHold(account, "payout-1", "call-1", true);
+        assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
+      });
+
+      describe("is no hold but by its own call", () => {
         const paid = { status: "success", amount: "10.00" } as const;
-        const answer = { ...paid, source: "response", statusCode: "answered" } as const;
-        const hold = (call: string, isHolding = true) =>
-          log.noteHold(account, "order-1", call, isHolding);
+        const answer = { ...paid, source: "response", call: "call-1" } as const;
 
-        it("is known by the answer to the call that made it", async () => {
-          const states = await statesTold([
-            payment({ ...answer, held: true, call: "call-1" }),
-            payment({ operation: "confirm", status: "failure" }),
-            payment({ operation: "confirm", operationId: "c-2", status: "success" }),
-          ]);
-          assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
+        it("whose answer says the same as the note, which is no news", async () => {
+          await log.noteHold(account, "order-1", "call-1", true);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
+          assert.equal(await told(), "AUTHORIZED");
         });
 
-        it("is known by the note alone, and tells nothing by itself", async () => {
-          await hold("call-1");
-          assert.equal(await snapshotOf(), undefined);
-          assert.deepEqual(await statesTold([payment(paid)]), ["AUTHORIZED"]);
-          // The answer says the same, which is no news.
-          const repeat = payment({ ...paid, source: "response", held: true, call: "call-1" });
-          assert.equal((await append(repeat)).outcome, "duplicate");
-          assert.equal(await stateOf(), "AUTHORIZED");
-        });
-
-        it("goes with a call that made none, or was not done", async () => {
-          await hold("call-1");
-          await hold("call-2");
-          await hold("call-1", false);
-          await stored(payment(paid));
-          assert.equal(await stateOf(), "AUTHORIZED");
+        it("not by one that made none, or was not done", async () => {
+          await log.noteHold(account, "order-1", "call-1", true);
+          await peer.noteHold(account, "order-1", "call-2", true);
+          await log.noteHold(account, "order-1", "call-1", false);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
-          const told = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
-          assert.equal(stateName(told.state), "PAID");
-          assert.equal(await stateOf(), "PAID");
+          const notDone = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
+          assert.equal(stateOn(notDone), "PAID");
+          assert.equal(await told(), "PAID");
         });
 
-        for (const [late, bytes] of [
-          [payment({ ...paid, source: "response", held: true, call: "call-1" }), "a repeat"],
-          [
-            payment({ ...paid, status: "pending", source: "response", held: true }),
-            "a late answer",
-          ],
+        it("not by an earlier one, once its own answer says so", async () => {
+          await log.noteHold(account, "order-1", "call-0", true);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          assert.equal(stateOn(await stored(payment({ ...answer, held: false }))), "PAID");
+          assert.equal(await told(), "PAID");
+        });
+
+        for (const [what, late] of [
+          ["a repeat", payment({ ...answer, held: true })],
+          ["what comes late", payment({ ...answer, status: "pending", held: true })],
         ] as const) {
-          it(`is told by ${bytes} that is the first to tell of it`, async () => {
-            assert.equal(stateName((await stored(payment(paid))).state), "PAID");
-            const told = await stored(late);
-            assert.equal(stateName(told.state), "AUTHORIZED");
-            assert.equal(await stateOf(), "AUTHORIZED");
+          it(`that is told by ${what} where no note was made`, async () => {
+            assert.equal(stateOn(await stored(payment(paid))), "PAID");
+            assert.equal(stateOn(await stored(late)), "AUTHORIZED");
+            assert.equal(await told(), "AUTHORIZED");
             assert.equal(await currentStep(), "payment:success");
             assert.equal((await append(late)).outcome, "duplicate");
           });
         }
-
-        it("is none once the answer says so, whatever an earlier call left noted", async () => {
-          await hold("call-0");
-          assert.equal(stateName((await stored(payment(paid))).state), "AUTHORIZED");
-          const taken = payment({ ...paid, source: "response", held: false, call: "call-1" });
-          assert.equal(stateName((await stored(taken)).state), "PAID");
-          assert.equal(await stateOf(), "PAID");
-        });
       });
 
-      it("keeps of failed attempts the newest hundred, and counts those before", async () => {
-        const attempt = (n: number, status: "failure" | "success" = "failure") =>
-          payment({ paymentId: `pay-${n}`, status, amount: "10.00" });
-        for (let n = 0; n < 105; n++) {
-          assert.equal(stateName((await stored(attempt(n))).state), "FAILED");
+      it("is not taken back by the cancellation of an attempt that failed", async () => {
+        await stored(payment({ status: "success" }));
+        for (let i = 0; i < 20; i++) {
+          await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
         }
-        const known = (await snapshotOf()) ?? assert.fail();
-        assert.equal(known.facts.folded, 5);
-        for (const list of [known.facts.operations, known.states]) {
-          assert.deepEqual(
-            list.map(({ subjectId }) => subjectId),
-            Array.from({ length: 100 }, (_, at) => `pay-${at + 5}`),
-          );
+        const cancel = payment({ paymentId: "p-19", operation: "cancel", status: "success" });
+        assert.equal(stateOn(await stored(cancel)), "PAID");
+        const all = await take(await read(everything, "earliest"), 22);
+        assert.deepEqual(all.slice(-2).map(stateOn), ["PAID", "PAID"]);
+      });
+
+      it("is UNKNOWN from a lost answer until its outcome is known", async () => {
+        const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
+        const states = await statesOf([
+          payment({ status: "failure" }),
+          callOutcomeEntry(call, CallOutcome.UNKNOWN),
+          callOutcomeEntry(call, CallOutcome.NOT_DONE),
+        ]);
+        assert.deepEqual(states, ["FAILED", "UNKNOWN", "FAILED"]);
+      });
+
+      it("takes is_success without a status for an end", async () => {
+        const event = await stored(payment({ status: "unspecified", isSuccess: true }));
+        assert.deepEqual([event.final, stateOn(event)], [true, "PAID"]);
+        const control = payment({ paymentId: "b", status: "unspecified", isSuccess: false });
+        assert.equal((await stored(control)).final, false);
+      });
+
+      it("stays when only the receipt changes, which is an event of its own", async () => {
+        const told = { status: "success", amount: "1.00" } as const;
+        await stored(payment({ ...told, receipt: "pending" }));
+        const changed = await stored(payment({ ...told, receipt: "success" }));
+        assert.equal(stateOn(changed), "PAID");
+        const again = payment({ ...told, receipt: "success", bytes: "in other words" });
+        assert.equal((await append(again)).outcome, "duplicate");
+      });
+
+      it("stays through failures without number, of which the newest are kept", async () => {
+        await stored(payment({ paymentId: "paid", status: "success" }));
+        const more = 7;
+        let last: Event | undefined;
+        for (let i = 0; i < maxFailures + more; i++) {
+          last = await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
         }
-        // What was folded is a repeat still, and a success is folded never.
-        assert.equal((await append(attempt(0))).outcome, "duplicate");
-        const paid = await stored(attempt(200, "success"));
-        assert.equal(stateName(paid.state), "PAID");
-        for (let n = 300; n < 402; n++) await stored(attempt(n));
-        assert.equal(await stateOf(), "PAID");
-        assert.equal(currentEvent((await snapshotOf()) ?? assert.fail())?.paymentId, "pay-200");
-        const cancel = payment({ paymentId: "pay-401", operation: "cancel", status: "success" });
-        // A cancellation of a failed attempt takes back no other one.
-        assert.equal(stateName((await stored(cancel)).state), "PAID");
-        const again = await take(await read(everything, "earliest"), 209);
+        assert.equal(last && stateOn(last), "PAID");
+        const snapshot = await peer.snapshot(account, EventKind.PAYMENT, "order-1");
+        assert.equal(snapshot?.facts.folded, more);
+        const kept = ["paid", ...Array.from({ length: maxFailures }, (_, i) => `p-${i + more}`)];
         assert.deepEqual(
-          again.slice(-3).map(({ state }) => stateName(state)),
-          ["PAID", "PAID", "PAID"],
+          snapshot?.states.map(({ subjectId }) => subjectId),
+          kept,
         );
+        assert.deepEqual(
+          snapshot?.facts.operations.map(({ subjectId }) => subjectId),
+          kept,
+        );
+        assert.equal(await currentStep(), "payment:success");
       });
     });
 
@@ -1067,9 +1049,6 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
   });
 }
-
-/** Of the payment that the tests begin with, unless told otherwise. */
-const refund = { operation: "refund", paymentId: "pay-2", operationId: "r-1" } as const;
 
 function letter(id: string) {
   const body = Buffer.from("<html>").toString("base64");

@@ -16,6 +16,7 @@ import {
 import {
   PaymentMethodType,
   PaymentSchema,
+  PaymentStateSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
@@ -28,7 +29,7 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
-import { payment, stateName } from "../events/entries.ts";
+import { payment, stateOn } from "../events/entries.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -80,11 +81,11 @@ function rig() {
     /** The state that the event of a callback tells. */
     async callback(told: Parameters<typeof payment>[0]) {
       const { event } = await log.append(account, payment({ amount: "10.00", ...told }));
-      return stateName(event?.state ?? 0);
+      return event && stateOn(event);
     },
     async state() {
       const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
-      return stateName(answer.state);
+      return PaymentStateSchema.value[answer.state]?.localName;
     },
   };
 }

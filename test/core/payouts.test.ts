@@ -8,7 +8,8 @@ import { GatewayError } from "../../src/errors.ts";
 import { defaultPayoutEnds, payoutEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent } from "../../src/intents/store.ts";
@@ -44,7 +45,7 @@ function rig(found: Payout | GatewayError) {
     ...{ signal: new AbortController().signal, requestId: "r" },
   };
   return {
-    ...{ log, intents },
+    ...{ log, intents, core, call },
     look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
     async begin(): Promise<Intent> {
       const begun = await intents.begin(account, {
@@ -109,4 +110,19 @@ test("with the store away, the service's word on a payout stands by itself", asy
     throw new GatewayError("UNAVAILABLE", "the store is out of reach");
   };
   assert.equal((await look()).payout?.transactionId, "t1");
+});
+
+test("a payout that was made is answered, also while the log cannot say more of it", async () => {
+  const answer = payout("t-1", "success");
+  const { core, call, log } = rig(notFound);
+  const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
+  log.snapshot = async () => Promise.reject(away);
+  const told = await core.payoutStateAfter(answer, externalId, call);
+  assert.deepEqual(told, { state: PayoutState.UNSPECIFIED, cursor: "" });
+  assert.deepEqual(
+    await core.paymentStateAfter(create(PaymentSchema, { externalId }), externalId, call),
+    { state: PaymentState.UNSPECIFIED, cursor: "" },
+  );
+  log.snapshot = async () => Promise.reject(new Error("a mistake of ours is no reason either"));
+  assert.deepEqual(await core.payoutStateAfter(answer, externalId, call), told);
 });

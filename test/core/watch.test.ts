@@ -20,7 +20,7 @@ import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { IntentStore } from "../../src/intents/store.ts";
 import { decode } from "../../src/wire/wire.ts";
-import { stateName, step } from "../events/entries.ts";
+import { stateOn, step } from "../events/entries.ts";
 
 const account = "default";
 const externalId = "order";
@@ -366,7 +366,7 @@ describe("the first event of a watch", () => {
     const { events } = start(log);
     const { value } = await events.next();
     await events.return?.();
-    return [nameOf(value), stateName(value.state)];
+    return [nameOf(value), stateOn(value)];
   }
   const lost = callOutcomeEntry(lostCall, CallOutcome.UNKNOWN);
 
@@ -396,7 +396,7 @@ describe("the first event of a watch", () => {
       const { events } = start(log, { intents });
       const { value } = await events.next();
       await events.return?.();
-      return [nameOf(value), stateName(value.state)];
+      return [nameOf(value), stateOn(value)];
     };
     assert.deepEqual(await stateNow(), ["payment:failure", "UNKNOWN"]);
     await end();

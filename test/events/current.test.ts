@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { currentEvent } from "../../src/events/current.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
+import { currentEvent, firstEvent } from "../../src/events/current.ts";
 import { noFacts } from "../../src/events/facts.ts";
-import type { OperationState } from "../../src/events/log.ts";
+import type { Entry, OperationState } from "../../src/events/log.ts";
+import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { payment, step } from "./entries.ts";
 
 /** States in the order of the events that set them; `since` as given, else in that order too. */
@@ -60,5 +62,38 @@ describe("the current state", () => {
       current({ operation: "recurrent", status: "pending" }, { operation: "refund" }),
       "recurrent:pending pay-1",
     );
+  });
+});
+
+describe("what a watch begins with", () => {
+  const first = (...entries: Entry[]) => {
+    const states = entries.map((entry, index): OperationState => {
+      const { event, subjectId, operation, operationId, rank, status } = entry;
+      return { event, subjectId, operation, operationId, rank, status, since: String(index) };
+    });
+    return firstEvent({ states, facts: noFacts, cursor: "9" });
+  };
+  const call = (outcome: CallOutcome) =>
+    callOutcomeEntry({ id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" }, outcome);
+  const failed = payment({ paymentId: "a", status: "failure" });
+  const paid = payment({ paymentId: "b", status: "success" });
+  const refunded = payment({ paymentId: "b", operation: "refund", status: "success" });
+
+  for (const outcome of [CallOutcome.UNKNOWN, CallOutcome.NEEDS_OPERATOR]) {
+    const open = call(outcome);
+    it(`is call outcome ${outcome} rather than an earlier attempt, in either order`, () => {
+      assert.equal(first(failed, open), open.event);
+      assert.equal(first(open, failed), open.event);
+      assert.equal(first(payment(), open), open.event);
+      assert.equal(first(refunded, open), open.event, "a refund's success pays nothing");
+    });
+
+    it(`is what was paid beside call outcome ${outcome}`, () => {
+      assert.equal(first(paid, open), paid.event);
+    });
+  }
+
+  it("is the attempt once the call's outcome is known", () => {
+    assert.equal(first(failed, call(CallOutcome.NOT_DONE)), failed.event);
   });
 });

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { paymentEntry, payoutEntry } from "../../src/events/entry.ts";
 import type { Entry } from "../../src/events/log.ts";
 import { type Event, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
-  type FiscalizationSchema,
-  PaymentDetailsSchema,
+  FiscalizationStatus,
   PaymentOperation,
   PaymentSchema,
-  PaymentState,
+  PaymentStateSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -18,12 +17,15 @@ export interface Told {
   readonly paymentId?: string;
   readonly operation?: "payment" | "refund" | "confirm" | "cancel" | "lookup" | "recurrent";
   readonly operationId?: string;
-  readonly status?: "init" | "pending" | "success" | "failure";
+  readonly status?: "init" | "pending" | "success" | "failure" | "unspecified";
   readonly statusCode?: string;
   readonly amount?: string;
-  readonly receipt?: MessageInitShape<typeof FiscalizationSchema>;
-  /** What an answer tells of its call. */
+  readonly isSuccess?: boolean;
+  /** State of the receipt. */
+  readonly receipt?: "pending" | "success" | "failed";
+  /** Made with `confirm: false`, or not, as an answer tells. */
   readonly held?: boolean;
+  /** The call whose answer it is. */
   readonly call?: string;
   readonly source?: "callback" | "response" | "reconciliation";
   /** A callback's bytes; by default they follow from the rest. */
@@ -37,14 +39,20 @@ export function payment(told: Told = {}): Entry {
   const message = create(PaymentSchema, {
     externalId,
     operation: PaymentOperation[operation.toUpperCase() as keyof typeof PaymentOperation],
-    details: create(PaymentDetailsSchema, {
+    ...(told.isSuccess !== undefined && { isSuccess: told.isSuccess }),
+    details: {
       paymentId,
       status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
       ...(told.statusCode !== undefined && { statusCode: told.statusCode }),
       ...(told.operationId !== undefined && { operationId: told.operationId }),
       ...(told.amount !== undefined && { amount: told.amount, currency: "UAH" }),
-      ...(told.receipt !== undefined && { fiscalization: told.receipt }),
-    }),
+      ...(told.receipt !== undefined && {
+        fiscalization: {
+          status:
+            FiscalizationStatus[told.receipt.toUpperCase() as keyof typeof FiscalizationStatus],
+        },
+      }),
+    },
   });
   const raw = Buffer.from(told.bytes ?? JSON.stringify({ ...told, externalId, paymentId }));
   const entry = paymentEntry(message, {
@@ -81,11 +89,6 @@ export function step(event: Event): string {
   return `${name(PaymentOperation, operation)}:${name(PaymentStatus, details?.status)}`;
 }
 
-/** `PAID` and the like. */
-export function stateName(state: PaymentState): string | undefined {
-  return Object.entries(PaymentState).find(([, value]) => value === state)?.[0];
-}
-
 /** The next `count` events; fails when the iteration ends before. */
 export async function take(events: AsyncIterable<Event>, count: number): Promise<Event[]> {
   const iterator = events[Symbol.asyncIterator]();
@@ -109,6 +112,11 @@ export async function takeUntil(
     if (isLast(event)) return taken;
   }
   assert.fail(`the events ended after ${taken.length}`);
+}
+
+/** The state that an event carries, by its name. */
+export function stateOn({ state }: Event): string | undefined {
+  return PaymentStateSchema.value[state]?.localName;
 }
 
 export const cursors = (events: readonly Event[]): string[] => events.map(({ cursor }) => cursor);

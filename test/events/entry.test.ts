@@ -156,3 +156,30 @@ describe("entry of a payout", () => {
     assert.equal(payout({ ...full, external_id: "" }), undefined);
   });
 });
+
+describe("what was not understood", () => {
+  const base = {
+    external_id: "order-1",
+    operation: "payment",
+    details: { payment_id: "p", status: "pending", status_code: "a" },
+  };
+  const withDetails = (more: object) => ({ ...base, details: { ...base.details, ...more } });
+  const odd = { odd: true };
+
+  for (const [path, one, other] of [
+    ["details.status_code", withDetails({ status_code: odd }), withDetails({ status_code: [1] })],
+    [
+      "details.operation_id",
+      withDetails({ operation_id: odd }),
+      withDetails({ operation_id: [1] }),
+    ],
+    ["details.status", withDetails({ status: "new" }), withDetails({ status: "newer" })],
+    ["operation", { ...base, operation: "new" }, { ...base, operation: "newer" }],
+  ] as const) {
+    it(`in ${path} passes for no repeat`, () => {
+      assert(payment(one)?.identity);
+      assert.notEqual(payment(one)?.identity, payment(other)?.identity);
+      assert.equal(payment(one)?.identity, payment(one)?.identity, "the control");
+    });
+  }
+});

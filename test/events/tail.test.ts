@@ -19,6 +19,8 @@ class ScriptedLog implements StoredLog {
   readonly hub = new Hub();
   readonly events: Event[] = [];
   floor = at(0);
+  /** Where the page that was read last ends. */
+  pagedTo = "";
   /** Called between the steps of a read. */
   hooks: {
     followed?: () => void;
@@ -56,6 +58,7 @@ class ScriptedLog implements StoredLog {
     const events = all.slice(0, limit);
     const bounds = this.#bounds();
     const upTo = events.length < all.length ? (events.at(-1)?.cursor ?? bounds.tail) : bounds.tail;
+    this.pagedTo = upTo;
     this.hooks.paged?.();
     return { events, upTo, bounds };
   }
@@ -137,7 +140,28 @@ describe("reading on", () => {
     };
     for (let i = 0; i <= liveBuffer; i++) log.append();
     const seen = await take(events, (liveBuffer + 1) * 4);
+    assert(bursts <= 0, "the control: every burst came while it read");
     assert.deepEqual(cursors(seen), cursors(log.events));
+  });
+
+  it("misses nothing when the live part overflows while the last page is read", async () => {
+    const log = new ScriptedLog();
+    const events = await readOn(log, everything, "latest", never);
+    for (let i = 0; i <= liveBuffer; i++) log.append();
+    const before = log.events.length;
+    const last = log.events.at(-1)?.cursor;
+    // The page has what was stored when it was asked for, not what comes now.
+    log.hooks.paged = () => {
+      if (log.pagedTo !== last || log.events.length > before) return;
+      for (let i = 0; i <= liveBuffer; i++) log.append();
+    };
+    assert.deepEqual(cursors(await take(events, before)), cursors(log.events.slice(0, before)));
+    assert.equal(log.events.length, before + liveBuffer + 1, "the control: the last page was read");
+    log.append();
+    const [first] = await take(events, 1);
+    assert.equal(first?.cursor, log.events[before]?.cursor);
+    const rest = log.events.slice(before + 1);
+    assert.deepEqual(cursors(await take(events, rest.length)), cursors(rest));
   });
 
   it("allows exactly the live buffer of unread events", async () => {

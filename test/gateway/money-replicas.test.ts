@@ -208,9 +208,12 @@ describe("calls that move money, at three gateways on one Redis", {
     await assert.rejects(pay(replicas[0]!, "none-keyed", "k"), { code: Code.Unavailable });
     // Its own share of the budget begins with nothing, since others may have just used theirs.
     const paying = async () => await pay(replicas[0]!, "none-alone").catch(() => undefined);
-    let paid = await paying();
-    while (!paid) paid = await paying();
-    const { payment } = paid;
+    let paid: Awaited<ReturnType<typeof paying>>;
+    await until(async () => {
+      paid = await paying();
+      return paid !== undefined;
+    });
+    const payment = paid?.payment;
     assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
     assert.equal(upstream.charges.has("none-keyed"), false);
   });

@@ -53,6 +53,24 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     }
   });
 
+  it("are no failures while one of the Sentinels answers, and tell why when none does", async (t) => {
+    const set = await startSentinelSet();
+    t.after(() => set.close());
+    const errors: string[] = [];
+    const dead = await freePort();
+    const url = set.url.replace("redis+sentinel://", `redis+sentinel://127.0.0.1:${dead},`);
+    const redis = connectRedis(new Secret(url), ({ message }) => errors.push(message));
+    t.after(() => redis.close());
+    await answers(redis.client);
+    await redis.sentinels?.views();
+    assert.equal(errors.length, 0, errors.join("\n"));
+    const nowhere = `redis+sentinel://127.0.0.1:${dead}/payments`;
+    const lost = connectRedis(new Secret(nowhere), ({ message }) => errors.push(message));
+    t.after(() => lost.close());
+    await until(async () => errors.length > 2);
+    assert.match(errors[0] ?? "", /^All sentinels are unreachable: connect ECONNREFUSED/);
+  });
+
   it("are opened again when the driver has given up", async (t) => {
     const server = await startRedis();
     t.after(() => server.close());

@@ -65,7 +65,7 @@ builder.objectFields(Payment, (t) => ({
     description:
       "What was done, in the order in which the gateway learned of it: attempts, confirmations, " +
       "refunds. Of more than 100 failed ones the newest.",
-    extensions: { listSize: { byDefault: 10 } } as never,
+    extensions: { listSize: 10 } satisfies CostExtensions,
     type: [OperationSummary],
     nullable: false,
     resolve: async (payment, _, { loaders }) => [...(await loaders.operationsOf(payment))],

@@ -12,11 +12,15 @@ export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout
     }),
     after: t.arg.string({
       description:
-        "Go on behind the event with this cursor. The header `Last-Event-ID`, which an `EventSource` " +
+        "Go on behind the event with this cursor; `earliest` begins with the oldest event that is " +
+        "kept. The header `Last-Event-ID`, which an `EventSource` " +
         "sends by itself when it connects again, goes before it.",
     }),
     untilFinal: t.arg.boolean({
-      description: "End the stream after the first event with `final: true`.",
+      description:
+        "End the stream after the first event with `final: true` of an operation that pays, once no " +
+        "call for the externalId is open, and after a `callOutcome` of NOT_DONE or NEEDS_OPERATOR. A " +
+        "refund, cancellation or look-up does not end it.",
       defaultValue: false,
     }),
   };

@@ -1,8 +1,16 @@
+import type { IncomingHttpHeaders } from "node:http";
+
 /** Headers by which a browser tells which page made it send a request. */
 export interface OriginHeaders {
   readonly origin: string | undefined;
   readonly host: string | undefined;
   readonly secFetchSite: string | undefined;
+}
+
+/** What a request tells of the page. */
+export function toldOf(headers: IncomingHttpHeaders): OriginHeaders {
+  const { origin, host, "sec-fetch-site": secFetchSite } = headers;
+  return { origin, host, secFetchSite: secFetchSite?.toString() };
 }
 
 /**

@@ -5,7 +5,7 @@ import { accountKeys } from "../../../src/redis/keys.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { payment, stateName } from "../entries.ts";
+import { payment, stateOn } from "../entries.ts";
 import { redisHarness, replica } from "./rig.ts";
 
 describe("on a Redis alone", { skip: withoutRedis }, () => {
@@ -28,7 +28,7 @@ describe("on a Redis alone", { skip: withoutRedis }, () => {
     assert.deepEqual([fact?.operation, fact?.status, fact?.amount], ["payment", "success", ""]);
     assert((fact?.atMs ?? 0) > 0);
     const { event } = await log.append("shop", payment({ operation: "lookup", status: "success" }));
-    assert.equal(stateName(event?.state ?? 0), "PAID");
+    assert.equal(event && stateOn(event), "PAID");
     await close();
   });
 

@@ -22,7 +22,7 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
           answers.every((answer) => answer === "refused") &&
           (arrivals.get(externalId) ?? 0) > 0,
       )
-      .map(({ externalId }) => externalId),
+      .map(({ externalId, errors = [] }) => [externalId, ...errors].join("; ")),
 
   "shown and then gone": ({ shown, log }) => {
     const kept = new Set(log.map(({ cursor }) => cursor));

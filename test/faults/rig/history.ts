@@ -36,6 +36,8 @@ export interface SentPayment {
   readonly externalId: string;
   readonly key?: string | undefined;
   readonly answers: PaymentAnswer[];
+  /** What the callers were told where it was not `paid`, for whoever reads of it. */
+  readonly errors?: string[];
 }
 
 /** `refused`: told that nothing was sent; `unknown`: told that nobody knows. */

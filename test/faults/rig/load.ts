@@ -50,7 +50,7 @@ export function startLoad(
 
   async function pay(sent: SentPayment, gateway: Gateway): Promise<void> {
     const headers = sent.key === undefined ? {} : { "idempotency-key": sent.key };
-    sent.answers.push(await outcomeOf(gateway, sent.externalId, headers));
+    sent.answers.push(await outcomeOf(gateway, sent, headers));
   }
   async function payKeyed(sent: SentPayment, pauseMs: number, repeats: Gateway[]): Promise<void> {
     await pay(sent, any());
@@ -77,11 +77,16 @@ export function startLoad(
       const first = Math.floor(random() * gateways.length);
       begin(callBack(sent, [...gateways.slice(first), ...gateways.slice(0, first)]));
     } else if (kind < 0.85) {
-      const sent: SentPayment = { externalId: `none-k${n}`, key: `key-${n++}`, answers: [] };
+      const sent: SentPayment = {
+        externalId: `none-k${n}`,
+        key: `key-${n++}`,
+        answers: [],
+        errors: [],
+      };
       payments.push(sent);
       begin(payKeyed(sent, random() * 3_000, [any(), any()]));
     } else {
-      const sent: SentPayment = { externalId: `none-p${n++}`, answers: [] };
+      const sent: SentPayment = { externalId: `none-p${n++}`, answers: [], errors: [] };
       payments.push(sent);
       begin(pay(sent, any()));
     }
@@ -125,7 +130,7 @@ export function startLoad(
       sent.answers.push(await post(gateway, bodyOf(sent.id)));
       if (!sent.answers.includes(200)) continue;
       const externalId = `none-back-${gateway.name}-${tries}`;
-      const payment: SentPayment = { externalId, key: externalId, answers: [] };
+      const payment: SentPayment = { externalId, key: externalId, answers: [], errors: [] };
       payments.push(payment);
       await pay(payment, gateway);
       if (!payment.answers.includes("paid")) continue;
@@ -189,7 +194,7 @@ export function startLoad(
 
 async function outcomeOf(
   { payments }: Gateway,
-  externalId: string,
+  { externalId, errors }: SentPayment,
   headers: Record<string, string>,
 ): Promise<PaymentAnswer> {
   try {
@@ -200,6 +205,7 @@ async function outcomeOf(
     return "paid";
   } catch (error) {
     const failure = ConnectError.from(error);
+    errors?.push(failure.message);
     if (failure.findDetails(OutcomeUnknownSchema).length > 0) return "unknown";
     // An answer that the gateway did not give says nothing.
     const own = failure.code === Code.DeadlineExceeded || failure.code === Code.Canceled;

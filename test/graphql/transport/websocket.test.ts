@@ -134,7 +134,7 @@ test("wrong documents and variables are refused without their values", async (t)
   );
   assert.equal(
     await refused(`query($c: CustomerInput) { walletItems(customer: $c) { name } }`, {
-      c: { authToken: "CANARY", externalId: "CANARY" },
+      c: { authToken: "CANARY", rid: "CANARY" },
     }),
     "BAD_USER_INPUT",
   );

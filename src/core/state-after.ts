@@ -1,0 +1,37 @@
+import { noFacts, readFacts, storedFact } from "../events/facts.ts";
+import type { Cursor, Facts } from "../events/log.ts";
+import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import type { Context } from "./context.ts";
+
+/** What the state of an external_id follows from, and the place in the log that it is of. */
+export interface After {
+  readonly facts: Facts;
+  readonly callIsOpen: boolean;
+  /** Empty where the log does not know yet. */
+  readonly cursor: Cursor;
+}
+
+/**
+ * What is known of an external_id once a call that moves money was answered. It never fails: the money
+ * has moved, and its caller is told so whatever becomes of the store. Where that cannot be asked, the
+ * answer speaks for itself.
+ * @param answer as the core gave it
+ */
+export async function knownAfter(
+  context: Context,
+  answer: object,
+  { account, kind, externalId }: { account: string; kind: EventKind; externalId: string },
+): Promise<After> {
+  const { entry, appended } = context.recorded.get(answer) ?? {};
+  const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
+  if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };
+  try {
+    const { standings, snapshot } = await standingsOf(context, account, kind, externalId);
+    const { outcomeUnknown } = doubtsOf(standings);
+    const { facts = byItself, cursor = "" } = snapshot ?? {};
+    return { facts, callIsOpen: outcomeUnknown, cursor };
+  } catch {
+    return { facts: byItself, callIsOpen: false, cursor: "" };
+  }
+}

@@ -1,0 +1,261 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+} from "graphql";
+import { type FetchAPI, processRegularResult } from "graphql-yoga";
+import type { Caller } from "../auth/caller.ts";
+import type { Core } from "../core/core.ts";
+import { type Context, createContext, type Surroundings } from "./context.ts";
+import { createDocumentCache } from "./document-cache.ts";
+import { limits } from "./limits.ts";
+import { tellAsked, tellError } from "./observed.ts";
+import { checkShape } from "./operation-shape.ts";
+import type { Overload } from "./overload.ts";
+import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
+import { isForeign, toldOf } from "./transport/browser-origin.ts";
+import type { createDocumentOf } from "./trusted-documents.ts";
+
+export interface StraightPathOptions {
+  readonly core: Core;
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly documentOf: ReturnType<typeof createDocumentOf>;
+  readonly formatError: (error: unknown) => GraphQLError;
+  readonly overload: Pick<Overload, "refusalsOf">;
+}
+
+/** An answer that is ready to be written. */
+export interface StraightAnswer {
+  /** Without errors: no field of the operation runs on. */
+  readonly whole: boolean;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * The straight path of what nearly every request is: a POST of JSON with one query or mutation that is
+ * valid. It takes the same steps as Yoga, by the same functions, without fetch's objects between them:
+ * identify, receive, decode, find the document, check, execute, mask, encode. Whatever is out of the
+ * ordinary goes to Yoga. `test/graphql/straight-path.test.ts` sends the same requests both ways and
+ * holds the answers to be the same.
+ */
+export interface StraightPath {
+  /** The type of the answer to a request that may be served here; undefined for one that is Yoga's. */
+  answerTypeOf(request: IncomingMessage): string | undefined;
+  /** Undefined for a request that is Yoga's after all: its body, if it was read, goes with it. */
+  answer(
+    request: IncomingMessage,
+    answerType: string,
+    surroundings: Surroundings,
+  ): Promise<StraightAnswer | undefined>;
+}
+
+export function createStraightPath(options: StraightPathOptions): StraightPath {
+  const { core, schema, corsOrigins, documentOf, formatError, overload } = options;
+  const findDocument = createFindDocument(options);
+
+  /** What Yoga would execute; undefined for what it would refuse, or not execute at once. */
+  function operationOf(body: Buffer): Operation | undefined {
+    const params = paramsOf(body);
+    const text = params && documentTextOf(params, documentOf);
+    const document = text === undefined ? undefined : findDocument(text);
+    if (!params || !document) return undefined;
+    const { variables: variableValues, operationName } = params;
+    const kind = getOperationAST(document, operationName)?.operation;
+    if (kind === undefined || kind === "subscription") return undefined;
+    return { schema, document, variableValues, operationName };
+  }
+
+  async function run(args: ExecutionArgs & { contextValue: Context }): Promise<ExecutionResult> {
+    tellAsked(args.contextValue.record, args);
+    const refused = [refusalsOf, ambiguityOf, overload.refusalsOf];
+    for (const errorsOf of refused) {
+      const errors = errorsOf(args);
+      if (errors.length > 0) return { errors };
+    }
+    const result = await executeOperation(args);
+    tellError(args.contextValue.record, result);
+    return result.errors ? { ...result, errors: result.errors.map(formatError) } : result;
+  }
+
+  return {
+    answerTypeOf(request) {
+      if (!isOrdinary(request) || isForeign(toldOf(request.headers), corsOrigins)) return undefined;
+      return answerTypeOf(request.headers.accept);
+    },
+    async answer(request, answerType, surroundings) {
+      const { record } = surroundings.exchange;
+      record.begin();
+      let caller: Caller;
+      try {
+        caller = await surroundings.authenticate();
+      } catch {
+        return undefined;
+      }
+      const body = await receive(request);
+      const operation = body && operationOf(body);
+      if (!operation) {
+        if (body) handOver(request, body);
+        return undefined;
+      }
+      const contextValue = { ...surroundings, ...createContext(core, caller, surroundings) };
+      let result: ExecutionResult;
+      try {
+        result = await run({ ...operation, contextValue });
+      } catch (error) {
+        result = { errors: [formatError(error)] };
+      }
+      tellError(record, result);
+      return encode(result, answerType);
+    },
+  };
+}
+
+type Operation = Pick<ExecutionArgs, "schema" | "document" | "variableValues" | "operationName">;
+
+/** What its headers say of a request that is served here. */
+function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
+  if (method !== "POST" || url !== "/graphql" || headers.expect !== undefined) return false;
+  if (!plainAuthority.test(headers.host ?? "")) return false;
+  if (headers["content-encoding"] || headers["access-control-request-headers"]) return false;
+  const length = headers["content-length"];
+  if (length === undefined || !/^\d+$/.test(length)) return false;
+  if (Number(length) === 0 || Number(length) > limits.messageBytes) return false;
+  return jsonType.test(headers["content-type"] ?? "");
+}
+
+const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+const jsonType = /^application\/json(?:; *charset=utf-8)?$/;
+const graphqlType = "application/graphql-response+json";
+
+/** The first type that is asked for, where all of them are ours. */
+function answerTypeOf(accept = "*/*"): string | undefined {
+  const known = answerTypes.get(accept);
+  if (known !== undefined || !plainAccept.test(accept)) return known;
+  return accept.startsWith(graphqlType) ? graphqlType : "application/json";
+}
+
+const plainAccept =
+  /^(?:(?:application\/graphql-response\+json|application\/json|\*\/\*)(?:; *q=[\d.]{1,5})?(?:, *|$))+$/;
+/** What most clients say. */
+const answerTypes: ReadonlyMap<string, string> = new Map([
+  ["*/*", "application/json"],
+  ["application/json", "application/json"],
+  [graphqlType, graphqlType],
+]);
+
+/** The whole body; undefined when its client left before its end. */
+function receive(request: IncomingMessage): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.once("end", () =>
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
+    );
+    request.once("close", () => resolve(undefined));
+    request.on("error", () => resolve(undefined));
+  });
+}
+
+/** Yoga's adapter takes what it finds here for a body that somebody has read before it. */
+function handOver(request: IncomingMessage, body: Buffer): void {
+  Object.assign(request, { body: Readable.from([body]) });
+}
+
+interface Params {
+  readonly query?: string | null;
+  readonly variables?: Readonly<Record<string, unknown>> | null;
+  readonly operationName?: string | null;
+  readonly extensions?: Readonly<Record<string, unknown>> | null;
+  readonly documentId?: unknown;
+}
+
+/** The members of a body that has what it should, and nothing else. */
+function paramsOf(body: Buffer): Params | undefined {
+  let params: unknown;
+  try {
+    params = JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+  if (!isObject(params)) return undefined;
+  for (const name in params) {
+    if (!Object.hasOwn(isOf, name) || !isOf[name as keyof Params](params[name])) return undefined;
+  }
+  return params;
+}
+
+const isText = (value: unknown) => value === null || typeof value === "string";
+const isMap = (value: unknown) => value === null || isObject(value);
+
+const isOf: Readonly<Record<keyof Params, (value: unknown) => boolean>> = {
+  query: isText,
+  variables: isMap,
+  operationName: isText,
+  extensions: isMap,
+  documentId: isText,
+};
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function documentTextOf(
+  params: Params,
+  documentOf: StraightPathOptions["documentOf"],
+): string | undefined {
+  try {
+    return documentOf(params);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Documents within the limits that are valid, each parsed and validated once. */
+function createFindDocument({ schema, introspection }: StraightPathOptions) {
+  const documents = createDocumentCache<DocumentNode>();
+  return (text: string): DocumentNode | undefined => {
+    const known = documents.get(text);
+    if (known || text.length > limits.documentLength) return known;
+    try {
+      const document = parseShort(text);
+      checkShape(document, introspection);
+      if (validateShort({ introspection }, schema, document).length > 0) return undefined;
+      documents.set(text, document);
+      return document;
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** Yoga's own words for a result: status, headers and JSON. */
+function encode(result: ExecutionResult, answerType: string): StraightAnswer {
+  const encoded = processRegularResult(result, plainFetch, answerType) as unknown as Encoded;
+  const { status, headers, body } = encoded;
+  return { status, headers, body, whole: result.errors === undefined };
+}
+
+type Encoded = Omit<StraightAnswer, "whole">;
+
+const plainFetch = {
+  Response: class {
+    readonly body: string;
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+
+    constructor(body: string, init: Omit<Encoded, "body">) {
+      this.body = body;
+      this.status = init.status;
+      this.headers = init.headers;
+    }
+  },
+} as unknown as FetchAPI;

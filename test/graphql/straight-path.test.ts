@@ -1,0 +1,622 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http, { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { create } from "@bufbuild/protobuf";
+import type { Identify } from "../../src/auth/identify.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type CreatePaymentRequest,
+  type GetPaymentRequest,
+  GetPaymentResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
+import { createExchange } from "../../src/graphql/exchange.ts";
+import { createLive } from "../../src/graphql/live.ts";
+import { createOperationRecord, type GraphqlObserver } from "../../src/graphql/operation-record.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
+import { createGraphqlServer } from "../../src/graphql/server.ts";
+import { createStraightPath } from "../../src/graphql/straight-path.ts";
+import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
+import type { Admission } from "../../src/net/admission.ts";
+import { freePlace } from "../../src/net/admission.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { fakeCore, type Seen } from "./fake-core.ts";
+import { somebody } from "./serve.ts";
+
+/*
+ * The same requests by the straight path and by Yoga: answers, records, metrics and what reaches the
+ * core must be the same. Not compared: ids that each answer gets anew, and times.
+ */
+
+interface Sent {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+}
+
+type Ended = Parameters<ReturnType<GraphqlObserver["onOperation"]>>[0];
+
+interface At {
+  readonly url: string;
+  readonly seen: Seen[];
+  readonly records: Record<string, unknown>[];
+  readonly ended: Ended[];
+  /** Resolves when all answers are over. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function errorOf(code: ErrorCode): GatewayError {
+  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
+    reason: `BECAUSE_${code}`,
+    retryAfterMs: 1_500,
+    outcomeUnknown: { externalId: "order" },
+    fields: [{ path: "external_id.b", message: "must not" }],
+    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
+  });
+}
+
+/** What the core does is told by the external id. */
+function failOrNot(externalId: string): void {
+  const [what, name = ""] = externalId.split(":");
+  if (what === "error") throw errorOf(name as ErrorCode);
+  if (what === "plain") throw new GatewayError(name as ErrorCode, "it failed");
+  if (what === "bug") throw new TypeError(`no property of ${name}`);
+}
+
+const methods: Partial<Core> = {
+  getPayment: async ({ externalId }: GetPaymentRequest) => {
+    failOrNot(externalId);
+    const details = { amount: "10.10", description: "é€𝄞", operationId: "o" };
+    return create(GetPaymentResponseSchema, {
+      cursor: "c1",
+      payment: { externalId, details },
+    });
+  },
+  getOperation: async ({ externalId }) => {
+    failOrNot(externalId);
+    return create(OperationSchema, { id: "o" });
+  },
+  paymentEvents: async () => [],
+  findWalletItems: async () => [create(WalletItemSchema, { name: "w" })],
+  createPayment: async ({ externalId, amount }: CreatePaymentRequest) => {
+    failOrNot(externalId);
+    return create(PaymentSchema, { externalId, details: { amount } });
+  },
+  confirmPayment: async ({ externalId }) => {
+    failOrNot(externalId);
+    return create(PaymentSchema, { externalId });
+  },
+};
+
+const identify: Identify = async ({ header }) => {
+  const shown = header("authorization");
+  if (shown === "nobody") {
+    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
+  }
+  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
+  if (shown === "bug") throw new TypeError("a bug");
+  return somebody;
+};
+
+const shop = "https://shop.example";
+const trusted = new Map([
+  ["known", "query Known($id: ID!) { payment(externalId: $id) { externalId } }"],
+  ["sha256:abc", "{ rateLimit { limit } }"],
+]);
+
+/** Where all is as full as it may be for calls that move no money. */
+const moneyOnly: Admission = {
+  inFlight: 0,
+  enter: ({ start }) => start({ ...freePlace, moneyOnly: true }),
+};
+
+interface Variant {
+  readonly introspection?: boolean;
+  readonly corsOrigins?: readonly string[];
+  readonly trustedOnly?: boolean;
+  readonly admission?: Admission;
+}
+
+async function start(variant: Variant, straight: boolean): Promise<At> {
+  const { core, seen } = fakeCore(methods);
+  const records: Record<string, unknown>[] = [];
+  const ended: Ended[] = [];
+  const { trustedOnly = false, ...rest } = variant;
+  const graphql = createGraphqlServer({
+    core,
+    identify,
+    straight,
+    production: true,
+    observer: { onOperation: () => (operation) => void ended.push(operation) },
+    log: createLogger("trace", { write: (line) => void records.push(JSON.parse(line)) }),
+    trustedDocuments: { documents: trusted, only: trustedOnly },
+    ...rest,
+  });
+  const server = createServer(graphql.handle).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const open = new Set<http.ServerResponse>();
+  server.on("request", (_, response) => {
+    open.add(response);
+    response.once("close", () => open.delete(response));
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    ...{ url: `http://127.0.0.1:${port}`, seen, records, ended },
+    async settled() {
+      const deadline = Date.now() + 20_000;
+      while (open.size > 0 && Date.now() < deadline) await setImmediate();
+      await setImmediate();
+    },
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+async function send(at: At, { method = "POST", path = "/graphql", headers, body }: Sent) {
+  const request = http.request(at.url + path, {
+    method,
+    agent: false,
+    headers: { "content-type": "application/json", ...headers },
+  });
+  request.end(body);
+  const [response] = (await once(request, "response").catch(() => [])) as [http.IncomingMessage?];
+  if (!response) return "cut";
+  const text = Buffer.concat(await response.toArray())
+    .toString()
+    .replace(/^retry: \d+$/gm, "retry");
+  const rest = Object.entries(response.headers).filter(([name]) => !ofFraming.has(name));
+  const seen = Object.fromEntries(rest);
+  if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(String(seen["x-request-id"])))
+    seen["x-request-id"] = "new";
+  return { status: response.statusCode, headers: seen, text };
+}
+
+const ofFraming = new Set([
+  "connection",
+  "keep-alive",
+  "date",
+  "content-length",
+  "transfer-encoding",
+]);
+
+/** The answer, and all that the request leaves behind but for ids and times. */
+async function outcomeOf(at: At, sent: Sent) {
+  const [seen, records, ended] = [at.seen.length, at.records.length, at.ended.length];
+  const came = await send(at, sent);
+  // The record is written once the answer has left.
+  await at.settled();
+  return {
+    came,
+    calls: at.seen.slice(seen).map(({ method, args }) => ({ method, ...callOf(args) })),
+    records: at.records.slice(records).map(withoutTimes),
+    ended: at.ended.slice(ended).map(({ durationMs, ...others }) => {
+      assert.ok(durationMs >= 0);
+      return others;
+    }),
+  };
+}
+
+function callOf(args: readonly unknown[]) {
+  const call = args.at(-1) as Call;
+  return {
+    given: args.slice(0, -1),
+    caller: call.caller,
+    key: call.idempotencyKey,
+    transport: call.transport,
+    hasDeadline: call.deadlineMs !== undefined,
+  };
+}
+
+function withoutTimes(record: Record<string, unknown>) {
+  const { time, durationMs, requestId, err, ...rest } = record;
+  assert.ok(time !== undefined);
+  const { type, message } = (err ?? {}) as Record<string, unknown>;
+  const isNew = /^[0-9a-f]{8}-/.test(String(requestId));
+  return {
+    ...rest,
+    type,
+    message,
+    requestId: isNew ? "new" : requestId,
+    timed: durationMs !== undefined,
+  };
+}
+
+const json = (body: unknown): Sent => ({ body: JSON.stringify(body) });
+const withHeaders = (headers: Record<string, string>, body: unknown = readOf("e")): Sent => ({
+  ...json(body),
+  headers,
+});
+
+const read =
+  "query Read($id: ID!) { payment(externalId: $id) { externalId details { amount description } } }";
+const linked =
+  "query Linked($id: ID!, $n: Int) { payment(externalId: $id) { externalId operationInfo { id } events(first: $n) { cursor } } }";
+const confirm =
+  "mutation Confirm($input: ConfirmPaymentInput!) { confirmPayment(input: $input) { __typename ... on Payment { externalId } } }";
+const createPayment =
+  "mutation Create($input: CreatePaymentInput!) { createPayment(input: $input) { __typename ... on Payment { externalId details { amount } } } }";
+const two = "query A { rateLimit { limit } } query B { rateLimit { remaining } }";
+const readOf = (id: unknown) => ({ query: read, variables: { id } });
+const confirmOf = (input: unknown) => ({ query: confirm, variables: { input } });
+const createOf = (input: unknown) => ({ query: createPayment, variables: { input } });
+const card = { externalId: "e", amount: "10.10", currency: "EUR" };
+
+const accepts = [
+  "*/*",
+  "application/json",
+  "application/graphql-response+json",
+  "application/json; charset=utf-8",
+  "application/json; charset=latin1",
+  "application/graphql-response+json, application/json",
+  "application/json, application/graphql-response+json",
+  "application/graphql-response+json; q=0.5, application/json;q=0.9",
+  "application/graphql-response+json; charset=utf-8, application/json; charset=utf-8",
+  "application/json, */*",
+  "*/*, application/json",
+  "*/*,application/graphql-response+json",
+  "APPLICATION/JSON",
+  "application/*",
+  "application/json, text/plain, */*",
+  "text/html",
+  "text/html, */*",
+  "text/event-stream",
+  "text/event-stream, application/json",
+  "application/json, text/event-stream",
+  "multipart/mixed, application/graphql-response+json",
+  "multipart/mixed",
+  "application/graphql-response+jsonx",
+  "",
+  ",",
+  "nonsense",
+];
+
+function ofAccept(): [string, Sent][] {
+  return accepts.flatMap((accept) => [
+    [`accept ${accept}, good`, withHeaders({ accept })],
+    [`accept ${accept}, an invalid document`, withHeaders({ accept }, { query: "{ nonsense }" })],
+    [`accept ${accept}, a wrong variable`, withHeaders({ accept }, readOf({}))],
+    [`accept ${accept}, a failure`, withHeaders({ accept }, readOf("error:NOT_FOUND"))],
+    [`accept ${accept}, nobody`, withHeaders({ accept, authorization: "nobody" })],
+  ]);
+}
+
+const hostileVariables: unknown[] = [
+  ...[null, 5, 4111111111111111, true, [], ["e"], {}, { a: 1 }, "", "x".repeat(5_000)],
+  ...["\ud800", "\u0000", "é€𝄞", "4111111111111111", "__proto__"],
+];
+
+const hostileInputs: unknown[] = [
+  ...[null, 1, "text", [], [{}], {}, { externalId: null }, { externalId: 5 }, { externalId: "e" }],
+  { externalId: "e", nonsense: 1 },
+  { externalId: "e", "4111111111111111": "x" },
+  { externalId: "e", amount: 10.1, currency: "EUR" },
+  { externalId: "e", amount: "10.10", currency: "NONE" },
+  { ...card, paymentMethod: {} },
+  { ...card, paymentMethod: { card: null } },
+  { ...card, "": "" },
+  Array.from({ length: 30 }, () => 1),
+];
+
+function ofBodies(): [string, Sent][] {
+  const bodies: [string, string | Uint8Array][] = [
+    ["nothing", ""],
+    ["spaces", "   "],
+    ["null", "null"],
+    ["a number", "5"],
+    ["a text", '"{ rateLimit { limit } }"'],
+    ["a list", "[]"],
+    ["a batch", JSON.stringify([readOf("a"), readOf("b")])],
+    ["an empty object", "{}"],
+    ["cut off", '{"query":"{ rateLimit'],
+    ["with a mark", `\ufeff${JSON.stringify(readOf("e"))}`],
+    ["with a key twice", '{"query":"{ nonsense }","query":"{ rateLimit { limit } }"}'],
+    ["with a prototype", '{"query":"{ rateLimit { limit } }","__proto__":{"a":1}}'],
+    ["with a constructor", '{"query":"{ rateLimit { limit } }","constructor":1}'],
+    [
+      "with a prototype in variables",
+      '{"query":"{ rateLimit { limit } }","variables":{"__proto__":1}}',
+    ],
+    ["UTF-8 that is none", Buffer.from(JSON.stringify(readOf("e\u0001")).replace("\\u0001", "X"))],
+    ["bytes", Buffer.from([0xc3, 0x28, 0xff, 0x00])],
+    [
+      "a text with broken UTF-8",
+      Buffer.from([...Buffer.from('{"query":"{ a'), 0xff, ...Buffer.from(' }"}')]),
+    ],
+    ["gzip", gzipSync(JSON.stringify(readOf("e")))],
+    ["too large", JSON.stringify({ query: "x".repeat(1024 * 1024) })],
+    [
+      "deep",
+      `{"query":"{ rateLimit { limit } }","variables":${"[".repeat(500)}${"]".repeat(500)}}`,
+    ],
+  ];
+  return bodies.map(([name, body]) => [`a body: ${name}`, { body }]);
+}
+
+function ofParams(): [string, Sent][] {
+  const query = "{ rateLimit { limit } }";
+  const all: Record<string, unknown>[] = [
+    ...[null, 5, "", {}, [], true].map((wrong) => ({ query: wrong })),
+    ...[null, 5, "", "{}", [], true].map((variables) => ({ query, variables })),
+    ...[null, 5, "", {}, [], "A", "nonsense"].map((operationName) => ({
+      query: two,
+      operationName,
+    })),
+    ...[null, 5, "", {}, [], { a: 1 }].map((extensions) => ({ query, extensions })),
+    ...[null, 5, "", {}, "known", "unknown", "abc", "sha256:abc"].map((documentId) => ({
+      documentId,
+    })),
+    ...["known", "unknown"].map((documentId) => ({ documentId, query, variables: { id: "e" } })),
+    ...["abc", "unknown", 5, null].map((sha256Hash) => ({
+      extensions: { persistedQuery: { version: 1, sha256Hash } },
+    })),
+    { query: two, operationName: "B" },
+    { query: two },
+    { query, nonsense: 1 },
+    { query, nonsense: null },
+    { query, id: "x", operationName: null, variables: null },
+    { documentId: "known", variables: { id: "e" } },
+    { documentId: "known", variables: {} },
+  ];
+  return all.map((params) => [`params ${JSON.stringify(params)}`, json(params)]);
+}
+
+function ofDocuments(): [string, Sent][] {
+  const aliases = (count: number) =>
+    Array.from({ length: count }, (_, i) => `a${i}: rateLimit { limit }`).join(" ");
+  const documents: string[] = [
+    "{ rateLimit { limit remaining resetSeconds } }",
+    "{ __typename }",
+    "{ __schema { queryType { name } } }",
+    '{ __type(name: "Payment") { name } }',
+    "{ rateLimit { __typename ... on RateLimit { limit } } }",
+    "query Q { ...F } fragment F on Query { rateLimit { limit } }",
+    "query Q { ...F } fragment F on Query { ...F }",
+    "query ($skip: Boolean = true) { rateLimit { limit @skip(if: $skip) remaining } }",
+    "query ($skip: Boolean!) { rateLimit { limit @skip(if: $skip) remaining } }",
+    "{ rateLimit { limit @defer } }",
+    "{ ... @defer { rateLimit { limit } } }",
+    "{ nonsense }",
+    "{ rateLimit }",
+    "{ rateLimit { limits } }",
+    "{",
+    "# nothing",
+    "mutation { nonsense }",
+    "type Query { a: Int }",
+    "subscription { events { cursor } }",
+    `{ ${aliases(20)} }`,
+    `{ ${aliases(60)} }`,
+    `{ ${"rateLimit { limit } ".repeat(600)} }`,
+    `{ rateLimit { limit } } #${"x".repeat(70_000)}`,
+    '{ payment(externalId: "e") { externalId } }',
+    '{ a: payment(externalId: "e") { externalId } b: payment(externalId: "error:NOT_FOUND") { externalId } }',
+    "{ payment(externalId: 5) { externalId } }",
+    '{ payment(externalId: "bug:x") { externalId } }',
+    `{ ${Array.from({ length: 20 }, (_, i) => `p${i}: payment(externalId: "e") { events(first: 100) { cursor } }`).join(" ")} }`,
+    'mutation { a: confirmPayment(input: {externalId: "e"}) { __typename } b: confirmPayment(input: {externalId: "error:NOT_FOUND"}) { __typename } }',
+  ];
+  return documents.map((query) => [`document ${query.slice(0, 60)}`, json({ query })]);
+}
+
+function ofHeaders(): [string, Sent][] {
+  const headers: Record<string, string>[] = [
+    { "x-request-id": "trace-1" },
+    { "x-request-id": "a b" },
+    { "x-request-id": "4111111111111111" },
+    { "idempotency-key": "once" },
+    { "idempotency-key": "" },
+    { authorization: "nobody" },
+    { authorization: "denied" },
+    { authorization: "bug" },
+    { "x-merchant-account": "default" },
+    { "content-encoding": "identity" },
+    { "content-encoding": "gzip" },
+    { "content-encoding": "" },
+    { "content-type": "text/plain" },
+    { "content-type": "APPLICATION/JSON" },
+    { "content-type": "application/json; charset=utf-8" },
+    { "content-type": "application/json;charset=UTF-8" },
+    { "content-type": "application/json; charset=latin1" },
+    { "content-type": "application/json ; x=y" },
+    { "content-type": "application/json, text/plain" },
+    { "content-type": "application/jsonx" },
+    { "content-type": "application/graphql+json" },
+    { "content-type": "application/graphql" },
+    { "content-type": "application/x-www-form-urlencoded" },
+    { "content-type": "multipart/form-data; boundary=x" },
+    { "transfer-encoding": "chunked" },
+    { origin: shop },
+    { origin: "https://evil.example" },
+    { origin: "null" },
+    { origin: shop, "sec-fetch-site": "cross-site" },
+    { origin: shop, "access-control-request-headers": "authorization" },
+    { "sec-fetch-site": "same-origin" },
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { "accept-encoding": "gzip, br" },
+    { host: "a b" },
+    { host: "[::1]:80" },
+    { host: "user@host" },
+    { cookie: "a=b" },
+    { "last-event-id": "c1" },
+    { "x-apollo-operation-name": "x" },
+  ];
+  return [
+    ...headers.map((more): [string, Sent] => [
+      `headers ${JSON.stringify(more)}`,
+      withHeaders(more),
+    ]),
+    ["a page's failure", withHeaders({ origin: shop }, readOf("error:NOT_FOUND"))],
+    ["a page's invalid document", withHeaders({ origin: shop }, { query: "{ nonsense }" })],
+    [
+      "a key with one mutation",
+      withHeaders({ "idempotency-key": "k" }, confirmOf({ externalId: "e" })),
+    ],
+    [
+      "a key with two",
+      withHeaders(
+        { "idempotency-key": "k" },
+        {
+          query:
+            "mutation ($i: ConfirmPaymentInput!) { a: confirmPayment(input: $i) { __typename } b: confirmPayment(input: $i) { __typename } }",
+          variables: { i: { externalId: "e" } },
+        },
+      ),
+    ],
+    ["nobody, and no JSON", { body: "x", headers: { authorization: "nobody" } }],
+    ["a query in the address", { ...json({}), path: "/graphql?query=%7B__typename%7D" }],
+    [
+      "a document's id in the address",
+      { ...json({ variables: { id: "e" } }), path: "/graphql?documentId=known" },
+    ],
+    ["a watch token in the address", { ...json(readOf("e")), path: "/graphql?watch_token=x" }],
+    ["PUT", { ...json(readOf("e")), method: "PUT" }],
+    ["PATCH", { ...json(readOf("e")), method: "PATCH" }],
+  ];
+}
+
+const codes = Object.keys(mappings) as ErrorCode[];
+
+const corpus: [string, Sent][] = [
+  ["a read", json(readOf("e"))],
+  ["a read with links", json({ query: linked, variables: { id: "e", n: 5 } })],
+  ["a read that costs too much", json({ query: linked, variables: { id: "e", n: 5_000_000 } })],
+  ["a read whose link fails", json({ query: linked, variables: { id: "plain:NOT_FOUND" } })],
+  ["a variable too many", json({ query: read, variables: { id: "e", more: 1 } })],
+  ["no variable", json({ query: read })],
+  ["a confirm", json(confirmOf({ externalId: "e" }))],
+  ["a create", json(createOf(card))],
+  ["many values", json({ query: read, variables: { id: "e", more: Array(10_001).fill(1) } })],
+  ...[{}, { externalId: "c" }, { authToken: ["c"] }, { rid: "c" }, null, 5, undefined].map(
+    (c): [string, Sent] => [
+      `a customer ${JSON.stringify(c)}`,
+      json({
+        query: "query ($c: CustomerInput!) { walletItems(customer: $c) { name } }",
+        variables: { c },
+      }),
+    ],
+  ),
+  ...codes.flatMap((code): [string, Sent][] => [
+    [`a read, ${code}`, json(readOf(`error:${code}`))],
+    [`a read, plain ${code}`, json(readOf(`plain:${code}`))],
+    [`a confirm, ${code}`, json(confirmOf({ externalId: `error:${code}` }))],
+    [`a confirm, plain ${code}`, json(confirmOf({ externalId: `plain:${code}` }))],
+  ]),
+  ["a bug in a read", json(readOf("bug:4111111111111111"))],
+  ["a bug in a confirm", json(confirmOf({ externalId: "bug:4111111111111111" }))],
+  ...hostileVariables.map((id): [string, Sent] => [`id ${JSON.stringify(id)}`, json(readOf(id))]),
+  ...hostileInputs.flatMap((input): [string, Sent][] => [
+    [`create ${JSON.stringify(input)}`, json(createOf(input))],
+    [`confirm ${JSON.stringify(input)}`, json(confirmOf(input))],
+  ]),
+  ...ofAccept(),
+  ...ofBodies(),
+  ...ofParams(),
+  ...ofDocuments(),
+  ...ofHeaders(),
+];
+
+const variants: Record<string, { variant: Variant; every: number }> = {
+  "as it is by default": { variant: {}, every: 1 },
+  "with pages and introspection": {
+    variant: { corsOrigins: [shop, "https://other.example"], introspection: true },
+    every: 1,
+  },
+  "with trusted documents only": { variant: { trustedOnly: true }, every: 3 },
+  "while it is full": { variant: { admission: moneyOnly }, every: 3 },
+};
+
+let compared = 0;
+for (const [name, { variant, every }] of Object.entries(variants)) {
+  test(`requests are answered alike both ways, ${name}`, async (t) => {
+    const [straight, byYoga] = [await start(variant, true), await start(variant, false)];
+    t.after(() => Promise.all([straight.close(), byYoga.close()]));
+    const sent = corpus.filter((_, index) => index % every === 0);
+    for (const [what, request] of sent) {
+      const [mine, its] = await Promise.all([straight, byYoga].map((at) => outcomeOf(at, request)));
+      assert.deepEqual(mine, its, what);
+      compared += 1;
+    }
+  });
+}
+
+test("at least 300 requests were compared", () => {
+  assert.ok(compared >= 300, String(compared));
+});
+
+test("ordinary operations never reach Yoga, and odd ones do", async (t) => {
+  const { core } = fakeCore(methods);
+  const formatError = createErrorFormatter(createLogger("silent"));
+  const path = createStraightPath({
+    ...{ core, schema, introspection: false, corsOrigins: [shop], formatError },
+    documentOf: createDocumentOf(schema),
+    overload: { refusalsOf: () => [] },
+  });
+  const headersOf = (more: Record<string, string>) => ({
+    ...{ host: "pay.example", "content-type": "application/json", "content-length": "5" },
+    ...more,
+  });
+  const typeOf = (more: Record<string, string>, { method = "POST", url = "/graphql" } = {}) =>
+    path.answerTypeOf({ method, url, headers: headersOf(more) } as http.IncomingMessage);
+  const graphqlJson = "application/graphql-response+json";
+  assert.equal(typeOf({}), "application/json");
+  assert.equal(typeOf({ accept: graphqlJson }), graphqlJson);
+  assert.equal(typeOf({ accept: `${graphqlJson}, application/json;q=0.9` }), graphqlJson);
+  assert.equal(typeOf({ origin: shop }), "application/json");
+  const odd = [
+    ...[{ accept: "text/event-stream" }, { accept: "multipart/mixed" }, { origin: "https://a.b" }],
+    ...[
+      { "content-type": "text/plain" },
+      { "content-encoding": "gzip" },
+      { expect: "100-continue" },
+    ],
+    ...[{ "content-length": "0" }, { "content-length": String(2 ** 20 + 1) }, { host: "a b" }],
+  ];
+  for (const more of odd) assert.equal(typeOf(more as never), undefined, JSON.stringify(more));
+  assert.equal(typeOf({}, { method: "GET" }), undefined);
+  assert.equal(typeOf({}, { url: "/graphql?documentId=x" }), undefined);
+
+  const answered = async (body: unknown) => {
+    const text = JSON.stringify(body);
+    const request = Object.assign(Readable.from([Buffer.from(text)]), { headers: {} });
+    const record = createOperationRecord({
+      ...{
+        requestId: "r",
+        connection: "http",
+        span: noTracing.start("graphql", { kind: "server" }),
+      },
+      log: createLogger("silent"),
+    });
+    const exchange = createExchange({
+      ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new Set<AbortController>() },
+    });
+    t.after(exchange.end);
+    const surroundings = { exchange, authenticate: async () => somebody, live: createLive("") };
+    const answer = await path.answer(request as never, "application/json", surroundings);
+    // What goes to Yoga goes with its body.
+    if (!answer) assert.ok("body" in request);
+    return answer?.status;
+  };
+  const ordinary = [readOf("e"), confirmOf({ externalId: "e" }), createOf(card), readOf(null)];
+  for (const body of ordinary) assert.equal(await answered(body), 200, JSON.stringify(body));
+  const others = [
+    ...[{ query: "{ nonsense }" }, { query: "subscription { events { cursor } }" }, { query: two }],
+    ...[[readOf("e")], { query: read, more: 1 }, null, {}],
+  ];
+  for (const body of others) assert.equal(await answered(body), undefined, JSON.stringify(body));
+});
