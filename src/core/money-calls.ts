@@ -31,9 +31,9 @@ export interface MoneyCall<Request extends DescMessage, Answer extends DescMessa
   /** As the caller gave it, checked. */
   readonly request: MessageShape<Request>;
   readonly answerSchema: Answer;
-  readonly send: (options: SendOptions) => Promise<MessageShape<Answer>>;
+  readonly send: (options: SendOptions, intent: Intent) => Promise<MessageShape<Answer>>;
   /** What an answer tells the event log. */
-  readonly entry: (answer: MessageShape<Answer>) => Entry | undefined;
+  readonly entry: (answer: MessageShape<Answer>, intent: Intent) => Entry | undefined;
 }
 
 /**
@@ -135,7 +135,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     };
     let result: MessageShape<Answer>;
     try {
-      result = await send({ ...sending, onSent });
+      result = await send({ ...sending, onSent }, intent);
     } catch (error) {
       if (!run.sent) {
         await end({ state: "closed", key: "free" });
@@ -157,7 +157,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }
-    const told = entry(result);
+    const told = entry(result, intent);
     const recorded = await learn(account, externalId, told);
     const key = sealed({ answer: result });
     // What does not say which payment it is about, or how far it has come, is looked up too.

@@ -71,14 +71,26 @@ export function paymentCases(context: Context): PaymentCases {
     return moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
       ...{ schema, request, answerSchema: PaymentSchema },
-      async send(options) {
-        // A callback may come before the answer, or instead of it. Where the note cannot be made,
-        // the answer tells.
-        if (held) await log.noteHold(account, externalId).catch(() => {});
-        return send(context.account(account).upstream, sent, options);
+      async send(options, intent) {
+        const note = async (isHolding: boolean) => {
+          // Where the note cannot be made, the answer tells.
+          if (held) await log.noteHold(account, externalId, intent.id, isHolding).catch(() => {});
+        };
+        // A callback may come before the answer, or instead of it.
+        await note(true);
+        try {
+          return await send(context.account(account).upstream, sent, options);
+        } catch (error) {
+          // It was refused, or never left: what comes next for the external_id is no hold by it.
+          if (error instanceof GatewayError && !error.details.outcomeUnknown) await note(false);
+          throw error;
+        }
       },
-      entry: (payment) =>
-        paymentEntry(payment, { source: EventSource.RESPONSE, externalId, operation, held }),
+      entry: (payment, { id: call }) =>
+        paymentEntry(payment, {
+          ...{ source: EventSource.RESPONSE, externalId, operation },
+          ...(method !== "ConfirmPayment" && { held, call }),
+        }),
     });
   }
 

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
-import { firstEvent } from "../events/current.ts";
+import { currentEvent, firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Topic } from "../events/log.ts";
 import { isPayingOperation, setState } from "../events/payment-state.ts";
 import { rememberTrace, traceOf } from "../events/trace-of.ts";
@@ -38,11 +38,11 @@ export interface WatchRequest {
  */
 export function watch(options: StreamOptions, request: WatchRequest): AsyncIterable<Event> {
   const { log, call } = options;
-  const { kind, externalId, after, untilFinal } = request;
+  const { kind, externalId, after } = request;
   const topic: Topic = { kind, externalId };
   return resumable(options, after, async function* (signal) {
     const { account } = call.caller;
-    const end = watchEnd(options, request);
+    const end = new WatchEnd(options, request);
     if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
@@ -52,24 +52,24 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
       onStart: (place) => {
         from = after === undefined ? place : undefined;
       },
-      onFail: call.onFail,
+      onFail: (error) => {
+        if (!end.signal.aborted || signal.aborted) call.onFail?.(error);
+      },
     });
-    if (after !== undefined && after !== "earliest" && untilFinal) {
-      // Nothing may ever come behind an event that ended the stream that it came from.
-      if (await wasOver(options, request, after)) return;
-    }
-    const snapshot =
-      after === undefined ? await log.snapshot(account, kind, externalId) : undefined;
-    const current = snapshot && firstEvent(snapshot);
-    call.onOpen?.(current ? undefined : from);
-    if (current) {
-      const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
-      setState(event, snapshot.facts);
-      rememberTrace(event, traceOf(current));
-      yield event;
-      if (await end.isBehind(event)) return;
-    }
     try {
+      if (after !== undefined && (await end.isAt(after))) return;
+      const books =
+        after === undefined ? await standingsOf(options, account, kind, externalId) : undefined;
+      const snapshot = books?.snapshot;
+      const current = snapshot && firstEvent(snapshot);
+      call.onOpen?.(current ? undefined : from);
+      if (current) {
+        const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
+        setState(event, snapshot.facts, doubtsOf(books.standings).outcomeUnknown);
+        rememberTrace(event, traceOf(current));
+        yield event;
+        if (await end.isBehind(event)) return;
+      }
       for await (const event of events) {
         if (snapshot && event.cursor <= snapshot.cursor) continue;
         yield event;
@@ -86,56 +86,116 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
 /** How often a stream looks whether the call is over that keeps it from its end, in milliseconds. */
 const lookMs = 500;
 
-/**
- * Where a stream that goes on until the end is over. A final event is not the end while a call is
- * open; that call may end without a further event, so it is looked for then.
- */
-function watchEnd(options: StreamOptions, request: WatchRequest) {
-  const over = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const look = (event: Event) => {
-    timer = setTimeout(async () => {
-      if (await isEnd(options, request, event)) over.abort();
-      else if (timer) look(event);
-    }, lookMs).unref();
-  };
-  const stop = () => {
-    clearTimeout(timer);
-    timer = undefined;
-  };
-  return {
-    /** Aborts when the stream has come to its end without an event. */
-    signal: over.signal,
-    stop,
-    async isBehind(event: Event): Promise<boolean> {
-      if (!request.untilFinal) return false;
-      stop();
-      if (await isEnd(options, request, event)) return true;
-      if (event.final && isPaying(event)) look(event);
-      return false;
-    },
-  };
-}
+/** Events of one payment or payout that are looked through for a client's last one. */
+const lookBack = 256;
 
 /**
- * Whether a stream that goes on until the end is over with this event: an end of an operation that
- * pays, unless a call for the external_id is open, which may end otherwise; or the word that a lost
- * call was not done, or that nobody can tell.
+ * Where a stream that goes on until the end is over: behind an end of an operation that pays, unless a
+ * call for the external_id is open, which may end otherwise; or behind the word that a lost call was
+ * not done, or that nobody can tell. That call may end without a further event, so it is looked for;
+ * whatever was stored by then is told before the stream ends.
  */
-async function isEnd(
-  options: StreamOptions,
-  { kind, externalId }: WatchRequest,
-  event: Event,
-): Promise<boolean> {
-  if (endingOutcomes.has(event.callOutcome)) return true;
-  if (!event.final || !isPaying(event)) return false;
-  try {
-    const { account } = options.call.caller;
-    const { standings } = await standingsOf(options, account, kind, externalId);
-    return !doubtsOf(standings).outcomeUnknown;
-  } catch {
-    // Whether one is open cannot be told; the stream goes on.
+class WatchEnd {
+  readonly #options: StreamOptions;
+  readonly #request: WatchRequest;
+  readonly #over = new AbortController();
+  /** What the reader has had. */
+  #place: Cursor = "";
+  /** It has had an end, or knew of one: with the last open call the stream is over. */
+  #isDue = false;
+  /** The newest event when no call was open any more. */
+  #last: Cursor | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: StreamOptions, request: WatchRequest) {
+    this.#options = options;
+    this.#request = request;
+  }
+
+  /** Aborts when the stream has come to its end without an event. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** Whether a stream that goes on from here is over before it begins. */
+  async isAt(after: Cursor | "earliest"): Promise<boolean> {
+    if (!this.#request.untilFinal) return false;
+    this.#place = after === "earliest" ? "" : after;
+    const { log, call } = this.#options;
+    const { kind, externalId } = this.#request;
+    const { account } = call.caller;
+    const history = await log.history(account, kind, externalId, lookBack);
+    const had = history.find(({ cursor }) => cursor === this.#place);
+    // A client that connects again by itself has had the end already, whatever came behind it.
+    const isOver = had !== undefined && (call.resumed || had === history.at(-1));
+    if (isOver && (await this.#isEnd(had))) return true;
+    const { snapshot } = await standingsOf(this.#options, account, kind, externalId);
+    const current = snapshot && currentEvent(snapshot);
+    this.#isDue = current !== undefined && isFinal(current);
+    return this.#isOver();
+  }
+
+  async isBehind(event: Event): Promise<boolean> {
+    if (!this.#request.untilFinal) return false;
+    this.#place = event.cursor;
+    if (await this.#isEnd(event)) return true;
+    if (isPaying(event)) {
+      this.#isDue = event.final;
+      this.#last = undefined;
+    }
+    return this.#isOver();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #isEnd(event: Event): Promise<boolean> {
+    return endingOutcomes.has(event.callOutcome) || (isFinal(event) && !(await this.#isCallOpen()));
+  }
+
+  async #isOver(): Promise<boolean> {
+    if (!this.#isDue) return false;
+    if (this.#last === undefined && !(await this.#isCallOpen())) this.#last = await this.#newest();
+    if (this.#last !== undefined) return this.#place >= this.#last;
+    this.#lookLater();
     return false;
+  }
+
+  #lookLater(): void {
+    clearTimeout(this.#timer);
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => void this.#look(), lookMs).unref();
+  }
+
+  async #look(): Promise<void> {
+    if ((await this.#isOver()) && !this.#stopped) this.#over.abort();
+  }
+
+  /** True also where it cannot be told: the stream goes on then. */
+  async #isCallOpen(): Promise<boolean> {
+    const { kind, externalId } = this.#request;
+    try {
+      const { account } = this.#options.call.caller;
+      const { standings } = await standingsOf(this.#options, account, kind, externalId);
+      return doubtsOf(standings).outcomeUnknown;
+    } catch {
+      return true;
+    }
+  }
+
+  /** Empty when none is kept; undefined where it cannot be told. */
+  async #newest(): Promise<Cursor | undefined> {
+    const { log, call } = this.#options;
+    const { kind, externalId } = this.#request;
+    try {
+      const [event] = await log.history(call.caller.account, kind, externalId, 1);
+      return event?.cursor ?? "";
+    } catch {
+      return undefined;
+    }
   }
 }
 
@@ -144,8 +204,13 @@ const endingOutcomes: ReadonlySet<CallOutcome> = new Set([
   CallOutcome.NEEDS_OPERATOR,
 ]);
 
+function isFinal(event: Event): boolean {
+  return event.final && isPaying(event);
+}
+
 function isPaying({ resource }: Event): boolean {
-  return resource.case === "payout" || isPayingOperation(resource.value?.operation);
+  if (resource.case === undefined) return false;
+  return resource.case === "payout" || isPayingOperation(resource.value.operation);
 }
 
 /** Every event of an account, or those of some kinds, behind a cursor or from now on. */
@@ -168,33 +233,6 @@ export function stream(
     call.onOpen?.(from);
     yield* events;
   });
-}
-
-/** Events of one payment or payout that are looked through for a client's last one. */
-const lookBack = 256;
-
-/** Whether a stream that ends has ended with the event of this cursor, and nothing came behind it. */
-async function wasOver(
-  options: StreamOptions,
-  request: WatchRequest,
-  cursor: Cursor,
-): Promise<boolean> {
-  const { log, call } = options;
-  const { kind, externalId } = request;
-  const { account } = call.caller;
-  const history = await log.history(account, kind, externalId, lookBack);
-  const last = history.at(-1);
-  if (call.resumed) {
-    // A client that connects again by itself has had the end already, whatever came behind it.
-    const event = history.find((event) => event.cursor === cursor);
-    if (event && (await isEnd(options, request, event))) return true;
-  } else if (last && last.cursor > cursor) return false;
-  if (last?.cursor === cursor && (await isEnd(options, request, last))) return true;
-  // It may have begun with the current state, which goes by the cursor of the latest event.
-  const snapshot = await log.snapshot(account, kind, externalId);
-  if (snapshot?.cursor !== cursor) return false;
-  const current = firstEvent(snapshot);
-  return current !== undefined && (await isEnd(options, request, current));
 }
 
 /** The log's own words for its ends are no cursors of a caller. */

@@ -42,6 +42,7 @@ export function callOutcomeEntry(call: ToldCall, outcome: CallOutcome): Entry {
     operationId: "",
     rank: open.has(outcome) ? 1 : 2,
     status,
+    ...(outcome === CallOutcome.NOT_DONE && { call: call.id }),
     identity: createHash("sha256").update(identity).digest("base64url"),
   };
 }

@@ -15,6 +15,8 @@ export interface EntryOptions {
   readonly operation?: PaymentOperation;
   /** Whether it was made with `confirm: false`; left out where this gateway did not make it. */
   readonly held?: boolean;
+  /** The id of the call that it answers. */
+  readonly call?: string;
   /**
    * Paths of fields that the body has and that were not understood, such as `details.status`: a
    * value that the contract does not know is then not taken for an absent one.
@@ -127,6 +129,7 @@ function entry(options: EntryOptions, told: Told): Entry | undefined {
     amount: told.amount ?? "",
     currency: told.currency ?? "",
     ...(options.held === undefined ? {} : { held: options.held }),
+    ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),
     identity: digestOf(JSON.stringify(identity)),
   };

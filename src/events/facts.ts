@@ -55,6 +55,58 @@ export function foldIn(facts: StoredFact[], fact: StoredFact): string[] {
   return gone;
 }
 
+/** What is kept of an external id beside the states of its operations. */
+export interface Kept {
+  facts: StoredFact[];
+  /** Calls with `confirm: false` of which it is not known yet which payment they made. */
+  holds: string[];
+  folded: number;
+}
+
+/**
+ * Takes up what an answer tells of a hold, in place: its call is noted no more, and the payment that
+ * became known before the answer is held or not. append-event.lua does the same.
+ * @returns whether that may be another state than before: the answer is an event then, though it
+ * repeats what was told, or comes late
+ */
+export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined): boolean {
+  const wasNoted = kept.holds.length > 0;
+  if (call !== undefined) kept.holds = kept.holds.filter((other) => other !== call);
+  const known = kept.facts.find(([key]) => key === fact[0]);
+  const told = fact[7];
+  if (!known || told === "" || known[7] !== "") return false;
+  known[7] = told;
+  return (told === "1") !== wasNoted;
+}
+
+/** Calls that are noted at once, at most: more than can be open. */
+export const maxHolds = 100;
+
+/** The calls, with one of them noted, or noted no more. note-hold.lua does the same. */
+export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {
+  const others = holds.filter((other) => other !== call);
+  return isHolding ? [...others, call].slice(-maxHolds) : others;
+}
+
+/** Of states that were stored before there were facts: what they tell. */
+export function factsOfStates(
+  states: readonly {
+    readonly subjectId: string;
+    readonly operation: string;
+    readonly operationId: string;
+    readonly rank: Rank;
+    readonly status: string;
+    readonly atMs: number;
+  }[],
+): StoredFact[] {
+  return states
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .map(({ rank, status, operationId, atMs, ...state }) => [
+      ...([stateKey({ ...state, operationId }), `${rank}`, status, operationId] as const),
+      ...(["", "", "", "", `${atMs}`] as const),
+    ]);
+}
+
 /** An end of anything that is no success: of an attempt, a refund, or a call that was settled. */
 function isFailure([, rank, status]: StoredFact): boolean {
   return rank === "2" && status !== "success";

@@ -33,6 +33,8 @@ export interface Entry {
   readonly currency?: string;
   /** Whether it was made with `confirm: false`; absent where this gateway cannot know. */
   readonly held?: boolean;
+  /** The call whose answer it is, or that turned out as not done: it is noted as a hold no more. */
+  readonly call?: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
   /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
@@ -169,7 +171,8 @@ export interface ReadOptions {
  *
  * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
  * identity. A response or a reconciliation is one of any earlier entry with the same identity, and
- * also when it would take its operation back in rank: it teaches nothing then.
+ * also when it would take its operation back in rank: it teaches nothing then, unless it is the first
+ * to tell whether the payment is held, and that is not what was noted.
  */
 export interface EventLog {
   /** Whether what was appended survives this process. */
@@ -177,11 +180,12 @@ export interface EventLog {
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
   /**
-   * Notes that a payment is about to be made with `confirm: false`: what becomes known of attempts
-   * that no answer told of is a hold. No event, and nothing is known of an external id by it alone.
+   * Notes that a call is about to make a payment with `confirm: false`, or that it made none: while
+   * one is noted, what becomes known of attempts that no answer told of is a hold. No event, and
+   * nothing is known of an external id by it alone.
    * @throws GatewayError UNAVAILABLE when the store is out of reach
    */
-  noteHold(account: string, externalId: string): Promise<void>;
+  noteHold(account: string, externalId: string, call: string, isHolding: boolean): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
   snapshot(account: string, kind: EventKind, externalId: string): Promise<Snapshot | undefined>;
   /**

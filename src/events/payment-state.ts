@@ -77,13 +77,15 @@ export function payoutStateOf(state: PaymentState): PayoutState | undefined {
 }
 
 /** Sets the state that an external id is in by these facts on an event of it. */
-export function setState(event: Event, facts: Facts): void {
-  event.state = stateAfter(event.kind, facts);
+export function setState(event: Event, facts: Facts, callIsOpen = false): void {
+  event.state = stateAfter(event.kind, facts, callIsOpen);
 }
 
 /** The state of a payment or payout, as its events carry it. */
-export function stateAfter(kind: EventKind, facts: Facts): PaymentState {
-  return kind === EventKind.PAYOUT ? stateOfPayout(payoutState(facts)) : paymentState(facts);
+export function stateAfter(kind: EventKind, facts: Facts, callIsOpen = false): PaymentState {
+  return kind === EventKind.PAYOUT
+    ? stateOfPayout(payoutState(facts, callIsOpen))
+    : paymentState(facts, callIsOpen);
 }
 
 /** Operations of payments and payouts that move the money itself. */

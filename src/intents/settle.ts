@@ -18,13 +18,20 @@ export interface Standing {
   readonly evidence: Evidence | undefined;
 }
 
+/** All calls for an external_id that are open, and what the log tells of it. */
+export interface ExternalIdBooks {
+  readonly standings: readonly Standing[];
+  /** Without the calls of which the events tell what became: no further word of them is waited for. */
+  readonly snapshot: Snapshot | undefined;
+}
+
 /** All calls for an external_id that are open, and the state of their payment or payout. */
 export async function standingsOf(
   { log, intents }: Books,
   account: string,
   kind: EventKind,
   externalId: string,
-): Promise<{ readonly standings: Standing[]; readonly snapshot: Snapshot | undefined }> {
+): Promise<ExternalIdBooks> {
   // Read before the events are: what is settled in between shows in them.
   const open = await intents.open(account, kind, externalId);
   const snapshot = await log.snapshot(account, kind, externalId);
@@ -32,7 +39,20 @@ export async function standingsOf(
     intent,
     evidence: evidenceOf(intent, open, snapshot),
   }));
-  return { standings, snapshot };
+  return { standings, snapshot: snapshot && withoutExplained(snapshot, standings) };
+}
+
+function withoutExplained(snapshot: Snapshot, standings: readonly Standing[]): Snapshot {
+  const explained = new Set(
+    standings.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
+  );
+  const isLeft = ({ subjectId }: { readonly subjectId: string }) => !explained.has(subjectId);
+  const { states, facts } = snapshot;
+  return {
+    ...snapshot,
+    states: states.filter(isLeft),
+    facts: { ...facts, operations: facts.operations.filter(isLeft) },
+  };
 }
 
 /** What is in doubt of the calls for an external_id, as callers are told. */

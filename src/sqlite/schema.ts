@@ -112,7 +112,7 @@ export const migrations: readonly string[] = [
   `
   ALTER TABLE events ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE subjects ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON
-  ALTER TABLE subjects ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE subjects ADD COLUMN holds TEXT NOT NULL DEFAULT '[]';  -- JSON
   ALTER TABLE subjects ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
   `,
 ];

@@ -382,7 +382,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
-        await peer.noteHold(account, "order-1");
+        await peer.noteHold(account, "order-1", "call-1", true);
         assert.equal(await snapshotOf(), undefined, "a note is no event");
         const states = await statesOf([
           payment({ status: "success" }),
@@ -393,7 +393,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("is what an answer tells, beside the note of a hold", async () => {
-        await log.noteHold(account, "order-1");
+        await log.noteHold(account, "order-1", "call-1", true);
         const states = await statesOf([
           payment({ paymentId: "a", status: "failure", source: "response", held: true }),
           payment({ paymentId: "b", source: "response", held: false }),
@@ -404,10 +404,64 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("of another external id, or a payout, is none of its note", async () => {
-        await log.noteHold(account, "order-2");
+        await log.noteHold(account, "order-2", "call-1", true);
         assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
-        await log.noteHold(account, "payout-1");
+        await log.noteHold(account, "payout-1", "call-1", true);
         assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
+      });
+
+      describe("is no hold but by its own call", () => {
+        const paid = { status: "success", amount: "10.00" } as const;
+        const answer = { ...paid, source: "response", call: "call-1" } as const;
+
+        it("whose answer says the same as the note, which is no news", async () => {
+          await log.noteHold(account, "order-1", "call-1", true);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
+          assert.equal(await told(), "AUTHORIZED");
+        });
+
+        it("not by one that made none, or was not done", async () => {
+          await log.noteHold(account, "order-1", "call-1", true);
+          await peer.noteHold(account, "order-1", "call-2", true);
+          await log.noteHold(account, "order-1", "call-1", false);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
+          const notDone = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
+          assert.equal(stateOn(notDone), "PAID");
+          assert.equal(await told(), "PAID");
+        });
+
+        it("not by an earlier one, once its own answer says so", async () => {
+          await log.noteHold(account, "order-1", "call-0", true);
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          assert.equal(stateOn(await stored(payment({ ...answer, held: false }))), "PAID");
+          assert.equal(await told(), "PAID");
+        });
+
+        for (const [what, late] of [
+          ["a repeat", payment({ ...answer, held: true })],
+          ["what comes late", payment({ ...answer, status: "pending", held: true })],
+        ] as const) {
+          it(`that is told by ${what} where no note was made`, async () => {
+            assert.equal(stateOn(await stored(payment(paid))), "PAID");
+            assert.equal(stateOn(await stored(late)), "AUTHORIZED");
+            assert.equal(await told(), "AUTHORIZED");
+            assert.equal(await currentStep(), "payment:success");
+            assert.equal((await append(late)).outcome, "duplicate");
+          });
+        }
+      });
+
+      it("is not taken back by the cancellation of an attempt that failed", async () => {
+        await stored(payment({ status: "success" }));
+        for (let i = 0; i < 20; i++) {
+          await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
+        }
+        const cancel = payment({ paymentId: "p-19", operation: "cancel", status: "success" });
+        assert.equal(stateOn(await stored(cancel)), "PAID");
+        const all = await take(await read(everything, "earliest"), 22);
+        assert.deepEqual(all.slice(-2).map(stateOn), ["PAID", "PAID"]);
       });
 
       it("is UNKNOWN from a lost answer until its outcome is known", async () => {

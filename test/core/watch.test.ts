@@ -1,37 +1,69 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { randomUUID } from "node:crypto";
+import { describe, it, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Call } from "../../src/core/core.ts";
 import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { Entry, EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
-import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  CallOutcome,
+  type Event,
+  EventKind,
+  EventSource,
+} from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import type { IntentStore } from "../../src/intents/store.ts";
 import { decode } from "../../src/wire/wire.ts";
+import { stateOn, step } from "../events/entries.ts";
 
-const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
 const account = "default";
 const externalId = "order";
+const newIntents = () => createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+const newLog = () => createMemoryLog({ retentionMs: 60_000 });
 
-function entry(status: string, paymentId = "p1", operation = "payment") {
+/** What a callback tells, or an answer of a call that said `confirm: false`. */
+function entry(
+  status: string,
+  paymentId = "p1",
+  operation = "payment",
+  { amount = "10.00", held }: { amount?: string; held?: boolean } = {},
+) {
   const text = JSON.stringify({
     external_id: externalId,
     operation,
-    details: { payment_id: paymentId, status },
+    details: { payment_id: paymentId, status, amount, currency: "UAH" },
   });
   const made = paymentEntry(decode(PaymentSchema, text), {
-    source: EventSource.CALLBACK,
-    raw: Buffer.from(text),
+    ...(held === undefined
+      ? { source: EventSource.CALLBACK, raw: Buffer.from(text) }
+      : { source: EventSource.RESPONSE, held }),
   });
   assert.ok(made);
   return made;
 }
 
-function callOf(signal: AbortSignal, expiresAtMs?: number): Call {
+const lostCall = { id: "lost", kind: EventKind.PAYMENT, externalId };
+
+/** A call that is out; `end` tells that it was refused, which is no event. */
+async function beginCall(intents: IntentStore) {
+  const begun = await intents.begin(account, {
+    ...{ id: randomUUID(), method: "CreatePayment", kind: EventKind.PAYMENT, externalId },
+    leaseMs: 60_000,
+  });
+  assert.ok(begun.kind === "started");
+  const { intent } = begun;
+  return { end: () => intents.end(account, intent, { state: "closed", key: "free" }) };
+}
+
+function callOf(signal: AbortSignal, expiresAtMs?: number, resumed = false): Call {
   return {
+    resumed,
     caller: {
       name: "test",
       account,
@@ -45,12 +77,19 @@ function callOf(signal: AbortSignal, expiresAtMs?: number): Call {
 
 function start(
   log: EventLog,
-  options: { after?: string; untilFinal?: boolean; expiresAtMs?: number } = {},
+  options: {
+    after?: string;
+    untilFinal?: boolean;
+    expiresAtMs?: number;
+    resumed?: boolean;
+    intents?: IntentStore;
+  } = {},
 ) {
+  const { intents = newIntents(), expiresAtMs, resumed } = options;
   const leave = new AbortController();
   const drain = createStreamDrain();
   const events = watch(
-    { log, intents, call: callOf(leave.signal, options.expiresAtMs), drain },
+    { log, intents, call: callOf(leave.signal, expiresAtMs, resumed), drain },
     {
       kind: EventKind.PAYMENT,
       externalId,
@@ -67,51 +106,41 @@ function statusOf(result: IteratorResult<{ resource: unknown }>): unknown {
   return value.details?.status;
 }
 
-const [pending, success, failure] = [2, 3, 4];
+const pending = 2;
+const success = 3;
 
 test("an event between the snapshot and the live part comes exactly once", async () => {
   for (const when of ["before", "after"] as const) {
-    const log = createMemoryLog({ retentionMs: 60_000 });
-    const made: (Event | undefined)[] = [];
-    const append = async (told: Entry) => {
-      made.push((await log.append(account, told)).event);
-    };
-    await append(entry("pending"));
+    const log = newLog();
+    await log.append(account, entry("pending"));
     const injecting: EventLog = {
       ...log,
       async snapshot(...args) {
-        if (when === "before") await append(entry("success"));
+        if (when === "before") await log.append(account, entry("success"));
         const snapshot = await log.snapshot(...args);
-        if (when === "after") await append(entry("success"));
+        if (when === "after") await log.append(account, entry("success"));
         return snapshot;
       },
     };
     const { events, leave } = start(injecting);
-    const seen: (Event | undefined)[] = [(await events.next()).value];
-    await append(entry("success", "p1", "refund"));
-    // Up to the last one: what came twice would be among them.
-    for (;;) {
-      const { done, value } = await events.next();
-      assert(!done);
-      seen.push(value);
-      if (value.cursor === made.at(-1)?.cursor) break;
-    }
-    const expected = when === "before" ? made.slice(1) : made;
+    const seen = [(await events.next()).value];
+    if (when === "after") seen.push((await events.next()).value);
+    await log.append(account, entry("success", "p1", "refund"));
+    seen.push((await events.next()).value);
+    const known = await log.history(account, EventKind.PAYMENT, externalId, 10);
+    const expected = when === "before" ? known.slice(1) : known;
     assert.deepEqual(
-      seen.map((event) => event?.cursor),
-      expected.map((event) => event?.cursor),
+      seen.map(({ cursor }) => cursor),
+      expected.map(({ cursor }) => cursor),
     );
-    assert.deepEqual(
-      seen.map((event) => statusOf({ value: event as Event, done: false })),
-      when === "before" ? [success, success] : [pending, success, success],
-    );
+    assert.deepEqual(seen.map(step), expected.map(step));
     leave.abort();
     await assert.rejects(events.next(), { code: "CANCELLED" });
   }
 });
 
 test("an event between a snapshot that knew nothing and the live part is not lost", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = newLog();
   const injecting: EventLog = {
     ...log,
     async snapshot(...args) {
@@ -125,22 +154,258 @@ test("an event between a snapshot that knew nothing and the live part is not los
   await events.return?.();
 });
 
-test("until_final ends with the final state, be it the snapshot or a live event", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
-  await log.append(account, entry("pending"));
-  const live = start(log, { untilFinal: true });
-  assert.equal(statusOf(await live.events.next()), pending);
-  await log.append(account, entry("failure"));
-  assert.equal(statusOf(await live.events.next()), failure);
-  assert.equal(statusOf(await live.events.next()), "end");
+/** What a stream tells until it ends by itself, each event by its step or its call's outcome. */
+async function told(events: AsyncIterator<Event>): Promise<string[]> {
+  const all: string[] = [];
+  for (;;) {
+    const next = await Promise.race([events.next(), delay(10_000, undefined, { ref: false })]);
+    if (next === undefined) return [...all, "open"];
+    if (next.done) return all;
+    all.push(nameOf(next.value));
+  }
+}
 
-  const late = start(log, { untilFinal: true });
-  assert.equal(statusOf(await late.events.next()), failure);
-  assert.equal(statusOf(await late.events.next()), "end");
+function nameOf(event: Event): string {
+  if (event.callOutcome === CallOutcome.UNSPECIFIED) return step(event);
+  return `call:${Object.entries(CallOutcome).find(([, value]) => value === event.callOutcome)?.[0]}`;
+}
+
+describe("until_final", () => {
+  const lost = (outcome: CallOutcome) => callOutcomeEntry(lostCall, outcome);
+  const hold = () => entry("success", "p1", "payment", { held: true });
+
+  /** Events that come one after the other, and those of them that a stream tells which is there first. */
+  const live: readonly [why: string, entries: Entry[], toldCount: number][] = [
+    ["the success of a payment", [entry("pending"), entry("success")], 2],
+    ["a failure", [entry("failure")], 1],
+    ["a recurrent payment's end", [entry("success", "p1", "recurrent")], 1],
+    ["a hold that was made", [hold()], 1],
+    [
+      "a confirmation's end, whatever came before",
+      [entry("pending"), entry("failure", "p1", "confirm")],
+      2,
+    ],
+    [
+      "what pays, not with a refund, a cancellation or a look-up",
+      [
+        entry("success", "p1", "refund"),
+        entry("success", "p1", "cancel"),
+        entry("failure", "p1", "lookup"),
+        entry("success"),
+      ],
+      4,
+    ],
+    [
+      "the word that a lost call was not done",
+      [lost(CallOutcome.UNKNOWN), lost(CallOutcome.NOT_DONE)],
+      2,
+    ],
+    ["the word that nobody can tell", [lost(CallOutcome.NEEDS_OPERATOR)], 1],
+    ["the first end of several", [entry("failure"), entry("success", "p2")], 1],
+  ];
+  for (const [why, entries, count] of live) {
+    it(`ends with ${why}`, async () => {
+      const log = newLog();
+      const { events } = start(log, { untilFinal: true });
+      const all = told(events);
+      await delay(1);
+      for (const one of entries) await log.append(account, one);
+      assert.equal((await all).length, count);
+    });
+  }
+
+  it("ends with the current state where that is an end", async () => {
+    const log = newLog();
+    await log.append(account, entry("failure"));
+    assert.deepEqual(await told(start(log, { untilFinal: true }).events), ["payment:failure"]);
+  });
+
+  /** A payment that is told of, and behind it a call that makes another. */
+  async function withCall(): Promise<{
+    log: EventLog;
+    intents: IntentStore;
+    end: () => Promise<void>;
+  }> {
+    const [log, intents] = [newLog(), newIntents()];
+    await log.append(account, entry("pending"));
+    // What began before the call is none of its doing.
+    await delay(2);
+    return { log, intents, ...(await beginCall(intents)) };
+  }
+
+  it("goes on while a call is open, and ends with it though that brings no event", async () => {
+    for (const known of ["before", "live"] as const) {
+      const { log, intents, end } = await withCall();
+      if (known === "before") await log.append(account, entry("failure"));
+      const { events } = start(log, { untilFinal: true, intents });
+      const before = await events.next();
+      assert.equal(nameOf(before.value), known === "live" ? "payment:pending" : "payment:failure");
+      if (known === "live") {
+        await log.append(account, entry("failure"));
+        assert.equal(nameOf((await events.next()).value), "payment:failure");
+      }
+      const next = events.next();
+      assert.equal(await Promise.race([next, delay(1_200, "open")]), "open");
+      await end();
+      assert.equal((await next).done, true);
+    }
+  });
+
+  it("tells all that was stored before the last call ended, however slowly it is read", async () => {
+    const { log, intents, end } = await withCall();
+    await log.append(account, entry("failure"));
+    const { events } = start(log, { untilFinal: true, intents });
+    assert.equal(nameOf((await events.next()).value), "payment:failure");
+    const second = events.next();
+    await log.append(account, entry("success", "p1", "refund"));
+    assert.equal(nameOf((await second).value), "refund:success");
+    await log.append(account, entry("success", "p2"));
+    await end();
+    // The stream has looked by then whether the call is over.
+    await delay(1_200);
+    assert.deepEqual(await told(events), ["payment:success"]);
+  });
+
+  it("does not end before an attempt that began meanwhile", async () => {
+    const { log, intents, end } = await withCall();
+    const { events } = start(log, { untilFinal: true, intents });
+    assert.equal(nameOf((await events.next()).value), "payment:pending");
+    await log.append(account, entry("failure"));
+    assert.equal(nameOf((await events.next()).value), "payment:failure");
+    const all = told(events);
+    await delay(1);
+    await log.append(account, entry("pending", "p2"));
+    await end();
+    await delay(1_200);
+    await log.append(account, entry("success", "p2"));
+    assert.deepEqual(await all, ["payment:pending", "payment:success"]);
+  });
+
+  /** What stands in the log, from which of them a stream goes on, and what it tells. */
+  const resumed: readonly [why: string, entries: Entry[], at: number, told: string[]][] = [
+    ["the end, with nothing behind it", [entry("pending"), entry("success")], 1, []],
+    ["a failure", [entry("failure")], 0, []],
+    ["a lost call that was not done", [entry("pending"), lost(CallOutcome.NOT_DONE)], 1, []],
+    [
+      "a hold, before its confirmation",
+      [hold(), entry("success", "p1", "confirm")],
+      0,
+      ["confirm:success"],
+    ],
+    ["a hold alone", [hold()], 0, []],
+    [
+      "a failure, before another attempt",
+      [entry("failure"), entry("success", "p2")],
+      0,
+      ["payment:success"],
+    ],
+    [
+      "the end, with a refund behind it",
+      [entry("success"), entry("success", "p1", "refund"), entry("failure", "p1", "lookup")],
+      0,
+      ["refund:success", "lookup:failure"],
+    ],
+    ["a refund behind the end", [entry("success"), entry("success", "p1", "refund")], 1, []],
+    [
+      "the end, with what became of the call behind it",
+      [lost(CallOutcome.UNKNOWN), entry("success"), lost(CallOutcome.SETTLED)],
+      1,
+      ["call:SETTLED"],
+    ],
+  ];
+  for (const [why, entries, at, expected] of resumed) {
+    it(`from the cursor of ${why}, tells what is behind it and ends`, async () => {
+      const log = newLog();
+      const cursors: string[] = [];
+      for (const one of entries) cursors.push((await log.append(account, one)).event?.cursor ?? "");
+      const after = cursors[at] ?? assert.fail();
+      assert.deepEqual(await told(start(log, { after, untilFinal: true }).events), expected);
+      // Without it there is no end: the control.
+      const { events, leave } = start(log, { after });
+      for (const _ of expected) await events.next();
+      const next = events.next();
+      assert.equal(await Promise.race([next, delay(20, "open")]), "open");
+      leave.abort();
+      await assert.rejects(next, { code: "CANCELLED" });
+    });
+  }
+
+  it("from the cursor of an end, goes on while a call is open", async () => {
+    const { log, intents, end } = await withCall();
+    const { event } = await log.append(account, entry("failure"));
+    const { events } = start(log, { after: event?.cursor ?? "", untilFinal: true, intents });
+    const next = events.next();
+    assert.equal(await Promise.race([next, delay(1_200, "open")]), "open");
+    await end();
+    assert.equal((await next).done, true);
+  });
+
+  it("ends at once for a client that connects again by itself, whatever came behind its end", async () => {
+    const log = newLog();
+    const { event } = await log.append(account, entry("failure"));
+    await log.append(account, entry("success", "p2"));
+    const options = { after: event?.cursor ?? "", untilFinal: true };
+    assert.deepEqual(await told(start(log, { ...options, resumed: true }).events), []);
+    assert.deepEqual(await told(start(log, options).events), ["payment:success"]);
+  });
+
+  it("from the start, tells all up to the first end", async () => {
+    const log = newLog();
+    for (const one of [entry("pending"), entry("success"), entry("success", "p1", "refund")]) {
+      await log.append(account, one);
+    }
+    const { events } = start(log, { after: "earliest", untilFinal: true });
+    assert.deepEqual(await told(events), ["payment:pending", "payment:success"]);
+  });
+});
+
+describe("the first event of a watch", () => {
+  async function first(entries: readonly Entry[]) {
+    const log = newLog();
+    for (const one of entries) await log.append(account, one);
+    const { events } = start(log);
+    const { value } = await events.next();
+    await events.return?.();
+    return [nameOf(value), stateOn(value)];
+  }
+  const lost = callOutcomeEntry(lostCall, CallOutcome.UNKNOWN);
+
+  it("carries today's state", async () => {
+    const paid = entry("success");
+    const back = entry("success", "p1", "refund", { amount: "4.00" });
+    assert.deepEqual(await first([paid]), ["payment:success", "PAID"]);
+    assert.deepEqual(await first([paid, back]), ["payment:success", "PARTIALLY_REFUNDED"]);
+    const cancelled = [paid, entry("success", "p1", "cancel")];
+    assert.deepEqual(await first(cancelled), ["payment:success", "CANCELLED"]);
+  });
+
+  it("shows no failure while the outcome of a call is not known", async () => {
+    assert.deepEqual(await first([entry("failure")]), ["payment:failure", "FAILED"], "the control");
+    assert.deepEqual(await first([entry("failure"), lost]), ["call:UNKNOWN", "UNKNOWN"]);
+    assert.deepEqual(await first([lost, entry("failure")]), ["call:UNKNOWN", "UNKNOWN"]);
+    assert.deepEqual(await first([entry("success"), lost]), ["payment:success", "PAID"]);
+  });
+
+  it("is of unknown state while a call is out of which the log does not know", async () => {
+    const log = newLog();
+    await log.append(account, entry("failure"));
+    await delay(2);
+    const intents = newIntents();
+    const { end } = await beginCall(intents);
+    const stateNow = async () => {
+      const { events } = start(log, { intents });
+      const { value } = await events.next();
+      await events.return?.();
+      return [nameOf(value), stateOn(value)];
+    };
+    assert.deepEqual(await stateNow(), ["payment:failure", "UNKNOWN"]);
+    await end();
+    assert.deepEqual(await stateNow(), ["payment:failure", "FAILED"]);
+  });
 });
 
 test("a snapshot's cursor goes on behind everything that the snapshot knew", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = newLog();
   await log.append(account, entry("success"));
   await log.append(account, entry("failure", "p0"));
   const first = start(log);
@@ -156,7 +421,7 @@ test("a snapshot's cursor goes on behind everything that the snapshot knew", asy
 });
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = newLog();
   await log.append(account, entry("pending"));
   const { events, drain } = start(log);
   const { value } = await events.next();
@@ -171,7 +436,7 @@ test("a shutdown ends a watch with the cursor to resume from", async () => {
 });
 
 test("a watch ends when its caller's token expires", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = newLog();
   const { events } = start(log, { expiresAtMs: Date.now() + 50 });
   // The timer alone would not keep the process waiting.
   const alive = setInterval(() => {}, 1_000);
@@ -180,7 +445,7 @@ test("a watch ends when its caller's token expires", async () => {
 });
 
 test("words that never were a cursor are refused", async () => {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = newLog();
   for (const after of ["latest", "x", "", "0"]) {
     const { events } = start(log, { after });
     await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" }, after);

@@ -25,6 +25,8 @@ export interface Told {
   readonly receipt?: "pending" | "success" | "failed";
   /** Made with `confirm: false`, or not, as an answer tells. */
   readonly held?: boolean;
+  /** The call whose answer it is. */
+  readonly call?: string;
   readonly source?: "callback" | "response" | "reconciliation";
   /** A callback's bytes; by default they follow from the rest. */
   readonly bytes?: string;
@@ -57,6 +59,7 @@ export function payment(told: Told = {}): Entry {
     source: EventSource[source.toUpperCase() as keyof typeof EventSource],
     ...(source === "callback" && { raw }),
     ...(told.held !== undefined && { held: told.held }),
+    ...(told.call !== undefined && { call: told.call }),
   });
   assert(entry);
   return entry;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { migrations, numberOf } from "../../src/sqlite/schema.ts";
 import { payment, step, take } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
@@ -34,8 +35,14 @@ it("goes on with a file that version 1 wrote", { timeout: 60_000 }, async (t) =>
     snapshot?.states.map(({ status }) => status),
     ["success"],
   );
+  const { operations = [] } = snapshot?.facts ?? {};
+  assert.deepEqual(
+    operations.map(({ operation, status, atMs }) => [operation, status, atMs > 0]),
+    [["payment", "success", true]],
+  );
   assert.equal((await log.append("shop", payment({ status: "success" }))).outcome, "duplicate");
-  assert.equal((await log.append("shop", payment({ operation: "refund" }))).outcome, "stored");
+  const refund = await log.append("shop", payment({ operation: "refund" }));
+  assert.equal(refund.event?.state, PaymentState.PAID);
   const unfinished = await log.unfinished("shop", 0, 10);
   assert.deepEqual(
     unfinished.map(({ subjectId }) => subjectId),

@@ -10,12 +10,13 @@ import {
   type Position,
 } from "../cursor.ts";
 import { Deque } from "../deque.ts";
-import { foldIn, readFacts, type StoredFact, storedFact } from "../facts.ts";
+import { foldIn, type Kept, readFacts, storedFact, takeHold, withHold } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type {
   Appended,
   Cursor,
   Entry,
+  Facts,
   OperationState,
   Snapshot,
   Topic,
@@ -41,11 +42,8 @@ interface Stored {
 }
 
 /** What is known of one external id; it outlives the events. */
-interface Known {
+interface Known extends Kept {
   readonly states: Map<string, OperationState>;
-  readonly facts: StoredFact[];
-  held: boolean;
-  folded: number;
   /** Cursor of its last event; none while only a hold was noted. */
   last: Cursor | undefined;
   touchedMs: number;
@@ -88,7 +86,11 @@ export class MemoryAccount implements StoredLog {
     const known = this.#known.get(key);
     const held = known?.states.get(stateKey(entry));
     const { replaces, late, conflict } = merge(held, entry);
-    if (this.#isDuplicate(entry, late)) return { outcome: "duplicate", conflict: false };
+    const fact = storedFact(entry, now);
+    const tellsHold = known !== undefined && takeHold(known, fact, entry.call);
+    if (this.#isDuplicate(entry, late) && !tellsHold) {
+      return { outcome: "duplicate", conflict: false };
+    }
 
     const event = this.#store(entry, key, now);
     this.#remember(entry, now);
@@ -97,12 +99,12 @@ export class MemoryAccount implements StoredLog {
     if (replaces) {
       const since = held?.since ?? event.cursor;
       touched.states.set(stateKey(entry), stateOf(entry, event, since));
-      for (const gone of foldIn(touched.facts, storedFact(entry, now))) {
+      for (const gone of foldIn(touched.facts, fact)) {
         touched.states.delete(gone);
         touched.folded++;
       }
     }
-    setState(event, readFacts(touched.facts, touched));
+    setState(event, factsOf(touched));
     if (replaces) this.#noteUnfinished(entry, now);
     this.#trim(now);
     this.#hub.publish(event);
@@ -118,13 +120,14 @@ export class MemoryAccount implements StoredLog {
     );
     // An event that is no longer kept is no place to read on from.
     const cursor = known.last >= this.#floor ? known.last : this.#tail;
-    return { states, facts: readFacts(known.facts, known), cursor };
+    return { states, facts: factsOf(known), cursor };
   }
 
-  noteHold(externalId: string): void {
+  noteHold(externalId: string, call: string, isHolding: boolean): void {
     const now = this.#options.now();
     this.#sweep(now);
-    this.#touch(subjectKey(EventKind.PAYMENT, externalId), now).held = true;
+    const known = this.#touch(subjectKey(EventKind.PAYMENT, externalId), now);
+    known.holds = withHold(known.holds, call, isHolding);
   }
 
   history(kind: EventKind, externalId: string, limit: number): Event[] {
@@ -238,7 +241,7 @@ export class MemoryAccount implements StoredLog {
   /** What is known of one external id, as that which was touched last. */
   #touch(key: string, now: number): Known {
     const known = this.#known.get(key) ?? {
-      ...{ states: new Map<string, OperationState>(), facts: [], held: false, folded: 0 },
+      ...{ states: new Map<string, OperationState>(), facts: [], holds: [], folded: 0 },
       ...{ last: undefined, touchedMs: now },
     };
     known.touchedMs = now;
@@ -278,4 +281,8 @@ export class MemoryAccount implements StoredLog {
       if (ofSubject?.length === 0) this.#bySubject.delete(key);
     }
   }
+}
+
+function factsOf({ facts, holds, folded }: Kept): Facts {
+  return readFacts(facts, { held: holds.length > 0, folded });
 }

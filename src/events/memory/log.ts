@@ -43,8 +43,8 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return accountOf(account).append(entry);
     },
 
-    async noteHold(account, externalId) {
-      accountOf(account).noteHold(externalId);
+    async noteHold(account, externalId, call, isHolding) {
+      accountOf(account).noteHold(externalId, call, isHolding);
     },
 
     async snapshot(account, kind, externalId) {

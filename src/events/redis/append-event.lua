@@ -22,10 +22,11 @@
 -- ARGV[13] how many unfinished ones are kept in mind
 -- ARGV[14] the fact that it tells: JSON list of texts, see StoredFact in facts.ts
 -- ARGV[15] how many failures of an external id are kept
+-- ARGV[16] id of the call whose answer it is, or that turned out as not done; empty for none
 --
 -- Returns { 'stored', epoch, id, 1 for a conflict else 0, facts } or { 'duplicate', epoch, id of the
--- last event of the log }; facts is what is known of the external id after the event: JSON list of
--- held, folded and the list of facts
+-- last event of the log }; facts is what the state of the external id after the event follows from:
+-- JSON list of '1' if a hold is noted, folded, and the list of facts
 
 local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
@@ -73,17 +74,76 @@ local function next_id(tail, now)
   return string.format('%.0f-%.0f', ms, seq)
 end
 
--- What was known before facts were kept: without amounts, and as long ago as their order says.
+-- What was known before facts were kept: without amounts. As factsOfStates in facts.ts.
 local function facts_of_states()
   local facts, fields = {}, redis.call('HGETALL', state)
   for i = 1, #fields, 2 do
     if string.sub(fields[i], 1, 1) == '[' then
       local known = cjson.decode(fields[i + 1])
-      local fact = { fields[i], tostring(known.rank), known.status, known.operation_id, '', '', '', '', '0' }
-      facts[#facts + 1] = fact
+      local ms = string.match(known.id, '^%d+')
+      facts[#facts + 1] =
+        { fields[i], tostring(known.rank), known.status, known.operation_id, '', '', '', '', ms }
     end
   end
+  table.sort(facts, function(a, b) return tonumber(a[9]) < tonumber(b[9]) end)
   return facts
+end
+
+local function fact_of(facts, key)
+  for _, fact in ipairs(facts) do
+    if fact[1] == key then
+      return fact
+    end
+  end
+end
+
+-- As takeHold in facts.ts; position 8 is whether it is held.
+local function take_hold(facts, fact)
+  local holds, left = cjson.decode(redis.call('HGET', state, 'holds') or '[]'), {}
+  for _, call in ipairs(holds) do
+    if call ~= ARGV[16] then
+      left[#left + 1] = call
+    end
+  end
+  if #left == 0 then
+    redis.call('HDEL', state, 'holds')
+  elseif #left < #holds then
+    redis.call('HSET', state, 'holds', cjson.encode(left))
+  end
+  local known = fact_of(facts, fact[1])
+  if not known or fact[8] == '' or known[8] ~= '' then
+    return false
+  end
+  known[8] = fact[8]
+  redis.call('HSET', state, 'facts', cjson.encode(facts))
+  return (fact[8] == '1') ~= (#holds > 0)
+end
+
+local function is_failure(fact)
+  return fact[2] == '2' and fact[3] ~= 'success'
+end
+
+-- What the state follows from, which is all but failures: of each operation, one tells as much as all.
+-- Else each of a thousand failed attempts would be stored with each event behind it.
+local function in_brief(facts)
+  if #facts <= 10 then
+    return facts
+  end
+  local brief, keys, cancelled, failed = {}, {}, {}, {}
+  for i, fact in ipairs(facts) do
+    keys[i] = cjson.decode(fact[1])
+    if keys[i][2] == 'cancel' then
+      cancelled[keys[i][1]] = true
+    end
+  end
+  for i, fact in ipairs(facts) do
+    local subject, name = keys[i][1], keys[i][2]
+    if not is_failure(fact) or cancelled[subject] or not failed[name] then
+      brief[#brief + 1] = fact
+    end
+    failed[name] = failed[name] or is_failure(fact)
+  end
+  return brief
 end
 
 -- As foldIn in facts.ts: positions 6 to 8 are amount, currency and whether it is held.
@@ -102,15 +162,19 @@ local function fold_in(facts, fact)
   end
   local failures, oldest = 0, nil
   for i, known in ipairs(facts) do
-    if known[2] == '2' and known[3] ~= 'success' then
+    if is_failure(known) then
       failures = failures + 1
       oldest = oldest or i
     end
   end
-  if failures > max_failures then
+  while failures > max_failures do
     local gone = table.remove(facts, oldest)
     redis.call('HDEL', state, gone[1], 'e' .. gone[1])
     redis.call('HINCRBY', state, 'folded', 1)
+    failures = failures - 1
+    while facts[oldest] and not is_failure(facts[oldest]) do
+      oldest = oldest + 1
+    end
   end
 end
 
@@ -120,7 +184,10 @@ if held then
 end
 local merged = merge(held)
 local head = open(log, events, ARGV[8])
-if is_duplicate(merged.late) then
+local known = redis.call('HGET', state, 'facts')
+local facts = known and cjson.decode(known) or facts_of_states()
+local tells_hold = take_hold(facts, told_fact)
+if is_duplicate(merged.late) and not tells_hold then
   if ARGV[11] == '1' then
     redis.call('HSET', log, 'tail', head.tail)
   end
@@ -131,8 +198,6 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id = next_id(head.tail, now)
 
-local known = redis.call('HGET', state, 'facts')
-local facts = known and cjson.decode(known) or facts_of_states()
 redis.call('HSET', state, 'last', id)
 if merged.replaces then
   local told = {
@@ -147,8 +212,8 @@ if merged.replaces then
   fold_in(facts, told_fact)
   redis.call('HSET', state, 'facts', cjson.encode(facts))
 end
-local marks = redis.call('HMGET', state, 'held', 'folded')
-local after = cjson.encode({ marks[1] or '', marks[2] or '0', facts })
+local marks = redis.call('HMGET', state, 'holds', 'folded')
+local after = cjson.encode({ marks[1] and '1' or '', marks[2] or '0', in_brief(facts) })
 
 redis.call('XADD', events, id, 'p', head.tail, 'e', bytes, 'f', after)
 redis.call('ZADD', topic, 0, member_of(id))

@@ -63,14 +63,16 @@ function* subjects(
   { keys, retentionMs, nowMs }: ImportOptions,
 ): Generator<Add> {
   for (const subject of account.subjects()) {
-    const { kind, externalId, last, touchedMs, states, known, held, folded } = subject;
+    const { kind, externalId, last, touchedMs, states, known, holds, folded } = subject;
     const leftMs = touchedMs + 2 * retentionMs - nowMs;
     if (leftMs <= 0) continue;
     const key = keys.state(...named({ kind, externalId }));
     const fields: Record<string, string | Buffer> = {
       // A hold that was only noted has no event.
-      ...(last !== "" && { last: idOfPlace(last), facts: known, folded: `${folded}` }),
-      ...(held === 1 && { held: "1" }),
+      ...(last !== "" && { last: idOfPlace(last), folded: `${folded}` }),
+      // Where there are none, they follow from the states.
+      ...(known !== "[]" && { facts: known }),
+      ...(holds !== "[]" && { holds }),
     };
     for (const { key: name, facts, bytes } of states) {
       fields[name] = JSON.stringify(told(facts));

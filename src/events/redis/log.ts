@@ -89,8 +89,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.append(entry);
     },
 
-    async noteHold(account, externalId) {
-      await accountOf(account).store.noteHold(externalId);
+    async noteHold(account, externalId, call, isHolding) {
+      await accountOf(account).store.noteHold(externalId, call, isHolding);
     },
 
     async snapshot(account, kind, externalId) {

@@ -9,8 +9,16 @@ import type { AccountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
-import { assertReadable, cursorExpired, newEpoch } from "../cursor.ts";
-import { maxFailures, noFacts, readFacts, type StoredFact, storedFact } from "../facts.ts";
+import { assertReadable, cursorExpired, decodeCursor, newEpoch } from "../cursor.ts";
+import {
+  factsOfStates,
+  maxFailures,
+  maxHolds,
+  noFacts,
+  readFacts,
+  type StoredFact,
+  storedFact,
+} from "../facts.ts";
 import type {
   Appended,
   Cursor,
@@ -104,6 +112,7 @@ export class RedisStore {
         `${mostUnfinished}`,
         JSON.stringify(storedFact(entry, 0)),
         `${maxFailures}`,
+        entry.call ?? "",
       ],
     )) as [
       outcome: Appended["outcome"],
@@ -219,16 +228,20 @@ export class RedisStore {
     if (last > cursorOf(mark, epoch)) await this.settle();
     // An event that is no longer kept is no place to read on from.
     const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(mark, epoch);
-    const facts = readFacts(JSON.parse(`${fields.get("facts") ?? "[]"}`) as StoredFact[], {
-      held: fields.has("held"),
-      folded: Number(`${fields.get("folded") ?? 0}`),
-    });
-    return { states: this.#statesOf(fields, epoch), facts, cursor };
+    const states = this.#statesOf(fields, epoch);
+    const stored = fields.get("facts");
+    const known = stored
+      ? (JSON.parse(`${stored}`) as StoredFact[])
+      : factsOfStates(states.map(timed));
+    const folded = Number(`${fields.get("folded") ?? 0}`);
+    const facts = readFacts(known, { held: fields.has("holds"), folded });
+    return { states, facts, cursor };
   }
 
-  async noteHold(externalId: string): Promise<void> {
+  async noteHold(externalId: string, call: string, isHolding: boolean): Promise<void> {
     const { writer, keys, retentionMs } = this.#options;
-    await writer.run(noteHold, [keys.state("payment", externalId)], [`${retentionMs}`]);
+    const args = [call, isHolding ? "1" : "0", `${maxHolds}`, `${retentionMs}`];
+    await writer.run(noteHold, [keys.state("payment", externalId)], args);
   }
 
   /** The newest events of a subject, oldest first. */
@@ -327,6 +340,10 @@ const noteHold = loadScript(new URL("./note-hold.lua", import.meta.url));
 
 export function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
   return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
+}
+
+function timed(state: OperationState) {
+  return { ...state, atMs: decodeCursor(state.event.cursor).ms };
 }
 
 /** The facts beside an event, as append-event.lua writes them; older events have none. */

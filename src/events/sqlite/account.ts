@@ -79,6 +79,7 @@ export class SqliteAccount implements StoredLog {
       ...{ nowMs, retentionMs },
       bytes: writeEvent(seal, event, entry.trace),
       fact: storedFact(entry, nowMs),
+      call: entry.call,
     };
     return this.#run("append", [row], ({ outcome, place, state, conflict }: AppendedRow) => {
       if (outcome === "duplicate") return { outcome, conflict };
@@ -104,8 +105,10 @@ export class SqliteAccount implements StoredLog {
     return { states, facts: readFacts(row.facts, row), cursor: last >= floor ? last : tail };
   }
 
-  async noteHold(externalId: string): Promise<void> {
-    await this.#run("noteHold", [await this.id(), externalId, this.#options.now()]);
+  async noteHold(externalId: string, call: string, isHolding: boolean): Promise<void> {
+    const { now, retentionMs } = this.#options;
+    const since = now() - 2 * retentionMs;
+    await this.#run("noteHold", [await this.id(), externalId, call, isHolding, now(), since]);
   }
 
   async history(kind: EventKind, externalId: string, limit: number): Promise<Event[]> {

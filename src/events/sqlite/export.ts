@@ -29,7 +29,8 @@ export interface StoredSubject {
   readonly touchedMs: number;
   /** JSON; see StoredFact. */
   readonly known: string;
-  readonly held: 0 | 1;
+  /** JSON; see Kept. */
+  readonly holds: string;
   readonly folded: number;
   readonly states: readonly {
     readonly key: string;
@@ -64,7 +65,7 @@ export function storedAccounts(database: DatabaseSync): StoredAccount[] {
 
     *subjects() {
       const rows = all<Omit<StoredSubject, "states">>(
-        `SELECT kind, external_id AS externalId, last, touched_ms AS touchedMs, facts AS known, held,
+        `SELECT kind, external_id AS externalId, last, touched_ms AS touchedMs, facts AS known, holds,
            folded FROM subjects
          WHERE account = ?`,
         id,

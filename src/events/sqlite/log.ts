@@ -101,8 +101,8 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return accountOf(account).append(entry);
     },
 
-    async noteHold(account, externalId) {
-      await accountOf(account).noteHold(externalId);
+    async noteHold(account, externalId, call, isHolding) {
+      await accountOf(account).noteHold(externalId, call, isHolding);
     },
 
     async snapshot(account, kind, externalId) {

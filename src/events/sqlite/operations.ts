@@ -2,7 +2,15 @@ import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
-import { foldIn, readFacts, type StoredFact } from "../facts.ts";
+import {
+  factsOfStates,
+  foldIn,
+  type Kept,
+  readFacts,
+  type StoredFact,
+  takeHold,
+  withHold,
+} from "../facts.ts";
 import { merge, stateKey } from "../merge.ts";
 import { stateAfter } from "../payment-state.ts";
 import { memberOf, mostUnfinished } from "../unfinished.ts";
@@ -106,8 +114,8 @@ export function open(database: DatabaseSync): RoomOperations {
         const states = rows
           .map(({ state, bytes }) => ({ facts: JSON.parse(state) as StateFacts, bytes }))
           .sort((a, b) => (a.facts.place < b.facts.place ? -1 : 1));
-        const { held, folded, last } = known;
-        return { states, last, facts: factsOf(known), held: held === 1, folded };
+        const { facts, holds, folded } = keptOf(known, () => states.map((state) => state.facts));
+        return { states, last: known.last, facts, held: holds.length > 0, folded };
       },
 
       history: ({ account, kind, externalId }: SubjectRow, oldest: string, limit: number) =>
@@ -153,21 +161,28 @@ export function open(database: DatabaseSync): RoomOperations {
         const stored = sql.state.get(account, kind, externalId, key) as StoredState | undefined;
         const held = stored && (JSON.parse(stored.state) as StateFacts);
         const { replaces, late, conflict } = merge(held, row);
-        if (isDuplicate(row, late)) {
+        const kept = keptOf(isOld ? undefined : known, () =>
+          (sql.states.all(account, kind, externalId) as unknown as StoredState[]).map(
+            (one) => JSON.parse(one.state) as StateFacts,
+          ),
+        );
+        const tellsHold = takeHold(kept, row.fact, row.call);
+        if (isDuplicate(row, late) && !tellsHold) {
+          const { facts, holds } = kept;
+          const texts = [JSON.stringify(facts), JSON.stringify(holds)];
+          sql.keep.run(...texts, account, kind, externalId);
           return { outcome: "duplicate", place: "", state: 0, conflict: false };
         }
 
         const place = nextPlace(accountRow(account).tail, nowMs);
-        const facts = isOld ? [] : factsOf(known);
-        const isHeld = !isOld && known?.held === 1;
+        const { facts, holds } = kept;
         const gone = replaces ? foldIn(facts, row.fact) : [];
-        const folded = (isOld ? 0 : (known?.folded ?? 0)) + gone.length;
-        const all = readFacts(facts, { held: isHeld, folded });
-        const state = stateAfter(kind, all);
+        const folded = kept.folded + gone.length;
+        const state = stateAfter(kind, readFacts(facts, { held: holds.length > 0, folded }));
         sql.store.run(account, place, kind, externalId, row.bytes, state);
         sql.moveTail.run(place, account);
-        const text = JSON.stringify(facts);
-        sql.touch.run(account, kind, externalId, place, nowMs, text, folded);
+        const texts = [JSON.stringify(facts), JSON.stringify(holds)];
+        sql.touch.run(account, kind, externalId, place, nowMs, ...texts, folded);
         for (const oneKey of gone) sql.forgetState.run(account, kind, externalId, oneKey);
         remember(row);
         if (replaces) {
@@ -183,8 +198,23 @@ export function open(database: DatabaseSync): RoomOperations {
         return { outcome: "stored", place, state, conflict };
       },
 
-      noteHold(account: number, externalId: string, nowMs: number): void {
-        sql.hold.run(account, EventKind.PAYMENT, externalId, nowMs);
+      noteHold(
+        account: number,
+        externalId: string,
+        call: string,
+        isHolding: boolean,
+        nowMs: number,
+        sinceMs: number,
+      ): void {
+        const found = sql.subject.get(account, EventKind.PAYMENT, externalId) as Known | undefined;
+        const isOld = found !== undefined && found.touched_ms < sinceMs;
+        if (isOld) {
+          sql.forgetStates.run(account, EventKind.PAYMENT, externalId);
+          sql.forgetSubject.run(account, EventKind.PAYMENT, externalId);
+        }
+        const { holds } = keptOf(isOld ? undefined : found, () => []);
+        const text = JSON.stringify(withHold(holds, call, isHolding));
+        sql.hold.run(account, EventKind.PAYMENT, externalId, nowMs, text);
       },
 
       dismiss(account: number, members: readonly string[]): void {
@@ -241,12 +271,20 @@ interface Known {
   readonly touched_ms: number;
   /** JSON. */
   readonly facts: string;
-  readonly held: 0 | 1;
+  readonly holds: string;
   readonly folded: number;
 }
 
-function factsOf(known: Known | undefined): StoredFact[] {
-  return known ? (JSON.parse(known.facts) as StoredFact[]) : [];
+/** @param states where no facts are: those of a file that had none */
+function keptOf(known: Known | undefined, states: () => StateFacts[]): Kept {
+  if (!known) return { facts: [], holds: [], folded: 0 };
+  const stored = JSON.parse(known.facts) as StoredFact[];
+  const facts = stored.length > 0 ? stored : factsOfStates(states().map(placed));
+  return { facts, holds: JSON.parse(known.holds) as string[], folded: known.folded };
+}
+
+function placed({ place, ...facts }: StateFacts) {
+  return { ...facts, atMs: Number.parseInt(place.slice(0, 12), 16) };
 }
 
 interface StoredState {
@@ -302,17 +340,18 @@ function statementsOf(database: DatabaseSync) {
     ),
     deleteEvents: make("DELETE FROM events WHERE account = ? AND place <= ?"),
 
-    subject: make(`SELECT last, touched_ms, facts, held, folded FROM subjects WHERE ${subject}`),
+    subject: make(`SELECT last, touched_ms, facts, holds, folded FROM subjects WHERE ${subject}`),
     touch: make(
-      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, facts, folded)
-       VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, facts, holds, folded)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET last = excluded.last, touched_ms = excluded.touched_ms,
-         facts = excluded.facts, folded = excluded.folded`,
+         facts = excluded.facts, holds = excluded.holds, folded = excluded.folded`,
     ),
+    keep: make(`UPDATE subjects SET facts = ?, holds = ? WHERE ${subject}`),
     hold: make(
-      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, held)
-       VALUES (?, ?, ?, '', ?, 1)
-       ON CONFLICT DO UPDATE SET held = 1, touched_ms = excluded.touched_ms`,
+      `INSERT INTO subjects (account, kind, external_id, last, touched_ms, holds)
+       VALUES (?, ?, ?, '', ?, ?)
+       ON CONFLICT DO UPDATE SET holds = excluded.holds, touched_ms = excluded.touched_ms`,
     ),
     oldSubjects: make(
       "SELECT account, kind, external_id FROM subjects WHERE touched_ms < ? ORDER BY touched_ms LIMIT ?",

@@ -25,6 +25,7 @@ export interface NewRow extends SubjectRow {
   readonly rank: OperationState["rank"];
   readonly status: string;
   readonly fact: StoredFact;
+  readonly call: string | undefined;
   readonly digest: string | undefined;
   readonly identity: string;
   readonly retentionMs: number;

@@ -1,8 +1,12 @@
-import { after, before, describe } from "node:test";
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { redisHarness } from "./rig.ts";
+import { payment, stateOn } from "../entries.ts";
+import { redisHarness, replica } from "./rig.ts";
 
 describe("on a Redis alone", { skip: withoutRedis }, () => {
   let server: RedisServer;
@@ -14,4 +18,41 @@ describe("on a Redis alone", { skip: withoutRedis }, () => {
   const harness = () => redisHarness(server.url);
   eventLogContract("redis", harness);
   eventLogModel("redis", harness);
+
+  it("reads what a payment comes to from states that were stored without facts", async () => {
+    const { log, close } = await replica(server.url, { prefix: "older" });
+    await log.append("shop", payment({ status: "success", amount: "10.00" }));
+    await server.command("HDEL", accountKeys("older", "shop").state("payment", "order-1"), "facts");
+    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    const [fact] = snapshot?.facts.operations ?? [];
+    assert.deepEqual([fact?.operation, fact?.status, fact?.amount], ["payment", "success", ""]);
+    assert((fact?.atMs ?? 0) > 0);
+    const { event } = await log.append("shop", payment({ operation: "lookup", status: "success" }));
+    assert.equal(event && stateOn(event), "PAID");
+    await close();
+  });
+
+  it("does not store each of a thousand failed attempts with each event behind it", async () => {
+    const { log, close } = await replica(server.url, { prefix: "failures" });
+    const keys = accountKeys("failures", "shop");
+    const attempts = async (count: number, from: number) => {
+      const entries = Array.from({ length: count }, (_, at) =>
+        payment({ paymentId: `pay-${from + at}`, status: "failure", amount: "10.00" }),
+      );
+      for (const entry of entries) await log.append("shop", entry);
+    };
+    const bytesOf = async (key: string) =>
+      (await server.command("MEMORY", "USAGE", key, "SAMPLES", 0)) as number;
+    await attempts(100, 0);
+    const [stream, state] = [
+      await bytesOf(keys.events),
+      await bytesOf(keys.state("payment", "order-1")),
+    ];
+    await attempts(900, 100);
+    assert((await bytesOf(keys.events)) < 20 * stream);
+    assert((await bytesOf(keys.state("payment", "order-1"))) < 2 * state);
+    // Each event would bring a hundred attempts with it: some 10 kB.
+    assert((await bytesOf(keys.events)) < 1_000 * 2_000);
+    await close();
+  });
 });

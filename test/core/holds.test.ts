@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Call } from "../../src/core/core.ts";
+import { createCore } from "../../src/core/create-core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
+import { defaultPayoutEnds } from "../../src/events/entry.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
+import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentMethodInputSchema,
+  PaymentMode,
+} from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  PaymentMethodType,
+  PaymentSchema,
+  PaymentStateSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  GetPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { outcomeUnknown } from "../../src/upstream/outcome.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { payment, stateOn } from "../events/entries.ts";
+
+const account = "default";
+const externalId = "order-1";
+const keyring = await deriveKeyring(account, [new Secret("password")]);
+const declined = new GatewayError("FAILED_PRECONDITION", "declined");
+
+/** What the service does with a call, and what it answers. */
+type Behaviour = () => Promise<MessageInitShape<typeof PaymentSchema>>;
+
+function rig() {
+  const log = createMemoryLog({ retentionMs: 60_000 });
+  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  let behaviour: Behaviour = () => assert.fail("nothing is sent");
+  const send = async (_: unknown, options: SendOptions) => {
+    options.onSent?.();
+    return create(PaymentSchema, await behaviour());
+  };
+  const upstream = { createPayment: send, confirmPayment: send } as unknown as Upstream;
+  const core = createCore({
+    accounts: new Map([[account, { upstream } as never]]),
+    ...{ log, intents, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
+    payoutEnds: defaultPayoutEnds,
+    patience: { maxWaitMs: 1_000, timeoutMs: 5_000 },
+    callbackUrl: () => "http://127.0.0.1/",
+    observer: {
+      onUnrecorded: ({ error }) => assert.fail(error as Error),
+      onConflict: () => assert.fail(),
+    },
+  });
+  const call: Call = {
+    caller: { name: "test", account, scopes: new Set(["payments:read", "payments:write"]) },
+    ...{ signal: new AbortController().signal, requestId: "r" },
+  };
+  const request = (confirm: boolean) =>
+    create(CreatePaymentRequestSchema, {
+      ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.HOSTED, externalId, confirm },
+      paymentMethod: create(PaymentMethodInputSchema, { type: PaymentMethodType.CARD }),
+    });
+  return {
+    ...{ log, intents },
+    async pay(confirm: boolean, does: Behaviour) {
+      behaviour = does;
+      return core.createPayment(request(confirm), call);
+    },
+    async confirm(does: Behaviour) {
+      behaviour = does;
+      return core.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId }), call);
+    },
+    /** The state that the event of a callback tells. */
+    async callback(told: Parameters<typeof payment>[0]) {
+      const { event } = await log.append(account, payment({ amount: "10.00", ...told }));
+      return event && stateOn(event);
+    },
+    async state() {
+      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+      return PaymentStateSchema.value[answer.state]?.localName;
+    },
+  };
+}
+
+const answer = (status: PaymentStatus, paymentId: string) => ({
+  externalId,
+  details: { paymentId, status, amount: "10.00", currency: "UAH" },
+});
+const succeeded = (paymentId: string) => answer(PaymentStatus.SUCCESS, paymentId);
+
+test("a hold is AUTHORIZED until it is confirmed, also where its callback comes before its answer", async () => {
+  for (const confirm of [false, true]) {
+    const { pay, callback, state } = rig();
+    let early: string | undefined;
+    await pay(confirm, async () => {
+      early = await callback({ status: "success" });
+      return succeeded("pay-1");
+    });
+    assert.equal(early, confirm ? "PAID" : "AUTHORIZED");
+    assert.equal(await state(), early);
+    if (confirm) continue;
+    assert.equal(await callback({ operation: "confirm", status: "failure" }), "AUTHORIZED");
+    assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
+    assert.equal(await state(), "PAID");
+  }
+});
+
+test("a hold that was declined leaves no later payment held", async () => {
+  const { pay, callback, state } = rig();
+  await assert.rejects(
+    pay(false, async () => {
+      throw declined;
+    }),
+    declined,
+  );
+  await pay(true, async () => {
+    assert.equal(await callback({ paymentId: "pay-2", status: "success" }), "PAID");
+    return succeeded("pay-2");
+  });
+  assert.equal(await state(), "PAID");
+});
+
+test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback tells", async () => {
+  const { pay, callback, state } = rig();
+  await assert.rejects(
+    pay(false, async () => {
+      throw outcomeUnknown(externalId);
+    }),
+    { code: "UNKNOWN" },
+  );
+  assert.equal(await state(), "UNKNOWN");
+  await callback({ status: "success" });
+  assert.equal(await state(), "AUTHORIZED");
+});
+
+test("a hold that was not done leaves no later payment held", async () => {
+  const { pay, callback, state, intents, log } = rig();
+  await assert.rejects(
+    pay(false, async () => {
+      throw outcomeUnknown(externalId);
+    }),
+    { code: "UNKNOWN" },
+  );
+  const [intent] = await intents.open(account, EventKind.PAYMENT, externalId);
+  assert.ok(intent);
+  await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
+  await intents.end(account, intent, { state: "closed", key: "free" });
+  await pay(true, async () => {
+    assert.equal(await callback({ paymentId: "pay-2", status: "success" }), "PAID");
+    return succeeded("pay-2");
+  });
+  assert.equal(await state(), "PAID");
+});
+
+test("a confirmation without an answer makes a hold UNKNOWN, and a refused one AUTHORIZED again", async () => {
+  const { pay, confirm, state, callback } = rig();
+  await pay(false, async () => succeeded("pay-1"));
+  assert.equal(await state(), "AUTHORIZED");
+  await assert.rejects(
+    confirm(async () => {
+      assert.equal(await state(), "UNKNOWN", "while it is out");
+      throw declined;
+    }),
+    declined,
+  );
+  assert.equal(await state(), "AUTHORIZED");
+  await delay(2);
+  await assert.rejects(
+    confirm(async () => {
+      throw outcomeUnknown(externalId);
+    }),
+    { code: "UNKNOWN" },
+  );
+  assert.equal(await state(), "UNKNOWN");
+  assert.equal(await callback({ operation: "lookup", status: "success" }), "UNKNOWN");
+  assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
+});
+
+test("a hold whose note could not be written is told by its answer, though its callback came first", async () => {
+  const { pay, callback, state, log } = rig();
+  log.noteHold = async () => {
+    throw new GatewayError("UNAVAILABLE", "away");
+  };
+  await pay(false, async () => {
+    assert.equal(await callback({ status: "success" }), "PAID", "which nobody can know yet");
+    return succeeded("pay-1");
+  });
+  assert.equal(await state(), "AUTHORIZED");
+});
