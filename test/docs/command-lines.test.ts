@@ -8,9 +8,10 @@ import { root } from "./markdown.ts";
 
 const file = (path: string) => readFileSync(join(root, path), "utf8");
 const { scripts } = JSON.parse(file("package.json")) as { scripts: Record<string, string> };
-const variables = ["docs/configuration.md", "docs/cli.md", "examples/webhook-receiver.ts"].map(
-  file,
-);
+const variables = [
+  ...["docs/configuration.md", "docs/cli.md", "examples/webhook-receiver.ts"],
+  "test/faults/failovers.ts",
+].map(file);
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
 const manifests = globSync("deploy/kubernetes/*.yaml", { cwd: root }).map(file).join("\n");
 
