@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
@@ -83,7 +82,10 @@ class AccountReconciler {
   readonly #stop: AbortSignal;
   /** Set while this replica is the one that looks: ends the reading of the log. */
   #following: AbortController | undefined;
-  #wake: AbortController = new AbortController();
+  /** Ends the rest, and does nothing while there is none. */
+  #endRest: () => void = () => {};
+  /** An event came that the next round is to look at. */
+  #woken = false;
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
@@ -96,6 +98,7 @@ class AccountReconciler {
   }
 
   async run(): Promise<void> {
+    this.#stop.addEventListener("abort", () => this.#endRest(), { once: true });
     while (!this.#stop.aborted) {
       let pauseMs = this.#tickMs;
       try {
@@ -110,7 +113,7 @@ class AccountReconciler {
         this.#unfollow();
         this.#options.observer.onFailure({ account: this.#account, error });
       }
-      await this.#sleep(pauseMs);
+      await this.#rest(pauseMs);
     }
     this.#unfollow();
   }
@@ -281,7 +284,9 @@ class AccountReconciler {
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
         await intents.hasten(this.#account, kind, externalId);
-        this.#wake.abort();
+        if (this.#woken) continue;
+        this.#woken = true;
+        this.#endRest();
       }
     })().catch(() => {
       // Cut off, or too slow: what was missed is looked at when it is due.
@@ -294,11 +299,28 @@ class AccountReconciler {
     this.#following = undefined;
   }
 
-  async #sleep(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    // While the service is out of reach an event still settles what it tells of, but in its turn.
-    const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
-    await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+  /**
+   * Rests for so long, or until an event comes: a moment longer then, so that one round is for all
+   * that come together. While the service is out of reach an event still settles what it tells of.
+   */
+  async #rest(ms: number): Promise<void> {
+    if (!this.#woken) await this.#pause(ms);
+    if (this.#woken) await this.#pause(Math.min(gatherMs, ms));
+    this.#woken = false;
+  }
+
+  /** Ends early when an event is the first to come, or when the looking stops. */
+  #pause(ms: number): Promise<void> {
+    if (this.#stop.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#endRest = () => {};
+        resolve();
+      };
+      const timer = setTimeout(end, ms).unref();
+      this.#endRest = end;
+    });
   }
 
   get #accountRooms() {
@@ -321,6 +343,9 @@ const batch = 10;
 const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
+
+/** How long events gather before a round looks at them. */
+const gatherMs = 10;
 
 /** Pause when the budget is in use. */
 const spareMs = 500;
