@@ -105,10 +105,12 @@ local function take_hold(facts, fact)
       left[#left + 1] = call
     end
   end
-  if #left == 0 then
-    redis.call('HDEL', state, 'holds')
-  elseif #left < #holds then
-    redis.call('HSET', state, 'holds', cjson.encode(left))
+  if #left < #holds then
+    -- HSET even where none is left: it fails without memory, and a script that begins with HDEL does not.
+    redis.call('HSET', state, 'holds', #left == 0 and '[]' or cjson.encode(left))
+    if #left == 0 then
+      redis.call('HDEL', state, 'holds')
+    end
   end
   local known = fact_of(facts, fact[1])
   if not known or fact[8] == '' or known[8] ~= '' then
