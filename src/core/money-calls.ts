@@ -189,7 +189,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   ): Promise<{ begun: Extract<Begun, { kind: "started" | "keyAnswered" }>; elapsedMs: Stopwatch }> {
     const { externalId } = intent;
     let askedForLock = false;
-    for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)) {
+    for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, maxPauseMs)) {
       if (signal.aborted) throw errorOfAbort(signal);
       // The lease begins before its beginning is heard of.
       const elapsedMs = startStopwatch();
@@ -247,7 +247,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 const graceMs = 2_000;
 
 /** Longest pause between two questions whether another replica has the answer. */
-const longestPauseMs = 250;
+const maxPauseMs = 250;
 
 /** Milliseconds since its start. */
 type Stopwatch = () => number;

@@ -68,7 +68,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
       span.rename(`${type} ${field}`);
       span.set({
         "graphql.operation.type": type,
-        "payments_gateway.graphql.fields": fields.slice(0, mostFields).join(","),
+        "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
       });
     },
     failed(told) {
@@ -103,7 +103,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
   return record;
 }
 
-const mostFields = 5;
+const maxFields = 5;
 
 function fieldLabel(fields: readonly string[]): string {
   const [first = "none", ...others] = fields;

@@ -83,7 +83,7 @@ const turnMs = 10;
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
   const queues = new Map<object, Waiting[]>();
-  const mostOthers = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
+  const maxOtherCalls = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
   let inFlight = 0;
   let waiting = 0;
   let lastLateMs = Number.NEGATIVE_INFINITY;
@@ -100,14 +100,14 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
 
   /** Which calls of a client may go on that have waited, or would wait, so long. */
   function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
-    if (maxCalls === undefined || mostOthers === undefined) return "all";
+    if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
     const inTimeMs = timeoutMs * shareOfWaiting;
     if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > patienceMs.burst) return "none";
     // However late they all are, each turn has some to begin.
     const sheds = standing && waiting >= perTurn;
     const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : patienceWithOne) : 0;
     if (countedMs > patienceMs.money) return "none";
-    if (inFlight >= mostOthers || countedMs > patienceMs.other) return "money";
+    if (inFlight >= maxOtherCalls || countedMs > patienceMs.other) return "money";
     return "all";
   }
 

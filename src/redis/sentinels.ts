@@ -114,15 +114,15 @@ export class Sentinels {
   }
 
   /** What came until most have answered, and so long after; or until none can come any more. */
-  #answersOf<T>(asked: readonly Promise<T>[], afterMostMs: number): Promise<T[]> {
-    const most = Math.floor(this.size / 2) + 1;
+  #answersOf<T>(asked: readonly Promise<T>[], afterMajorityMs: number): Promise<T[]> {
+    const majority = Math.floor(this.size / 2) + 1;
     const answers: T[] = [];
     let left = asked.length;
     return new Promise((resolve) => {
       const settle = () => {
         left -= 1;
-        if (left === 0 || (answers.length >= most && afterMostMs === 0)) resolve(answers);
-        else if (answers.length === most) setTimeout(() => resolve(answers), afterMostMs);
+        if (left === 0 || (answers.length >= majority && afterMajorityMs === 0)) resolve(answers);
+        else if (answers.length === majority) setTimeout(() => resolve(answers), afterMajorityMs);
       };
       for (const answer of asked) {
         answer.then((value) => {

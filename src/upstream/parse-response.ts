@@ -213,11 +213,11 @@ function textOf(upstream: UpstreamError | undefined, status: number): string {
 /** The code in the form of `google.rpc.ErrorInfo`: upper case, at most 63 characters. */
 function reasonOf(upstream: UpstreamError | undefined, status: number): string {
   if (upstream?.code === "too_many_requests") return "RATE_LIMITED";
-  if (upstream?.code) return upstream.code.toUpperCase().replace(UNFIT, "_").slice(0, 63);
+  if (upstream?.code) return upstream.code.toUpperCase().replace(unfit, "_").slice(0, 63);
   return status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}`;
 }
 
-const UNFIT = /[^A-Z0-9]+/g;
+const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
   { status }: HttpAnswer,

@@ -28,7 +28,7 @@ import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { isAbout, subjectKey } from "../topics.ts";
 import { rememberTrace } from "../trace-of.ts";
-import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
+import { maxUnfinished, memberOf, ofMember } from "../unfinished.ts";
 
 export interface MemoryAccountOptions {
   readonly retentionMs: number;
@@ -206,7 +206,7 @@ export class MemoryAccount implements StoredLog {
     if (entry.rank === 2) this.#unfinished.delete(member);
     else if (!this.#unfinished.has(member)) this.#unfinished.set(member, now);
     const [oldest] = this.#unfinished.keys();
-    if (this.#unfinished.size > mostUnfinished && oldest) this.#unfinished.delete(oldest);
+    if (this.#unfinished.size > maxUnfinished && oldest) this.#unfinished.delete(oldest);
   }
 
   #isDuplicate(entry: Entry, late: boolean): boolean {

@@ -32,7 +32,7 @@ local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
 local bytes, teller, operation, operation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rank, status, retention_ms = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
-local member, most_unfinished = ARGV[12], tonumber(ARGV[13])
+local member, max_unfinished = ARGV[12], tonumber(ARGV[13])
 local told_fact, max_failures = cjson.decode(ARGV[14]), tonumber(ARGV[15])
 local last_seq = 0xffffff
 
@@ -227,7 +227,7 @@ if member ~= '' and merged.replaces then
   -- To the microsecond, so that what comes in the same millisecond keeps its order.
   elseif redis.call('ZADD', unfinished, 'NX',
       string.format('%.3f', now + (time[2] % 1000) / 1000), member) == 1 then
-    redis.call('ZREMRANGEBYRANK', unfinished, 0, -most_unfinished - 1)
+    redis.call('ZREMRANGEBYRANK', unfinished, 0, -max_unfinished - 1)
     redis.call('PEXPIRE', unfinished, 2 * retention_ms)
   end
 end

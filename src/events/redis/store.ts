@@ -33,7 +33,7 @@ import { stateKey } from "../merge.ts";
 import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
-import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
+import { maxUnfinished, memberOf, ofMember } from "../unfinished.ts";
 import { cursorOf, idOf } from "./place.ts";
 
 export interface RedisStoreOptions {
@@ -109,7 +109,7 @@ export class RedisStore {
         keys.wakeUp,
         awaitsReplicas ? "1" : "0",
         memberOf(entry) ?? "",
-        `${mostUnfinished}`,
+        `${maxUnfinished}`,
         JSON.stringify(storedFact(entry, 0)),
         `${maxFailures}`,
         entry.call ?? "",
