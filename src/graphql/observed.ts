@@ -9,10 +9,10 @@ import { rootFieldsOf } from "./root-fields.ts";
 export function observesOperations(): Plugin<Context, Surroundings> {
   return {
     onRequestParse({ request: { method }, serverContext }) {
-      if (method === "GET" || method === "POST") serverContext.exchange.record.begin();
+      if (method === "GET" || method === "POST") serverContext.lifetime.record.begin();
     },
     onResultProcess({ result, serverContext }) {
-      tellError(serverContext.exchange.record, result);
+      tellError(serverContext.lifetime.record, result);
     },
     onExecute({ args }) {
       const { record } = args.contextValue;

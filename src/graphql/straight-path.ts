@@ -93,7 +93,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       return answerTypeOf(request.headers.accept);
     },
     async answer(request, answerType, surroundings) {
-      const { record } = surroundings.exchange;
+      const { record } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
       try {

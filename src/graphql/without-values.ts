@@ -68,8 +68,8 @@ function withoutQuote(message: string): string {
 
 /** Where the first of these phrases stands; the length of the text if there is none. */
 function firstOf(text: string, phrases: readonly string[], from = 0): number {
-  const places = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
-  return Math.min(text.length, ...places);
+  const positions = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
+  return Math.min(text.length, ...positions);
 }
 
 /** A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place. */

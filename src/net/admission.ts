@@ -1,15 +1,15 @@
 /**
  * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
- * will tell: it gets in as if it moved money, and its place tells whether it must. One that is `exempt`
+ * will tell: it gets in as if it moved money, and its slot tells whether it must. One that is `exempt`
  * waits for its turn, and that is all.
  */
 export type CallKind = "other" | "money" | "unknown" | "exempt";
 
-/** One call's place among those in flight. */
-export interface Place {
+/** One call's slot among those in flight. */
+export interface Slot {
   /** The call got in only because it moves money, or may. */
   readonly moneyOnly: boolean;
-  /** Gives the place back; once is enough. */
+  /** Gives the slot back; once is enough. */
   leave(): void;
   /** The call waits for its client, whose time is no work of ours: it does not count meanwhile. */
   suspend(): void;
@@ -25,7 +25,7 @@ export interface Arrival {
   readonly timeoutMs?: number | undefined;
   /** Its client has left already: it is neither started nor refused. */
   readonly isGone: () => boolean;
-  readonly start: (place: Place) => void;
+  readonly start: (slot: Slot) => void;
   readonly refuse: () => void;
 }
 
@@ -175,14 +175,14 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       const which = admitted(waitedMs / patienceOnceIn, queue.length, arrival.timeoutMs);
       if (arrival.isGone()) continue;
       if (!refuses(which, arrival.kind)) {
-        arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
+        arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));
         return;
       }
       arrival.refuse();
     } while (clock.now() < untilMs);
   }
 
-  function placeOf(moneyOnly: boolean): Place {
+  function slotOf(moneyOnly: boolean): Slot {
     inFlight += 1;
     let counted = true;
     let isOver = false;
@@ -233,8 +233,8 @@ interface Waiting {
   readonly atMs: number;
 }
 
-/** A place that nothing bounds. */
-export const freePlace: Place = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
+/** A slot that nothing bounds. */
+export const freeSlot: Slot = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
 
 const processClock: Clock = {
   now: () => performance.now(),

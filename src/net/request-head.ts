@@ -37,7 +37,7 @@ export interface RequestHead {
    * Answers a request whose body was received, or will never be asked for. Trailers are of HTTP/2
    * alone. Nothing happens when the client has left.
    */
-  send(answer: Answer): void;
+  send(answer: HttpResponse): void;
   /** What the body is read from and the answer is written to, for everything that takes Node's own. */
   open(): { readonly request: Request; readonly response: Response };
 }
@@ -49,7 +49,7 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;

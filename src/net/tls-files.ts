@@ -98,10 +98,10 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   };
 }
 
-type Place = readonly [variable: string, path: string];
+type TlsFile = readonly [variable: string, path: string];
 
-function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly Place[] {
-  const both: Place[] = [
+function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly TlsFile[] {
+  const both: TlsFile[] = [
     ["TLS_CERT_FILE", certFile],
     ["TLS_KEY_FILE", keyFile],
   ];
@@ -112,7 +112,7 @@ function identityOf([cert = "", key = "", clientCa]: readonly string[]): TlsIden
   return { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
 }
 
-function readNow([variable, path]: Place): string {
+function readNow([variable, path]: TlsFile): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -120,7 +120,7 @@ function readNow([variable, path]: Place): string {
   }
 }
 
-async function readSoon([variable, path]: Place): Promise<string> {
+async function readSoon([variable, path]: TlsFile): Promise<string> {
   return readFile(path, "utf8").catch((error) => {
     throw unreadable(variable, error);
   });

@@ -4,7 +4,7 @@ import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
+import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
 import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
@@ -116,7 +116,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     }
     observer.onInFlight?.(1);
 
-    let answer: HttpAnswer;
+    let answer: HttpResponse;
     try {
       const request = {
         method: call.endpoint.method,
@@ -221,7 +221,7 @@ function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void
 
 function settleAnswered(
   permit: Permit,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   response: ParsedResponse<unknown>,
 ): void {
   const headers = rateLimitHeaders(answer);

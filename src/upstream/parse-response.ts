@@ -10,7 +10,7 @@ import {
   readErrorObject,
   sharedWithErrors,
 } from "./error-object.ts";
-import type { HttpAnswer } from "./exchange.ts";
+import type { HttpResponse } from "./exchange.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
@@ -62,7 +62,7 @@ export type ParsedResponse<Result> =
  * object counts as one in a 2xx answer too. Never throws.
  */
 export function parseResponse<Result>(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   const { status } = answer;
@@ -78,7 +78,7 @@ export function parseResponse<Result>(
 /** An answer that names another external_id is no answer to this call (contract, section 3). */
 function unlessMixedUp<Result>(
   result: Result,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   const { about } = question;
@@ -89,7 +89,7 @@ function unlessMixedUp<Result>(
 }
 
 function parseSuccess<Result>(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   let hasFaults = false;
@@ -138,7 +138,7 @@ function isBlank(result: unknown): boolean {
 }
 
 function resultInRefusal<Result>(
-  { status, text }: HttpAnswer,
+  { status, text }: HttpResponse,
   { read, isResult, onFault }: Question<Result>,
 ): Result | undefined {
   if (!isResult || status === 429) return undefined;
@@ -152,7 +152,7 @@ function resultInRefusal<Result>(
 
 /** An Error object, or a mere HTTP status, as the error that callers see. */
 function refusal(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   object: UpstreamError | undefined,
   { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
 ): ParsedResponse<never> {
@@ -220,7 +220,7 @@ function reasonOf(upstream: UpstreamError | undefined, status: number): string {
 const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
-  { status }: HttpAnswer,
+  { status }: HttpResponse,
   { moneyExternalId }: Circumstances,
   cause?: unknown,
 ): Extract<ParsedResponse<never>, { kind: "error" }> {
