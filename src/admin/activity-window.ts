@@ -127,14 +127,14 @@ class AccountActivity implements ActivityWindow {
     const recent = new Counts();
     for (const step of history) if (step) recent.addAll(step);
     return {
-      recent: recent.told,
-      total: this.#verdicts.told,
+      recent: recent.counts,
+      total: this.#verdicts.counts,
       history: history.map((step) => step?.sum ?? 0),
     };
   }
 
   get reconciled(): ReconciledStatus {
-    return { settled: this.#settled.told, probes: this.#probes.told, givenUp: this.#givenUp };
+    return { settled: this.#settled.counts, probes: this.#probes.counts, givenUp: this.#givenUp };
   }
 
   #healthOf({ calls, failed }: CallFigures): UpstreamHealth {
@@ -186,7 +186,7 @@ class Counts {
     for (const [name, count] of other.#counts) this.add(name, count);
   }
 
-  get told(): Readonly<Record<string, number>> {
+  get counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts);
   }
 }

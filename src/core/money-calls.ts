@@ -165,14 +165,14 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }
-    const told = entry(result, intent);
-    const recorded = await recordResponse(account, externalId, told);
+    const newEntry = entry(result, intent);
+    const recorded = await recordResponse(account, externalId, newEntry);
     const key = sealed({ answer: result });
     // What does not say which payment it is about, or how far it has come, is looked up too.
-    if (!told) await end({ state: "pending", subjectId: "", key });
+    if (!newEntry) await end({ state: "pending", subjectId: "", key });
     else {
-      const { subjectId, rank } = told;
-      const mark = markOf(intent.method, told);
+      const { subjectId, rank } = newEntry;
+      const mark = markOf(intent.method, newEntry);
       // What is not in the log yet is looked up until it is: its callback may never come.
       if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });
       else await end({ state: "closed", mark, key });

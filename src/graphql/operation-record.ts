@@ -71,10 +71,10 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
       });
     },
-    failed(told) {
+    failed(given) {
       if (code !== "OK") return;
       // All are the gateway's or the library's own; what does not look like one is none.
-      code = /^[A-Z_]{2,40}$/.test(told) ? told : "OTHER";
+      code = /^[A-Z_]{2,40}$/.test(given) ? given : "OTHER";
       if (serverFailures.has(code)) span.fail(code);
     },
     settle() {

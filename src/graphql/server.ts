@@ -207,7 +207,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const tellBudget = () => {
+    const writeRateLimit = () => {
       if (!caller) return;
       const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, lifetime));
       response.setHeader("x-ratelimit-limit", limit);
@@ -222,8 +222,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (ready) {
         whole = ready.whole;
         slot.leave();
-        tellBudget();
-        tellPage(response, request.headers.origin);
+        writeRateLimit();
+        exposeHeaders(response, request.headers.origin);
         response.writeHead(ready.status, ready.headers).end(ready.body);
         return;
       }
@@ -238,14 +238,14 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const { failing } = live;
       return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
     }
-    tellBudget();
+    writeRateLimit();
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
   }
 
   /** The headers of CORS that Yoga has for all others. */
-  function tellPage(response: ServerResponse, origin = ""): void {
+  function exposeHeaders(response: ServerResponse, origin = ""): void {
     if (!corsOrigins.includes(origin)) return;
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-allow-methods", cors.methods.join(", "));

@@ -51,13 +51,13 @@ export interface Clock {
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
 /** Longest wait for a turn while there is a standing queue, and while there is none. */
-const patienceMs = { other: 10, money: 25, burst: 3_000 } as const;
+const maxQueueMs = { other: 10, money: 25, burst: 3_000 } as const;
 /** Share of the time that a client gives its call which may go by before the call begins. */
 const shareOfWaiting = 0.4;
 /** A call that was let in waits longer than was expected before it is refused after all. */
-const patienceOnceIn = 1.75;
+const lateFactor = 1.75;
 /** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
-const patienceWithOne = 4;
+const lonelyFactor = 4;
 /**
  * Calls that were late for so long come of no burst: thousands at once, that wait for the first answer
  * to an Idempotency-Key say, are one, and are served whole.
@@ -102,12 +102,12 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
     if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
     const inTimeMs = timeoutMs * shareOfWaiting;
-    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > patienceMs.burst) return "none";
+    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
     // However late they all are, each turn has some to begin.
     const sheds = standing && waiting >= perTurn;
-    const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : patienceWithOne) : 0;
-    if (countedMs > patienceMs.money) return "none";
-    if (inFlight >= maxOtherCalls || countedMs > patienceMs.other) return "money";
+    const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
+    if (countedMs > maxQueueMs.money) return "none";
+    if (inFlight >= maxOtherCalls || countedMs > maxQueueMs.other) return "money";
     return "all";
   }
 
@@ -167,12 +167,12 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
       const waitedMs = clock.now() - atMs;
-      const isLate = waitedMs > patienceMs.other;
+      const isLate = waitedMs > maxQueueMs.other;
       waiting -= 1;
       taken += 1;
       // A neighbour that is on time does not show that those with many calls are.
       if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
-      const which = admitted(waitedMs / patienceOnceIn, queue.length, arrival.timeoutMs);
+      const which = admitted(waitedMs / lateFactor, queue.length, arrival.timeoutMs);
       if (arrival.isGone()) continue;
       if (!refuses(which, arrival.kind)) {
         arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));

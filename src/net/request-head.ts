@@ -171,7 +171,7 @@ function receive(
 }
 
 /** How long a client has to end its request by itself, once it was answered. */
-const patienceMs = 1_000;
+const closeAfterMs = 1_000;
 
 /**
  * Ends a request that was answered before its end, which its client may not notice (RFC 9113, section
@@ -179,6 +179,6 @@ const patienceMs = 1_000;
  */
 function endRequest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), patienceMs);
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), closeAfterMs);
   stream.once("close", () => clearTimeout(timer));
 }

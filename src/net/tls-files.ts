@@ -72,7 +72,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   }
 
   /** Once, however long it lasts. */
-  function tell(problem: TlsFileError): void {
+  function report(problem: TlsFileError): void {
     const text = `${problem.variable} ${problem.message}`;
     if (text !== lastTold) onProblem(problem);
     lastTold = text;
@@ -82,7 +82,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   let timer: NodeJS.Timeout;
   const lookLater = () => {
     timer = setTimeout(async () => {
-      await look().catch(tell);
+      await look().catch(report);
       if (!closed) lookLater();
     }, intervalMs).unref();
   };

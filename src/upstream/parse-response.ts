@@ -158,12 +158,12 @@ function refusal(
 ): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
-  const told = rateLimited ? rateLimitError(object) : object;
-  const upstream = told && cleanError(told, status, hideSecrets);
+  const reported = rateLimited ? rateLimitError(object) : object;
+  const upstream = reported && cleanError(reported, status, hideSecrets);
   const reading = readError({
     httpStatus: status,
-    code: told?.code,
-    ...(told && { type: told.type }),
+    code: reported?.code,
+    ...(reported && { type: reported.type }),
     asCustomer,
     movesMoney: moneyExternalId !== undefined,
   });

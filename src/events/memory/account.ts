@@ -87,8 +87,8 @@ export class MemoryAccount implements StoredLog {
     const held = known?.states.get(stateKey(entry));
     const { replaces, late, conflict } = merge(held, entry);
     const fact = storedFact(entry, now);
-    const tellsHold = known !== undefined && takeHold(known, fact, entry.call);
-    if (this.#isDuplicate(entry, late) && !tellsHold) {
+    const changesHold = known !== undefined && takeHold(known, fact, entry.call);
+    if (this.#isDuplicate(entry, late) && !changesHold) {
       return { outcome: "duplicate", conflict: false };
     }
 

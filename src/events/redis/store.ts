@@ -260,10 +260,10 @@ export class RedisStore {
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 
-  #eventsOf(told: readonly Buffer[], epoch: string): Event[] {
+  #eventsOf(rows: readonly Buffer[], epoch: string): Event[] {
     const events: Event[] = [];
-    for (let at = 0; at + 2 < told.length; at += 3) {
-      const [id, bytes, facts] = told.slice(at, at + 3) as [Buffer, Buffer, Buffer];
+    for (let at = 0; at + 2 < rows.length; at += 3) {
+      const [id, bytes, facts] = rows.slice(at, at + 3) as [Buffer, Buffer, Buffer];
       const event = this.#eventOf(`${id}`, bytes, epoch);
       const after = `${facts}`;
       // Of an event that came from another store, the state alone.

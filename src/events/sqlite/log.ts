@@ -21,7 +21,7 @@ export interface SqliteLogOptions {
    * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
    * event is told without its secret fields, the letter without its body.
    */
-  readonly onLocked?: (told: {
+  readonly onLocked?: (details: {
     readonly account: string;
     readonly what: "event" | "dead_letter";
   }) => void;

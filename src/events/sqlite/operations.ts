@@ -166,8 +166,8 @@ export function open(database: DatabaseSync): RoomOperations {
             (one) => JSON.parse(one.state) as StateFacts,
           ),
         );
-        const tellsHold = takeHold(kept, row.fact, row.call);
-        if (isDuplicate(row, late) && !tellsHold) {
+        const changesHold = takeHold(kept, row.fact, row.call);
+        if (isDuplicate(row, late) && !changesHold) {
           const { facts, holds } = kept;
           const texts = [JSON.stringify(facts), JSON.stringify(holds)];
           sql.keep.run(...texts, account, kind, externalId);
