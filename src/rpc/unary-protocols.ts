@@ -17,7 +17,7 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import type { Answer } from "../net/request-head.ts";
+import type { HttpResponse } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 /** The compressions that callers may use and ask for. */
@@ -37,8 +37,8 @@ export interface UnaryDialect {
   /** Most bytes of a body that holds a message of `maxBytes`. */
   readonly maxBodyBytes: (maxBytes: number) => number;
   /** The message is the text of proto JSON, or the bytes of binary. */
-  readonly succeed: (message: Uint8Array | string, headers: Headers) => Promise<Answer>;
-  readonly fail: (error: ConnectError, headers: Headers) => Promise<Answer>;
+  readonly succeed: (message: Uint8Array | string, headers: Headers) => Promise<HttpResponse>;
+  readonly fail: (error: ConnectError, headers: Headers) => Promise<HttpResponse>;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -100,7 +100,7 @@ function connectKind(binary: boolean): Kind {
     message: Uint8Array | string,
     headers: Record<string, string>,
     compression: Compression | null,
-  ): Promise<Answer> => {
+  ): Promise<HttpResponse> => {
     if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
       headers["content-length"] = String(Buffer.byteLength(message));
       return { status, headers, body: message };
@@ -143,7 +143,7 @@ function grpcKind(web: boolean): Kind {
     trailers: Headers,
     headers: Headers,
     compression: Compression | null,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const envelopes = [];
     if (message !== undefined) {
       envelopes.push(await enveloped(0, bytesOfMessage(message), compression));

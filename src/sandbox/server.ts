@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
 import { createBasicAuth } from "./api/basic-auth.ts";
-import { type Answer, errorAnswer, readBody, send } from "./api/http.ts";
+import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
 import { createRateLimit } from "./api/rate-limit.ts";
 import { createRouter } from "./api/router.ts";
 import { createEmulator } from "./emulator.ts";
@@ -51,7 +51,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const isApi = path.startsWith("/api/");
     const match = findRoute(request.method ?? "", path);
     const body = await readBody(request);
-    let answer: Answer;
+    let answer: HttpResponse;
     try {
       if (isApi || path.startsWith("/sandbox/")) authorize(request);
       if (isApi && !rateLimit.take()) throw new ApiError("too_many_requests");
@@ -61,7 +61,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       const { route, params } = match;
       answer = await route.handle({ params, query, headers: request.headers, body });
     } catch (error) {
-      answer = errorAnswer(toApiError(error));
+      answer = errorResponse(toApiError(error));
     }
     if (answer.delayMs !== undefined) await emulator.schedule.sleep(answer.delayMs);
     const limits = isApi ? rateLimit.headers() : {};
