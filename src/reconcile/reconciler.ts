@@ -29,6 +29,8 @@ export interface ReconcilerOptions {
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** Waits for this time or until the signal aborts. Default: by the machine's clock. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** The service's words for the end of a payout. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
@@ -298,7 +300,8 @@ class AccountReconciler {
     this.#wake = new AbortController();
     // While the service is out of reach an event still settles what it tells of, but in its turn.
     const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
-    await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+    const { sleep = sleepByTimer } = this.#options;
+    await sleep(ms, signal);
   }
 
   get #accountRooms() {
@@ -310,6 +313,10 @@ class AccountReconciler {
   get #tickMs(): number {
     return Math.min(1_000, Math.max(this.#options.afterMs / 4, 20));
   }
+}
+
+async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal, ref: false }).catch(() => {});
 }
 
 const done = { restMs: 0 };
