@@ -1,6 +1,7 @@
 /**
  * Everything that is checked besides the tests: generated files are current, format, lint, types,
- * the contract's own lint, and the arrows between the rooms. Changes nothing that was in order.
+ * the contract's own lint, the arrows between the rooms, what a change breaks for callers, and the
+ * paths that pages name. Changes nothing that was in order.
  * `generated` or `static` as the argument runs one half: the first writes files, the second only
  * reads them and may run beside tests.
  */
@@ -22,6 +23,8 @@ const readOnly: readonly Step[] = [
   ["types of pages", "tsc -p examples/browser"],
   ["console", "tsc -p console && npm run --silent build:console"],
   ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
+  ["change policy", "node scripts/change-policy.ts"],
+  ["paths in pages", "node scripts/docs/paths.ts"],
 ];
 
 const half = process.argv[2];

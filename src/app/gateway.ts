@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
+import { createActivityWindow } from "../admin/activity-window.ts";
 import { budgetSourceOf } from "../admin/budget-source.ts";
 import { createConsole } from "../admin/create-console.ts";
 import { deadLettersOf } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
-import { callbacksTell, reconcilerTells, upstreamTells } from "../admin/observe.ts";
-import { createRecent } from "../admin/recent.ts";
-import { createTrials } from "../admin/sandbox-actions.ts";
+import { observeCallbacks, observeReconciler, observeUpstream } from "../admin/observe.ts";
+import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
@@ -98,13 +98,13 @@ export async function startGateway(
   const causes = createCauses(eventLog);
 
   const refused = new Set<string>();
-  const recents = new Map(accounts.map(({ name }) => [name, createRecent()]));
+  const activityWindows = new Map(accounts.map(({ name }) => [name, createActivityWindow()]));
   const running = new Map(
     accounts.map((account): [string, Account] => {
       const observed = bucketObserver(account.name, metrics);
       const bucket = observedBucket(stores.bucketOf(account.name), observed);
-      const observer = upstreamTells(
-        recents.get(account.name),
+      const observer = observeUpstream(
+        activityWindows.get(account.name),
         upstreamObserver(account, metrics, log, refused, causes),
       );
       const timeoutMs = config.upstreamTimeoutMs;
@@ -122,7 +122,7 @@ export async function startGateway(
     log: eventLog,
     intents,
     keyrings,
-    patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
+    timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
     payoutEnds: config.payoutEnds,
@@ -155,7 +155,7 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     payoutEnds: config.payoutEnds,
     log: eventLog,
-    observer: callbacksTell(recents, callbackObserver(metrics, log)),
+    observer: observeCallbacks(activityWindows, callbackObserver(metrics, log)),
     maxUnverifiedBytes: config.maxUnverifiedBytes,
     tracing,
     causeOf: causes.of,
@@ -194,7 +194,7 @@ export async function startGateway(
   const [sandboxAccount] = accounts;
   const operatorConsole = createConsole({
     accounts: running,
-    recents,
+    activityWindows,
     log: eventLog,
     intents,
     operators,
@@ -211,7 +211,11 @@ export async function startGateway(
       ? {
           sandbox: {
             url: emulator.url,
-            trials: createTrials({ core, account: sandboxAccount, publicUrl: () => listeningUrl }),
+            sandboxActions: createSandboxActions({
+              core,
+              account: sandboxAccount,
+              publicUrl: () => listeningUrl,
+            }),
           },
         }
       : {}),
@@ -263,7 +267,7 @@ export async function startGateway(
           payoutEnds: config.payoutEnds,
           timeoutMs: config.upstreamTimeoutMs,
           ...(clock && { sleep: clock.sleep }),
-          observer: reconcilerTells(recents, lookUps),
+          observer: observeReconciler(activityWindows, lookUps),
           tracing,
           causeOf: causes.of,
         });

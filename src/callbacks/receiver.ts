@@ -11,7 +11,7 @@ import { verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
 import { discardBody, readBody } from "./body.ts";
 import { createBodyBudget } from "./body-budget.ts";
-import { type CallbackKind, understand } from "./understand.ts";
+import { type CallbackKind, parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
   /** By the name in the callback's path. */
@@ -239,10 +239,10 @@ async function keep(
 ): Promise<Told> {
   const kind = kinds[resource];
   const onFault = (fault: WireFault) => observer.onFieldFault({ account, resource, ...fault });
-  const understood = understand(kind, body, onFault, payoutEnds);
-  if (!understood.entry) {
-    const { reason, error } = understood;
-    await log.bury(account, {
+  const parsed = parseCallback(kind, body, onFault, payoutEnds);
+  if (!parsed.entry) {
+    const { reason, error } = parsed;
+    await log.addDeadLetter(account, {
       id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
       kind,
       body: Buffer.from(body).toString("base64"),
@@ -251,8 +251,8 @@ async function keep(
     });
     return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
   }
-  const { externalId } = understood.entry;
-  const { outcome, conflict } = await log.append(account, understood.entry);
+  const { externalId } = parsed.entry;
+  const { outcome, conflict } = await log.append(account, parsed.entry);
   return { verdict: outcome, externalId, conflict };
 }
 

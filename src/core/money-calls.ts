@@ -60,17 +60,21 @@ export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
   /** Writes what an answer told, and says whether it is in the log; never throws. */
-  readonly learn: (
+  readonly recordResponse: (
     account: string,
     externalId: string,
     entry: Entry | undefined,
   ) => Promise<boolean>;
   /** Tells those who watch what became of a call; never throws. */
-  readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<unknown>;
+  readonly publishOutcome: (
+    account: string,
+    intent: Intent,
+    outcome: CallOutcome,
+  ) => Promise<unknown>;
   /** Whether any of the open calls for an external_id turned out to have its answer. */
-  readonly released: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
+  readonly releaseLock: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
   /** The service says that the call's external_id is paid already; never throws. */
-  readonly paid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
+  readonly settleAsPaid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
   /** Longest that a call may take once it is sent. */
@@ -78,7 +82,7 @@ export interface MoneyCallsOptions {
 }
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
-  const { intents, keyringOf, learn, tell, released } = options;
+  const { intents, keyringOf, recordResponse, publishOutcome, releaseLock } = options;
   /** A call that has not left by then does not leave. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
@@ -129,7 +133,11 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     const end = async (ending: Exclude<Ending, { state: "unknown" }>) => {
       // Others may have told by now that nobody knows what became of it.
       if (elapsedMs() > leaseMs) {
-        await tell(account, intent, run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
+        await publishOutcome(
+          account,
+          intent,
+          run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE,
+        );
       }
       await intents.end(account, intent, ending);
     };
@@ -142,7 +150,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error;
       }
       if (!isUnderstood(error)) {
-        await tell(account, intent, CallOutcome.UNKNOWN);
+        await publishOutcome(account, intent, CallOutcome.UNKNOWN);
         await intents.end(account, intent, { state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
@@ -152,13 +160,13 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error;
       }
       const { paymentId, code } = error.details.upstream ?? {};
-      if (code === alreadyPaid) await options.paid(account, intent, paymentId ?? "");
+      if (code === alreadyPaid) await options.settleAsPaid(account, intent, paymentId ?? "");
       const mark = markOfRefusal(intent.method, paymentId);
       await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }
     const told = entry(result, intent);
-    const recorded = await learn(account, externalId, told);
+    const recorded = await recordResponse(account, externalId, told);
     const key = sealed({ answer: result });
     // What does not say which payment it is about, or how far it has come, is looked up too.
     if (!told) await end({ state: "pending", subjectId: "", key });
@@ -196,7 +204,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         case "keyUnknown":
           throw lostOutcome(externalId);
         case "inFlight":
-          if (askedForLock || !(await released(account, intent.kind, externalId))) {
+          if (askedForLock || !(await releaseLock(account, intent.kind, externalId))) {
             throw callInFlight(intent);
           }
           askedForLock = true;

@@ -25,11 +25,11 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
     cursorBefore: log.cursorBefore.bind(log),
     unfinished: log.unfinished.bind(log),
     dismiss: log.dismiss.bind(log),
-    bury: log.bury.bind(log),
+    addDeadLetter: log.addDeadLetter.bind(log),
     deadLetters: log.deadLetters.bind(log),
     deadLetter: log.deadLetter.bind(log),
     countDeadLetters: log.countDeadLetters.bind(log),
-    exhume: log.exhume.bind(log),
+    removeDeadLetter: log.removeDeadLetter.bind(log),
     close: log.close.bind(log),
 
     async append(account, entry) {

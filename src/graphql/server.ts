@@ -7,7 +7,7 @@ import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Place } from "../net/admission.ts";
-import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -110,7 +110,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
-  const { limitObserver = deafObserver } = options;
+  const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 

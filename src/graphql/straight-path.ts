@@ -18,7 +18,7 @@ import { tellAsked, tellError } from "./observed.ts";
 import { checkShape } from "./operation-shape.ts";
 import type { Overload } from "./overload.ts";
 import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
-import { isForeign, toldOf } from "./transport/browser-origin.ts";
+import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 
 export interface StraightPathOptions {
@@ -88,7 +88,8 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
 
   return {
     answerTypeOf(request) {
-      if (!isOrdinary(request) || isForeign(toldOf(request.headers), corsOrigins)) return undefined;
+      if (!isOrdinary(request) || isCrossOrigin(originHeadersOf(request.headers), corsOrigins))
+        return undefined;
       return answerTypeOf(request.headers.accept);
     },
     async answer(request, answerType, surroundings) {

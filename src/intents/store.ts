@@ -162,7 +162,7 @@ export interface IntentStore {
   /** Looks again later. */
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
   /** Makes those of one external_id due now, unless they are running. */
-  hasten(account: string, kind: EventKind, externalId: string): Promise<void>;
+  scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void>;
   /** Looks no more, gives the lock back, and keeps the intent for the operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;

@@ -5,12 +5,12 @@ import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
-import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
+import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { type Probed, probe, type Rail } from "./probe.ts";
+import { type LookupMethod, type Probed, probe } from "./probe.ts";
 import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
@@ -44,8 +44,12 @@ export interface ReconcilerOptions {
 /** What the reconciler tells its surroundings, for metrics and logs. */
 export interface ReconcileObserver {
   /** A call's outcome became known: by an event that came by itself, or by what rail. */
-  onSettled(settled: { account: string; intent: Intent; by: Rail | "event" | "notFound" }): void;
-  onProbe(probe: { account: string; rail: Rail; outcome: Probed["kind"] }): void;
+  onSettled(settled: {
+    account: string;
+    intent: Intent;
+    by: LookupMethod | "event" | "notFound";
+  }): void;
+  onProbe(probe: { account: string; lookupMethod: LookupMethod; outcome: Probed["kind"] }): void;
   /** It was not settled in time: an operator has to look. */
   onGivenUp(givenUp: { account: string; intent: Intent }): void;
   /** What is open, told now and then by the replica that looks. */
@@ -165,19 +169,19 @@ class AccountReconciler {
     const wasRunning = given.state === "running";
     if (wasRunning) {
       // Its lease is over: the replica that sent it is gone, or slow.
-      const [running] = await this.#standing(given);
+      const [running] = await this.#openCall(given);
       if (!running) return done;
       await log.append(account, callOutcomeEntry(given, CallOutcome.UNKNOWN));
       await intents.end(account, given, { state: "unknown" });
     }
-    const [standing, snapshot] = await this.#standing(given);
-    if (!standing) {
+    const [openCall, snapshot] = await this.#openCall(given);
+    if (!openCall) {
       // It has ended in between, and so must not stay unknown to those who watch.
       if (wasRunning) await log.append(account, callOutcomeEntry(given, CallOutcome.SETTLED));
       return done;
     }
-    const { intent } = standing;
-    const became = await settleByEvents(this.#options, account, standing);
+    const { intent } = openCall;
+    const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
       // A callback that was asked for comes as any other.
       const by = intent.kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
@@ -197,9 +201,9 @@ class AccountReconciler {
       this.#options.payoutEnds,
     );
     if (this.#stop.aborted) return done;
-    observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
+    observer.onProbe({ account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
-      "payments_gateway.lookup.rail": probed.rail,
+      "payments_gateway.lookup.rail": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
     if (probed.kind === "unreachable") {
@@ -219,7 +223,7 @@ class AccountReconciler {
     const account = this.#account;
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
-    // Before it is asked for again: a callback may come, and hasten it, at once.
+    // Before it is asked for again: a callback may come, and schedule it, at once.
     const pauseMs = Math.min(
       afterMs * 2 ** Math.min(checks, 20),
       Math.max(longestPauseMs, afterMs),
@@ -230,13 +234,13 @@ class AccountReconciler {
       await settleAsPaid(this.#options, account, intent, probed.paymentId);
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
-    const [standing] = await this.#standing(intent);
+    const [openCall] = await this.#openCall(intent);
     // Nothing is left of one that is settled as paid, or that somebody else has ended.
-    const became = standing
-      ? await settleByEvents(this.#options, account, standing)
+    const became = openCall
+      ? await settleByEvents(this.#options, account, openCall)
       : probed.kind === "paid" && "settled";
-    if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
-    if (became || !standing || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
+    if (became === "settled") observer.onSettled({ account, intent, by: probed.lookupMethod });
+    if (became || !openCall || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
       return;
     await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
     await intents.end(account, intent, { state: "closed", key: "keep" });
@@ -244,13 +248,13 @@ class AccountReconciler {
   }
 
   /** What is known of an intent by now; nothing if it is no longer open. */
-  async #standing({
+  async #openCall({
     id,
     kind,
     externalId,
-  }: Intent): Promise<[Standing | undefined, Snapshot | undefined]> {
-    const known = await standingsOf(this.#options, this.#account, kind, externalId);
-    return [known.standings.find(({ intent }) => intent.id === id), known.snapshot];
+  }: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
+    const known = await openCallsOf(this.#options, this.#account, kind, externalId);
+    return [known.openCalls.find(({ intent }) => intent.id === id), known.snapshot];
   }
 
   /** A request that was held up on its way may still arrive: only a while later no is a no. */
@@ -282,7 +286,7 @@ class AccountReconciler {
       const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
-        await intents.hasten(this.#account, kind, externalId);
+        await intents.scheduleNow(this.#account, kind, externalId);
         this.#wake.abort();
       }
     })().catch(() => {

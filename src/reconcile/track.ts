@@ -1,6 +1,6 @@
 import type { Unfinished } from "../events/log.ts";
 import { methodOf, operations } from "../intents/evidence.ts";
-import type { Books } from "../intents/settle.ts";
+import type { CallStores } from "../intents/settle.ts";
 
 /**
  * Takes on what stays pending for `afterMs`, as events tell, and is nobody's to look after: payments
@@ -8,7 +8,7 @@ import type { Books } from "../intents/settle.ts";
  * @returns whether that was all for now
  */
 export async function trackPending(
-  { log, intents, afterMs }: Books & { readonly afterMs: number },
+  { log, intents, afterMs }: CallStores & { readonly afterMs: number },
   account: string,
   limit: number,
 ): Promise<boolean> {

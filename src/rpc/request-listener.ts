@@ -12,8 +12,8 @@ import type { Request, Response } from "../net/request.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import type { AdmissionGate } from "./admission-gate.ts";
 import { withAnswer } from "./answer.ts";
-import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
@@ -36,7 +36,7 @@ export function createRequestListener(
   limits: RequestLimits,
   log: Log,
   tracing: Tracing = noTracing,
-  door: Door = openDoor,
+  gate: AdmissionGate = openGate,
   unaryPath?: UnaryPath,
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -44,7 +44,7 @@ export function createRequestListener(
   return (head) => {
     const handler = methods.get(head.url.split("?", 1)[0] ?? "");
     if (!handler) return head.answer(404, {});
-    door.enter({ handler, head, start: (place) => serve(handler, head, place) });
+    gate.enter({ handler, head, start: (place) => serve(handler, head, place) });
   };
 
   function serve(handler: UniversalHandler, head: RequestHead, place: Place): void {
@@ -122,7 +122,7 @@ export function createRequestListener(
 }
 
 /** Lets every call in. */
-const openDoor: Door = { enter: ({ start }) => start(freePlace) };
+const openGate: AdmissionGate = { enter: ({ start }) => start(freePlace) };
 
 /** How the call ends, its record adds. */
 function startSpan(

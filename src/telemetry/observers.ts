@@ -195,8 +195,8 @@ export function reconcileObserver(
       metrics.settled.inc({ account, by });
       log.info({ account, method, externalId, was: state, by }, "settled");
     },
-    onProbe({ account, rail, outcome }) {
-      metrics.probes.inc({ account, rail, outcome });
+    onProbe({ account, lookupMethod, outcome }) {
+      metrics.probes.inc({ account, rail: lookupMethod, outcome });
     },
     onGivenUp({ account, intent: { method, externalId, state, startedAtMs } }) {
       metrics.givenUp.inc({ account });

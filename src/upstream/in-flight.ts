@@ -2,7 +2,7 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { startTimer } from "./timer.ts";
 
 /** Until when one of several callers waits. */
-export interface Patience {
+export interface WaitBudget {
   readonly signal: AbortSignal;
   /** In milliseconds since the epoch. */
   readonly deadlineMs?: number;
@@ -16,13 +16,13 @@ export interface InFlight {
    */
   share<Answer>(
     key: string,
-    patience: Patience,
-    start: (shared: SharedPatience) => Promise<Answer>,
+    waitBudget: WaitBudget,
+    start: (shared: SharedWaitBudget) => Promise<Answer>,
   ): Promise<Answer>;
 }
 
 /** Until when the callers of one call wait. */
-export interface SharedPatience {
+export interface SharedWaitBudget {
   /** Aborts when all have left. */
   readonly signal: AbortSignal;
   /** The latest deadline of any of them so far, in milliseconds since the epoch, or Infinity. */
@@ -32,7 +32,7 @@ export interface SharedPatience {
 interface SharedCall {
   readonly answer: Promise<unknown>;
   readonly abort: AbortController;
-  readonly patience: { deadlineMs: number };
+  readonly waitBudget: { deadlineMs: number };
   waiting: number;
 }
 
@@ -45,13 +45,13 @@ export function createInFlight(): InFlight {
 
   function begin(
     key: string,
-    start: (shared: SharedPatience) => Promise<unknown>,
+    start: (shared: SharedWaitBudget) => Promise<unknown>,
     deadlineMs: number,
   ): SharedCall {
     const abort = new AbortController();
-    const patience = { deadlineMs };
-    const answer = start({ signal: abort.signal, deadlineMs: () => patience.deadlineMs });
-    const call = { answer, abort, waiting: 0, patience };
+    const waitBudget = { deadlineMs };
+    const answer = start({ signal: abort.signal, deadlineMs: () => waitBudget.deadlineMs });
+    const call = { answer, abort, waiting: 0, waitBudget };
     calls.set(key, call);
     // The first to hear of the answer, so that none who acts on it joins a call that is over.
     const over = () => forget(key, call);
@@ -62,15 +62,15 @@ export function createInFlight(): InFlight {
   return {
     async share<Answer>(
       key: string,
-      { signal, deadlineMs }: Patience,
-      start: (shared: SharedPatience) => Promise<Answer>,
+      { signal, deadlineMs }: WaitBudget,
+      start: (shared: SharedWaitBudget) => Promise<Answer>,
     ): Promise<Answer> {
       if (signal.aborted) throw errorOfAbort(signal);
       if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
       const deadline = deadlineMs ?? Infinity;
       const call = calls.get(key) ?? begin(key, start, deadline);
       call.waiting++;
-      call.patience.deadlineMs = Math.max(call.patience.deadlineMs, deadline);
+      call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
       return await new Promise<Answer>((resolve, reject) => {
         const leave = (error: GatewayError) => {
           done();

@@ -110,9 +110,9 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.cursorBefore(count);
     },
 
-    async bury(account, letter) {
+    async addDeadLetter(account, letter) {
       if (closed) throw closedError();
-      await letters.bury(keysOf(account), keyringOf(account).deadLetters, letter);
+      await letters.addDeadLetter(keysOf(account), keyringOf(account).deadLetters, letter);
     },
 
     async *deadLetters(account, options) {
@@ -135,8 +135,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return letters.count(keysOf(account));
     },
 
-    async exhume(account, id) {
-      return letters.exhume(keysOf(account), id);
+    async removeDeadLetter(account, id) {
+      return letters.removeDeadLetter(keysOf(account), id);
     },
 
     async unfinished(account, forMs, limit) {

@@ -122,10 +122,10 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return accountOf(account).cursorBefore(count);
     },
 
-    async bury(account: string, { receivedAtMs: receivedMs, ...letter }: DeadLetter) {
+    async addDeadLetter(account: string, { receivedAtMs: receivedMs, ...letter }: DeadLetter) {
       const body = sealOf(account).close(Buffer.from(letter.body, "base64"), letter.id);
       const row: Omit<LetterRow, "place"> = { ...letter, receivedMs, body };
-      if (await onLetters<boolean>(account, "bury", row, most)) return;
+      if (await onLetters<boolean>(account, "addDeadLetter", row, most)) return;
       throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
         reason: "DEAD_LETTERS_FULL",
       });
@@ -151,8 +151,8 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return onLetters<number>(account, "countLetters");
     },
 
-    async exhume(account, id) {
-      return onLetters<boolean>(account, "exhume", id);
+    async removeDeadLetter(account, id) {
+      return onLetters<boolean>(account, "removeDeadLetter", id);
     },
 
     async unfinished(account, forMs, limit) {

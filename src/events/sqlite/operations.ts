@@ -222,16 +222,21 @@ export function open(database: DatabaseSync): RoomOperations {
       },
 
       /** @returns false when the account's share is full */
-      bury(account: number, letter: Omit<LetterRow, "place">, most: LettersBound): boolean {
+      addDeadLetter(
+        account: number,
+        letter: Omit<LetterRow, "place">,
+        most: LettersBound,
+      ): boolean {
         const { id, kind, body, reason, receivedMs } = letter;
         if (sql.letter.get(account, id)) return true;
         const { many, size } = sql.countLetters.get(account) as { many: number; size: number };
         if (many >= most.letters || size + body.length > most.bytes) return false;
-        sql.bury.run(account, id, kind, body, reason, receivedMs);
+        sql.addDeadLetter.run(account, id, kind, body, reason, receivedMs);
         return true;
       },
 
-      exhume: (account: number, id: string) => sql.exhume.run(account, id).changes > 0,
+      removeDeadLetter: (account: number, id: string) =>
+        sql.removeDeadLetter.run(account, id).changes > 0,
 
       /** Forgets some of what is older than its time. @returns whether there may be more */
       sweep(nowMs: number, retentionMs: number): boolean {
@@ -402,7 +407,7 @@ function statementsOf(database: DatabaseSync) {
        (SELECT id FROM unfinished WHERE since_ms < ? ORDER BY since_ms LIMIT ?)`,
     ),
 
-    bury: make(
+    addDeadLetter: make(
       "INSERT INTO dead_letters (account, id, kind, body, reason, received_ms) VALUES (?, ?, ?, ?, ?, ?)",
     ),
     letter: make(`SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND id = ?`),
@@ -415,6 +420,6 @@ function statementsOf(database: DatabaseSync) {
     countLetters: make(
       "SELECT count(*) AS many, coalesce(sum(length(body)), 0) AS size FROM dead_letters WHERE account = ?",
     ),
-    exhume: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
+    removeDeadLetter: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
   };
 }

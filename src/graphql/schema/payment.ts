@@ -76,14 +76,14 @@ builder.objectFields(Payment, (t) => ({
       "may have moved, whatever the state says. Told of payments that were looked up by `payment`, " +
       "else false.",
     nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.outcomeUnknown ?? false,
+    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.outcomeUnknown ?? false,
   }),
   needsOperator: t.boolean({
     description:
       "The gateway could not find out in time what became of the payment or of such a call: look at " +
       "the payments service, by hand. Told as `outcomeUnknown` is.",
     nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.needsOperator ?? false,
+    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.needsOperator ?? false,
   }),
   operationInfo: t.field({
     description:

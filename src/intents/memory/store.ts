@@ -168,7 +168,7 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = this.#now() + next.inMs;
   }
 
-  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
     const now = this.#now();
     for (const { id: intentId, state, needsOperator } of await this.open(
       account,

@@ -194,13 +194,13 @@ class RedisIntents implements IntentStore {
     await this.#ask(() => scripts.postpone.run(this.#client, on, args));
   }
 
-  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
     const ids = (await this.open(account, kind, externalId))
       .filter(({ state }) => state !== "running")
       .map(({ id }) => id);
     if (ids.length === 0) return;
     const keys = this.#keys(account);
-    await this.#ask(() => scripts.hasten.run(this.#client, [keys.intentsDue], ids));
+    await this.#ask(() => scripts.scheduleNow.run(this.#client, [keys.intentsDue], ids));
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
@@ -338,6 +338,6 @@ const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta
 const scripts = {
   due: script("due-intents"),
   postpone: script("postpone-intent"),
-  hasten: script("hasten-intents"),
+  scheduleNow: script("schedule-intents-now"),
   lease: script("lease-reconciler"),
 };

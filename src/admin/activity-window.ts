@@ -12,14 +12,14 @@ import { Durations } from "./durations.ts";
 import { Ring } from "./ring.ts";
 
 /** What one replica saw of one account lately: bounded, however long it runs. */
-export interface Recent {
+export interface ActivityWindow {
   call(call: { endpoint: string; outcome: string; durationMs: number }): void;
   callback(verdict: string): void;
   breaker(calls: "money" | "other", state: BreakerState): void;
   credentials(accepted: boolean): void;
   budget(remaining: number): void;
   settled(by: string): void;
-  probe(rail: string, outcome: string): void;
+  probe(lookupMethod: string, outcome: string): void;
   gaveUp(): void;
   /** Whether a call was made in the last seconds. */
   readonly busy: boolean;
@@ -30,8 +30,8 @@ export interface Recent {
 }
 
 /** @param now wall clock in milliseconds */
-export function createRecent(now: () => number = Date.now): Recent {
-  return new RecentOfAccount(now);
+export function createActivityWindow(now: () => number = Date.now): ActivityWindow {
+  return new AccountActivity(now);
 }
 
 const secondsShown = 180;
@@ -42,7 +42,7 @@ const steps = 60;
 /** More verdicts and endpoints than there are. */
 const mostNames = 50;
 
-class RecentOfAccount implements Recent {
+class AccountActivity implements ActivityWindow {
   readonly #seconds: Ring<{ remaining: number | null; sent: number }>;
   readonly #calls: Ring<Map<string, Figures>>;
   readonly #callbacks: Ring<Counts>;
@@ -60,7 +60,7 @@ class RecentOfAccount implements Recent {
     this.#callbacks = new Ring({ stepMs, length: steps, create: () => new Counts(), now });
   }
 
-  call({ endpoint, outcome, durationMs }: Parameters<Recent["call"]>[0]): void {
+  call({ endpoint, outcome, durationMs }: Parameters<ActivityWindow["call"]>[0]): void {
     this.#seconds.current.sent += 1;
     const figures = this.#calls.current;
     const ofEndpoint = figures.get(endpoint) ?? new Figures();
@@ -89,8 +89,8 @@ class RecentOfAccount implements Recent {
     this.#settled.add(by);
   }
 
-  probe(rail: string, outcome: string): void {
-    this.#probes.add(`${rail} ${outcome}`);
+  probe(lookupMethod: string, outcome: string): void {
+    this.#probes.add(`${lookupMethod} ${outcome}`);
   }
 
   gaveUp(): void {

@@ -42,7 +42,7 @@ export interface Question<Result> {
 type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes" | "about">;
 
 /** What an answer said. */
-export type Understood<Result> =
+export type ParsedResponse<Result> =
   | { readonly kind: "result"; readonly result: Result }
   | {
       readonly kind: "error";
@@ -61,12 +61,12 @@ export type Understood<Result> =
  * Reads an answer by contract section 9. The spec ties no HTTP statuses to errors, so that an Error
  * object counts as one in a 2xx answer too. Never throws.
  */
-export function understand<Result>(
+export function parseResponse<Result>(
   answer: HttpAnswer,
   question: Question<Result>,
-): Understood<Result> {
+): ParsedResponse<Result> {
   const { status } = answer;
-  if (status >= 200 && status < 300) return understandSuccess(answer, question);
+  if (status >= 200 && status < 300) return parseSuccess(answer, question);
   const object = readErrorObject(answer.text);
   if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
   const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
@@ -80,7 +80,7 @@ function unlessMixedUp<Result>(
   result: Result,
   answer: HttpAnswer,
   question: Question<Result>,
-): Understood<Result> {
+): ParsedResponse<Result> {
   const { about } = question;
   const named = about?.namedIn(result);
   if (!named || named === about?.externalId) return { kind: "result", result };
@@ -88,11 +88,11 @@ function unlessMixedUp<Result>(
   return { ...notUnderstood(answer, question, cause), mixedUp: true };
 }
 
-function understandSuccess<Result>(
+function parseSuccess<Result>(
   answer: HttpAnswer,
   question: Question<Result>,
-): Understood<Result> {
-  let toldOfFaults = false;
+): ParsedResponse<Result> {
+  let hasFaults = false;
   // What has an unknown shape may turn out to be an Error object.
   const unknown: WireFault[] = [];
   const onFault = (fault: WireFault) => {
@@ -100,7 +100,7 @@ function understandSuccess<Result>(
       unknown.push(fault);
       return;
     }
-    toldOfFaults ||= fault.kind === "unset";
+    hasFaults ||= fault.kind === "unset";
     question.onFault(fault);
   };
   let result: Result;
@@ -109,7 +109,7 @@ function understandSuccess<Result>(
   } catch (cause) {
     return notUnderstood(answer, question, cause);
   }
-  const blank = !toldOfFaults && isBlank(result);
+  const blank = !hasFaults && isBlank(result);
   const object = blank ? readErrorObject(answer.text) : undefined;
   const meantAsError = object !== undefined && isUnmistakable(object);
   if (!meantAsError) for (const fault of unknown) question.onFault(fault);
@@ -155,7 +155,7 @@ function refusal(
   answer: HttpAnswer,
   object: UpstreamError | undefined,
   { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
-): Understood<never> {
+): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
   const told = rateLimited ? rateLimitError(object) : object;
@@ -223,7 +223,7 @@ function notUnderstood(
   { status }: HttpAnswer,
   { moneyExternalId }: Circumstances,
   cause?: unknown,
-): Extract<Understood<never>, { kind: "error" }> {
+): Extract<ParsedResponse<never>, { kind: "error" }> {
   const error =
     moneyExternalId === undefined
       ? unavailable(

@@ -12,19 +12,22 @@ import { createRefusal, type Refuse } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
 /** Where calls get in, before anything is spent on them. */
-export interface Door {
+export interface AdmissionGate {
   /** Begins a call in its turn, or answers it with a refusal. */
-  enter(call: Knock): void;
+  enter(call: AdmissionRequest): void;
 }
 
-export interface Knock {
+export interface AdmissionRequest {
   readonly handler: UniversalHandler;
   readonly head: RequestHead;
   readonly start: (place: Place) => void;
 }
 
 /** Health is never refused. A stream takes no place once it has begun. */
-export async function createDoor(admission: Admission, observer: LimitObserver): Promise<Door> {
+export async function createAdmissionGate(
+  admission: Admission,
+  observer: LimitObserver,
+): Promise<AdmissionGate> {
   const error = toConnectError(overloaded(), new AbortController().signal, () => {});
   const refuse: Refuse = await createRefusal(error);
   // Looking an option up costs as much as a refusal.

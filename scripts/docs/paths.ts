@@ -1,0 +1,54 @@
+/**
+ * Checks that each file and folder that a page names in `code` is there: `src/core/watch.ts`,
+ * `core/watch.ts` for one of a room, `proto/payments/v1/*.proto` for several. Pages outlive the
+ * places of files otherwise.
+ *
+ *   node scripts/docs/paths.ts [page ...]
+ */
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { marked, type Tokens } from "marked";
+
+const topFolders = foldersOf(".");
+const rooms = foldersOf("src");
+
+const pages =
+  process.argv.length > 2
+    ? process.argv.slice(2)
+    : globSync(["*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md"], {
+        exclude: ["**/node_modules/**"],
+      }).sort();
+const missing = pages.flatMap((page) =>
+  pathsOf(readFileSync(page, "utf8"))
+    .filter((path) => !exists(path, dirname(page)))
+    .map((path) => `${page}: ${path}`),
+);
+if (missing.length > 0) {
+  console.error("pages name files that are not there:");
+  for (const one of missing) console.error(`  ${one}`);
+  process.exitCode = 1;
+}
+
+function pathsOf(text: string): string[] {
+  const found: string[] = [];
+  marked.walkTokens(marked.lexer(text), (token) => {
+    if (token.type !== "codespan") return;
+    const code = (token as Tokens.Codespan).text;
+    const [first = "", ...rest] = code.split("/");
+    if (rest.length === 0 || !/^[\w./*-]+$/.test(code)) return;
+    if (topFolders.has(first) || (rooms.has(first) && /\.\w+$/.test(code))) found.push(code);
+  });
+  return found;
+}
+
+/** From the root, from `src`, or from the page on. */
+function exists(path: string, folder: string): boolean {
+  return [path, `src/${path}`, join(folder, path)].some((one) =>
+    one.includes("*") ? globSync(one).length > 0 : existsSync(one),
+  );
+}
+
+function foldersOf(folder: string): ReadonlySet<string> {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return new Set(entries.filter((entry) => entry.isDirectory()).map(({ name }) => name));
+}

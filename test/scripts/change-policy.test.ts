@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+
+const root = join(import.meta.dirname, "../..");
+
+test("takes the contract as it is, and with a field more on either edge", async (t) => {
+  const dir = await copyOfContract(t);
+  assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
+
+  await edit(dir, "proto/payments/v1/payment.proto", /^message Action \{$/m, (found) => {
+    return `${found}\n  // New.\n  optional string added = 1000;`;
+  });
+  await edit(dir, "schema.graphql", /^type Action \{$/m, (found) => `${found}\n  added: String`);
+  assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
+});
+
+/** What is taken from the contract, and what is said of it. */
+const planted = [
+  {
+    what: "a field of a message",
+    file: "proto/payments/v1/operation_service.proto",
+    from: /^ {2}string operation_id = 2 .*?\];$/ms,
+    to: "",
+    says: /field "2" with name "operation_id" on message "GetOperationRequest"/,
+  },
+  {
+    what: "a field's type",
+    file: "proto/payments/v1/subscription_service.proto",
+    from: /optional bool auto_renew/,
+    to: "optional string auto_renew",
+    says: /Field "3" with name "auto_renew".*changed type/,
+  },
+  {
+    what: "a method",
+    file: "proto/payments/v1/subscription_service.proto",
+    from: /^ {2}rpc DeactivateSubscription\(.*?^ {2}\}$/ms,
+    to: "",
+    says: /RPC "DeactivateSubscription" on service "SubscriptionService"/,
+  },
+  {
+    what: "a field in GraphQL",
+    file: "schema.graphql",
+    from: /^ {2}resetSeconds: .*$/m,
+    to: "  resetMs: Int!",
+    says: /schema\.graphql: Field RateLimit\.resetSeconds was removed/,
+  },
+  {
+    what: "an argument in GraphQL",
+    file: "schema.graphql",
+    from: /^ {2}payout\([^)]*\): Payout$/m,
+    to: "  payout(id: ID): Payout",
+    says: /schema\.graphql: Argument Query\.payout\(externalId:\) was removed/,
+  },
+  {
+    what: "an enum's value in GraphQL",
+    file: "schema.graphql",
+    from: /^ {2}PARTIALLY_REFUNDED$/m,
+    to: "  PARTLY_REFUNDED",
+    says: /schema\.graphql: Enum value PaymentState\.PARTIALLY_REFUNDED was removed/,
+  },
+];
+
+test("fails for each break by its name, and is not renewed with them by mistake", async (t) => {
+  const dir = await copyOfContract(t);
+  for (const { file, from, to } of planted) await edit(dir, file, from, () => to);
+
+  const { code, stderr } = await compare(dir);
+  assert.equal(code, 1);
+  for (const { what, says } of planted) assert.match(stderr, says, what);
+
+  assert.equal((await compare(dir, "renew")).code, 1);
+  assert.equal((await compare(dir)).code, 1);
+});
+
+test("a release takes the contract as the released one, with breaks only if told so", async (t) => {
+  const dir = await copyOfContract(t);
+  await edit(dir, "schema.graphql", /^ {2}resetSeconds: .*$/m, () => "  added: Int");
+  assert.equal((await compare(dir, "renew", "--breaking")).code, 0);
+  assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
+  const released = await readFile(join(dir, "released/schema.graphql"), "utf8");
+  assert.match(released, /^ {2}added: Int$/m);
+});
+
+/** What the check reads, in a directory of its own. */
+async function copyOfContract(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "contract-"));
+  t.after(() => rm(dir, { recursive: true }));
+  for (const name of ["buf.yaml", "proto", "third_party", "released", "schema.graphql"]) {
+    await cp(join(root, name), join(dir, name), { recursive: true });
+  }
+  return dir;
+}
+
+async function edit(dir: string, file: string, from: RegExp, to: (found: string) => string) {
+  const text = await readFile(join(dir, file), "utf8");
+  assert.match(text, from);
+  await writeFile(join(dir, file), text.replace(from, to));
+}
+
+async function compare(cwd: string, ...args: readonly string[]) {
+  const path = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
+  return new Promise<{ code: number | null; stderr: string }>((resolve) => {
+    const script = join(root, "scripts/change-policy.ts");
+    const options = { cwd, env: { ...process.env, PATH: path }, timeout: 60_000 };
+    const child = execFile(process.execPath, [script, ...args], options, (_error, _out, stderr) =>
+      resolve({ code: child.exitCode, stderr }),
+    );
+  });
+}

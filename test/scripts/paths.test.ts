@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+
+const root = join(import.meta.dirname, "../..");
+
+test("takes a page whose files are there, by whatever path it names them", async (t) => {
+  const text = [
+    "`src/cli.ts`, `src/core`, `core/core.ts`, `proto/payments/v1/*.proto`, `here.txt`,",
+    "and what is no path: `wallet/find`, `application/json`, `src/core/{name}.ts`, `SELECT 1`.",
+  ].join("\n");
+  assert.deepEqual(await check(t, text), { code: 0, named: [] });
+});
+
+test("names each file that is not there", async (t) => {
+  const text = "`src/gone.ts`, `core/gone.ts`, `proto/gone/*.proto`, `src/cli.ts`, `docs/gone`";
+  const { code, named } = await check(t, text);
+  assert.equal(code, 1);
+  assert.deepEqual(named, ["src/gone.ts", "core/gone.ts", "proto/gone/*.proto", "docs/gone"]);
+});
+
+async function check(t: TestContext, text: string) {
+  const dir = await mkdtemp(join(tmpdir(), "paths-"));
+  t.after(() => rm(dir, { recursive: true }));
+  const page = join(dir, "page.md");
+  await writeFile(page, text);
+  return new Promise<{ code: number | null; named: string[] }>((resolve) => {
+    const options = { cwd: root, timeout: 60_000 };
+    const args = ["scripts/docs/paths.ts", page];
+    const child = execFile(process.execPath, args, options, (_error, _out, stderr) =>
+      resolve({
+        code: child.exitCode,
+        named: [...stderr.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!),
+      }),
+    );
+  });
+}
