@@ -93,7 +93,10 @@ describe("the integration test example", () => {
     const env = { SANDBOX_URL: gateway.sandboxUrl ?? "" };
     const { code, lines } = await start("integration.test.ts", [], env).exit;
     assert.equal(code, 0, lines.join("\n"));
-    assert.ok(lines.some((line) => line.endsWith("pass 2")), lines.join("\n"));
+    assert.ok(
+      lines.some((line) => line.endsWith("pass 2")),
+      lines.join("\n"),
+    );
   });
 });
 
