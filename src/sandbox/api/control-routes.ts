@@ -46,7 +46,7 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
       path: "/sandbox/payments/{payment_id}/refund",
       handle(request) {
         const payment = paymentOf(request);
-        const given = request.body ? fieldsOf(request).amount("amount") : undefined;
+        const given = request.body ? fieldsOf(request).amountOrText("amount") : undefined;
         return change(payment, "refund", refundable(payment, given), given !== undefined);
       },
     },
