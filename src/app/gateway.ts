@@ -329,7 +329,7 @@ export async function startGateway(
       await Promise.race([closing, timeUp]);
       // Last, with the spans of all that ended, in what is left of the time.
       const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
-      await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), maxFlushMs));
     },
   };
 }
@@ -342,4 +342,4 @@ function shuttingDown(advice = ""): GatewayError {
 }
 
 /** A collector that is there takes no longer; one that is not is no reason to stay. */
-const longestFlushMs = 3_000;
+const maxFlushMs = 3_000;

@@ -241,8 +241,8 @@ function redisStores(
 const failoverWarning =
   "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; all keeps them";
 
-const replicasWarning = (least: number, count: number) =>
-  `REDIS_MIN_REPLICAS is ${least}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
+const replicasWarning = (min: number, count: number) =>
+  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
 
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {

@@ -37,7 +37,7 @@ export interface RequestHead {
    * Answers a request whose body was received, or will never be asked for. Trailers are of HTTP/2
    * alone. Nothing happens when the client has left.
    */
-  send(answer: Answer): void;
+  send(answer: HttpResponse): void;
   /** What the body is read from and the answer is written to, for everything that takes Node's own. */
   open(): { readonly request: Request; readonly response: Response };
 }
@@ -49,7 +49,7 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -171,7 +171,7 @@ function receive(
 }
 
 /** How long a client has to end its request by itself, once it was answered. */
-const patienceMs = 1_000;
+const closeAfterMs = 1_000;
 
 /**
  * Ends a request that was answered before its end, which its client may not notice (RFC 9113, section
@@ -179,6 +179,6 @@ const patienceMs = 1_000;
  */
 function endRequest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), patienceMs);
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), closeAfterMs);
   stream.once("close", () => clearTimeout(timer));
 }

@@ -207,7 +207,7 @@ class AccountReconciler {
       "payments_gateway.lookup.outcome": probed.kind,
     });
     if (probed.kind === "unreachable") {
-      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
+      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
       // The service may fail at this one alone: after the rest the others have their turn first.
       const { checks, notFound } = intent;
       await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
@@ -224,10 +224,7 @@ class AccountReconciler {
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     // Before it is asked for again: a callback may come, and schedule it, at once.
-    const pauseMs = Math.min(
-      afterMs * 2 ** Math.min(checks, 20),
-      Math.max(longestPauseMs, afterMs),
-    );
+    const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
 
     if (probed.kind === "paid") {
@@ -337,9 +334,9 @@ const statsEveryMs = 5_000;
 const spareMs = 500;
 
 /** Longest pause while the service is out of reach, so that it is heard of soon when it is back. */
-const longestRestMs = 10_000;
+const maxRestMs = 10_000;
 
-const longestPauseMs = 3_600_000;
+const maxPauseMs = 3_600_000;
 
 /** More than half of the budget is left: callers will not miss the token. */
 function hasToSpare(bucket: TokenBucket): boolean {

@@ -7,15 +7,15 @@ import {
 } from "@connectrpc/connect/protocol";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import type { Place } from "../net/admission.ts";
+import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
-import { setExchange } from "./exchange.ts";
 import type { Identify } from "./gate.ts";
+import { setGatedCall } from "./gated-call.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
@@ -51,7 +51,7 @@ export interface UnaryPath {
  * Serves the call. Resolves once it is answered, or with the body that was read when only Connect
  * knows how to refuse that: nothing was recorded or answered then.
  */
-export type UnaryCall = (place: Place) => Promise<Uint8Array | undefined>;
+export type UnaryCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
 export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
   const methods = unaryMethods(options);
@@ -61,7 +61,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     method: UnaryMethod,
     head: RequestHead,
     dialect: UnaryDialect,
-    place: Place,
+    slot: Slot,
   ): Promise<Uint8Array | undefined> {
     const startedMs = performance.now();
     const { headers } = head;
@@ -99,7 +99,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };
-      const body = await receive(head, dialect, options, place);
+      const body = await receive(head, dialect, options, slot);
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -107,7 +107,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       }
       record = begin();
       const values = createContextValues();
-      setExchange(values, { record, answerHeader, call });
+      setGatedCall(values, { record, answerHeader, call });
       output = await method.run(input, dialect.binary, { values, signal: life.signal });
     } catch (error) {
       record ??= begin();
@@ -117,7 +117,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       failure = toConnectError(error, life.signal, record.unknown);
     }
     life.end();
-    place.leave();
+    slot.leave();
     if (call) setRateLimit(answerHeader, options.core, call);
     record?.settle(failure);
     const answer =
@@ -134,7 +134,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       if (!method || head.method !== "POST" || head.headers.expect !== undefined) return undefined;
       if (!plainAuthority.test(authorityOf(head.headers))) return undefined;
       const dialect = dialectOf(head.headers, head.httpVersion);
-      return dialect && ((place) => serve(method, head, dialect, place));
+      return dialect && ((slot) => serve(method, head, dialect, slot));
     },
     cut() {
       for (const controller of underWay) controller.abort(shuttingDown());
@@ -222,10 +222,10 @@ function receive(
   head: RequestHead,
   dialect: UnaryDialect,
   { readMaxBytes, requestTimeoutMs }: UnaryPathOptions,
-  place: Place,
+  slot: Slot,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const arrived = countArrival(place);
+    const arrived = countArrival(slot);
     const limits = { maxBytes: dialect.maxBodyBytes(readMaxBytes), timeoutMs: requestTimeoutMs };
     head.receive(limits, (body) => {
       arrived();

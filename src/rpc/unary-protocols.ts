@@ -17,7 +17,7 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import type { Answer } from "../net/request-head.ts";
+import type { HttpResponse } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 /** The compressions that callers may use and ask for. */
@@ -36,8 +36,8 @@ export interface UnaryDialect {
   readonly messageIn: (body: Buffer) => Uint8Array | undefined;
   /** Most bytes of a body that holds a message of `maxBytes`. */
   readonly maxBodyBytes: (maxBytes: number) => number;
-  readonly succeed: (message: Uint8Array, headers: Headers) => Promise<Answer>;
-  readonly fail: (error: ConnectError, headers: Headers) => Promise<Answer>;
+  readonly succeed: (message: Uint8Array, headers: Headers) => Promise<HttpResponse>;
+  readonly fail: (error: ConnectError, headers: Headers) => Promise<HttpResponse>;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -99,7 +99,7 @@ function connectKind(binary: boolean): Kind {
     message: Uint8Array,
     headers: Headers,
     compression: Compression | null,
-  ): Promise<Answer> => {
+  ): Promise<HttpResponse> => {
     const isLarge = compression !== null && message.byteLength >= compressMinBytes;
     const body = isLarge ? await compression.compress(message) : message;
     const encoding = isLarge ? { "content-encoding": compression.name } : undefined;
@@ -142,7 +142,7 @@ function grpcKind(web: boolean): Kind {
     trailers: Headers,
     headers: Headers,
     compression: Compression | null,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const envelopes = [];
     if (message) envelopes.push(await enveloped(0, message, compression));
     const all = {

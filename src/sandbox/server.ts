@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
-import { type Answer, errorAnswer, readBody, send } from "./api/http.ts";
+import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
 import type { SandboxClock } from "./clock.ts";
 import type { LedgerView } from "./ledger/ledger-view.ts";
 import type { SandboxOptions } from "./options.ts";
@@ -51,7 +51,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const match = findRoute(request.method ?? "", path);
     const body = await readBody(request);
     const query = target?.searchParams ?? new URLSearchParams();
-    let answer: Answer;
+    let answer: HttpResponse;
     try {
       if (!run) throw new ApiError("authorization_failed");
       if (isApi && !rateLimit.take()) throw new ApiError("too_many_requests");
@@ -60,7 +60,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       const { route, params } = match;
       answer = await route.handle({ params, query, headers: request.headers, body });
     } catch (error) {
-      answer = errorAnswer(toApiError(error));
+      answer = errorResponse(toApiError(error));
     }
     const outcome = answer.lost ? "lost" : String(answer.status);
     if (run && isApi) {

@@ -7,7 +7,7 @@ const dayMs = 86_400_000;
 test("a moved clock brings what was to happen by then, and shows in all times", async (t) => {
   const { call, sandbox } = await startRig(t, {
     delays: { settleMs: dayMs },
-    callbackRetry: { firstPauseMs: dayMs, longestPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
+    callbackRetry: { firstPauseMs: dayMs, maxPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
   });
   const receiver = await startReceiver(t, 503, 200);
   const before = Date.now();

@@ -44,7 +44,7 @@ const Payment = messageType(PaymentSchema);
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
 /** Events that one `Payment.events` may ask for. */
-const mostEvents = 100;
+const maxEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
   state: t.field({
@@ -104,14 +104,14 @@ builder.objectFields(Payment, (t) => ({
     nullable: false,
     args: {
       first: t.arg.int({
-        description: `How many at most, 1 to ${mostEvents}.`,
+        description: `How many at most, 1 to ${maxEvents}.`,
         defaultValue: 20,
       }),
     },
     resolve: ({ externalId }, { first }, { loaders }) => {
       const limit = first ?? 20;
-      if (limit < 1 || limit > mostEvents) {
-        throw invalidFields([{ path: "first", message: `must be 1 to ${mostEvents}` }]);
+      if (limit < 1 || limit > maxEvents) {
+        throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
       return externalId ? loaders.paymentEvents(externalId, limit) : [];
     },

@@ -4,7 +4,7 @@ import type { PaymentOperationRecord, PaymentRecord } from "../ledger/records.ts
 import type { Scenario } from "../ledger/scenarios.ts";
 import { ApiError, isApiErrorCode } from "./api-error.ts";
 import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
-import { type Answer, errorAnswer, json } from "./http.ts";
+import { errorResponse, type HttpResponse, json } from "./http.ts";
 import { paymentBody } from "./payment-view.ts";
 
 /** Where an operation was recorded. */
@@ -18,7 +18,7 @@ export interface Recorded {
  * object (with the payment's id, since the attempt is in the ledger) or payment data. A scenario that fails before
  * the charge records nothing.
  */
-export type Charge = (scenario: Scenario, record: (createdAt: Date) => Recorded) => Answer;
+export type Charge = (scenario: Scenario, record: (createdAt: Date) => Recorded) => HttpResponse;
 
 export interface ChargeOptions {
   readonly flow: PaymentFlow;
@@ -37,10 +37,10 @@ export function createCharge(options: ChargeOptions): Charge {
     return faultAfterCharge(answerOf(payment, operation), scenario, options.slowAnswerMs);
   };
 
-  function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): Answer {
+  function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): HttpResponse {
     const { status, statusCode, scenario } = operation;
     if (status === "failure" && scenario.declines === "error" && isApiErrorCode(statusCode)) {
-      return errorAnswer(new ApiError(statusCode, { paymentId: payment.paymentId }));
+      return errorResponse(new ApiError(statusCode, { paymentId: payment.paymentId }));
     }
     return json(paymentBody(payment, operation, options.baseUrl));
   }

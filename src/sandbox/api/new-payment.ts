@@ -6,7 +6,7 @@ import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
 import type { Wallets } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import type { Charge } from "./charge.ts";
-import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
 import type { CardDetails } from "./payment-method-request.ts";
 import { type NewPayment, readNewPayment } from "./payment-request.ts";
 import { paymentBody } from "./payment-view.ts";
@@ -24,7 +24,7 @@ export interface NewPaymentOptions {
 export function createNewPaymentRoute(options: NewPaymentOptions): Route {
   const { ledger, vault, wallets, charge, clock, baseUrl } = options;
 
-  function payDirectly(request: NewPayment): Answer {
+  function payDirectly(request: NewPayment): HttpResponse {
     const card = cardOf(request);
     const scenario = directScenario(request, card);
     return charge(scenario, (createdAt) => {
@@ -35,7 +35,7 @@ export function createNewPaymentRoute(options: NewPaymentOptions): Route {
     });
   }
 
-  function openCheckout(request: NewPayment): Answer {
+  function openCheckout(request: NewPayment): HttpResponse {
     const input = { ...inputOf(request), waitingFor: "card" } as const;
     const payment = newPayment(input, "payment", success, new Date(clock.now()));
     const operation = primaryOperation(payment);

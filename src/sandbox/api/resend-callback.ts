@@ -3,7 +3,7 @@ import { attemptsOf, type Ledger } from "../ledger/ledger.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { ApiError } from "./api-error.ts";
-import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
 import { payoutCallbackBody } from "./payout-view.ts";
 
 /**
@@ -15,7 +15,7 @@ export function createResendCallbackRoute(
   flow: PaymentFlow,
   callbacks: Callbacks,
 ): Route {
-  function resendPayout(payout: PayoutRecord): Answer {
+  function resendPayout(payout: PayoutRecord): HttpResponse {
     const { transactionId: subject, externalId, callbackUrl: url } = payout;
     if (url === undefined) throw withoutCallbackUrl();
     const body = payoutCallbackBody(payout);

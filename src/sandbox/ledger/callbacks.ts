@@ -133,7 +133,7 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
 
 /** How long to wait after the attempt of this number (from 1), in milliseconds. */
 export function pauseAfter(attempt: number, retry: CallbackRetry): number {
-  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.longestPauseMs);
+  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.maxPauseMs);
 }
 
 interface Lane {
