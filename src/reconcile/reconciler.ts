@@ -28,6 +28,8 @@ export interface ReconcilerOptions {
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** Waits for this time or until the signal aborts. Default: by the machine's clock. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** The service's words for the end of a payout. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
@@ -86,8 +88,8 @@ class AccountReconciler {
   readonly #stop: AbortSignal;
   /** Set while this replica is the one that looks: ends the reading of the log. */
   #following: AbortController | undefined;
-  /** Ends the rest, and does nothing while there is none. */
-  #endRest: () => void = () => {};
+  /** Ends the rest. */
+  #wake = new AbortController();
   /** An event came that the next round is to look at. */
   #woken = false;
   /** Grows while the service is out of reach. */
@@ -102,7 +104,6 @@ class AccountReconciler {
   }
 
   async run(): Promise<void> {
-    this.#stop.addEventListener("abort", () => this.#endRest(), { once: true });
     while (!this.#stop.aborted) {
       let pauseMs = this.#tickMs;
       try {
@@ -287,7 +288,7 @@ class AccountReconciler {
         await intents.scheduleNow(this.#account, kind, externalId);
         if (this.#woken) continue;
         this.#woken = true;
-        this.#endRest();
+        this.#wake.abort();
       }
     })().catch(() => {
       // Cut off, or too slow: what was missed is looked at when it is due.
@@ -305,23 +306,13 @@ class AccountReconciler {
    * that come together. While the service is out of reach an event still settles what it tells of.
    */
   async #rest(ms: number): Promise<void> {
-    if (!this.#woken) await this.#pause(ms);
-    if (this.#woken) await this.#pause(Math.min(gatherMs, ms));
+    const { sleep = sleepByTimer } = this.#options;
+    if (!this.#woken) {
+      this.#wake = new AbortController();
+      await sleep(ms, AbortSignal.any([this.#stop, this.#wake.signal]));
+    }
+    if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
     this.#woken = false;
-  }
-
-  /** Ends early when an event is the first to come, or when the looking stops. */
-  #pause(ms: number): Promise<void> {
-    if (this.#stop.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.#endRest = () => {};
-        resolve();
-      };
-      const timer = setTimeout(end, ms).unref();
-      this.#endRest = end;
-    });
   }
 
   get #accountRooms() {
@@ -333,6 +324,10 @@ class AccountReconciler {
   get #tickMs(): number {
     return Math.min(1_000, Math.max(this.#options.afterMs / 4, 20));
   }
+}
+
+async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal, ref: false }).catch(() => {});
 }
 
 const done = { restMs: 0 };

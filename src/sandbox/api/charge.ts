@@ -1,3 +1,4 @@
+import type { SandboxClock } from "../clock.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
 import type { PaymentOperationRecord, PaymentRecord } from "../ledger/records.ts";
 import type { Scenario } from "../ledger/scenarios.ts";
@@ -17,10 +18,11 @@ export interface Recorded {
  * object (with the payment's id, since the attempt is in the ledger) or payment data. A scenario that fails before
  * the charge records nothing.
  */
-export type Charge = (scenario: Scenario, record: () => Recorded) => HttpResponse;
+export type Charge = (scenario: Scenario, record: (createdAt: Date) => Recorded) => HttpResponse;
 
 export interface ChargeOptions {
   readonly flow: PaymentFlow;
+  readonly clock: SandboxClock;
   readonly rateLimit: number;
   readonly slowAnswerMs: number;
   readonly baseUrl: string;
@@ -30,7 +32,7 @@ export function createCharge(options: ChargeOptions): Charge {
   return (scenario, record) => {
     const fault = faultBeforeCharge(scenario, options.rateLimit);
     if (fault) return fault;
-    const { payment, operation } = record();
+    const { payment, operation } = record(new Date(options.clock.now()));
     options.flow.begin(payment, operation);
     return faultAfterCharge(answerOf(payment, operation), scenario, options.slowAnswerMs);
   };

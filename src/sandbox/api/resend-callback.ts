@@ -15,11 +15,12 @@ export function createResendCallbackRoute(
   flow: PaymentFlow,
   callbacks: Callbacks,
 ): Route {
-  function resendPayout({ transactionId, callbackUrl: url, ...rest }: PayoutRecord): HttpResponse {
+  function resendPayout(payout: PayoutRecord): HttpResponse {
+    const { transactionId: subject, externalId, callbackUrl: url } = payout;
     if (url === undefined) throw withoutCallbackUrl();
-    const body = payoutCallbackBody({ transactionId, ...rest });
-    callbacks.send({ subject: transactionId, url, body, delayMs: 0 });
-    callbacks.hurry(transactionId);
+    const body = payoutCallbackBody(payout);
+    callbacks.send({ subject, externalId, url, body, delayMs: 0 });
+    callbacks.hurry(subject);
     return onItsWay;
   }
 
