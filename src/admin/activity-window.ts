@@ -40,7 +40,7 @@ const stepsInMinute = 12;
 /** Five minutes. */
 const steps = 60;
 /** More verdicts and endpoints than there are. */
-const mostNames = 50;
+const maxNames = 50;
 
 class AccountActivity implements ActivityWindow {
   readonly #seconds: Ring<{ remaining: number | null; sent: number }>;
@@ -64,7 +64,7 @@ class AccountActivity implements ActivityWindow {
     this.#seconds.current.sent += 1;
     const figures = this.#calls.current;
     const ofEndpoint = figures.get(endpoint) ?? new Figures();
-    if (figures.size < mostNames) figures.set(endpoint, ofEndpoint);
+    if (figures.size < maxNames) figures.set(endpoint, ofEndpoint);
     ofEndpoint.add(outcome, durationMs);
   }
 
@@ -127,14 +127,14 @@ class AccountActivity implements ActivityWindow {
     const recent = new Counts();
     for (const step of history) if (step) recent.addAll(step);
     return {
-      recent: recent.told,
-      total: this.#verdicts.told,
+      recent: recent.counts,
+      total: this.#verdicts.counts,
       history: history.map((step) => step?.sum ?? 0),
     };
   }
 
   get reconciled(): ReconciledStatus {
-    return { settled: this.#settled.told, probes: this.#probes.told, givenUp: this.#givenUp };
+    return { settled: this.#settled.counts, probes: this.#probes.counts, givenUp: this.#givenUp };
   }
 
   #healthOf({ calls, failed }: CallFigures): UpstreamHealth {
@@ -177,7 +177,7 @@ class Counts {
   sum = 0;
 
   add(name: string, count = 1): void {
-    if (this.#counts.size >= mostNames && !this.#counts.has(name)) return;
+    if (this.#counts.size >= maxNames && !this.#counts.has(name)) return;
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
     this.sum += count;
   }
@@ -186,7 +186,7 @@ class Counts {
     for (const [name, count] of other.#counts) this.add(name, count);
   }
 
-  get told(): Readonly<Record<string, number>> {
+  get counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts);
   }
 }

@@ -36,10 +36,10 @@ export function observeCallbacks(
     ...next,
     onVerdict(received) {
       const { account, verdict } = received;
-      const told =
+      const affected =
         account === undefined ? [...activityWindows.values()] : [activityWindows.get(account)];
       // What goes to no address of ours may have been meant for any of them.
-      for (const activity of told) activity?.callback(verdict);
+      for (const activity of affected) activity?.callback(verdict);
       next.onVerdict(received);
     },
   };

@@ -101,10 +101,10 @@ async function answerAnybody(
     case "/readyz": {
       const reasons = notReady();
       const details = detailsOf?.();
-      const told = details && { details };
+      const extra = details && { details };
       return reasons.length === 0
-        ? { status: 200, body: { status: "ready", ...told } }
-        : { status: 503, body: { status: "not ready", reasons, ...told } };
+        ? { status: 200, body: { status: "ready", ...extra } }
+        : { status: 503, body: { status: "not ready", reasons, ...extra } };
     }
     case "/metrics":
       await refresh();

@@ -22,6 +22,7 @@ import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
+import type { SandboxClock } from "../sandbox/clock.ts";
 import { createDemo } from "../sandbox/demo/demo.ts";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { graphqlObserver, rpcObserver } from "../telemetry/edge-observers.ts";
@@ -83,8 +84,12 @@ export async function startGateway(
   const metrics = createMetrics();
   const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
-  const stores = await openStores(config, keyrings, metrics, log);
+  // Tests move the sandbox's time on; what is kept in memory follows.
+  let clock: SandboxClock | undefined;
+  const now = () => clock?.now() ?? Date.now();
+  const stores = await openStores(config, keyrings, metrics, log, now);
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
+  clock = emulator?.clock;
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
@@ -261,6 +266,7 @@ export async function startGateway(
           giveUpMs: config.reconcileGiveUpMs,
           payoutEnds: config.payoutEnds,
           timeoutMs: config.upstreamTimeoutMs,
+          ...(clock && { sleep: clock.sleep }),
           observer: observeReconciler(activityWindows, lookUps),
           tracing,
           causeOf: causes.of,
@@ -323,7 +329,7 @@ export async function startGateway(
       await Promise.race([closing, timeUp]);
       // Last, with the spans of all that ended, in what is left of the time.
       const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
-      await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), maxFlushMs));
     },
   };
 }
@@ -336,4 +342,4 @@ function shuttingDown(advice = ""): GatewayError {
 }
 
 /** A collector that is there takes no longer; one that is not is no reason to stay. */
-const longestFlushMs = 3_000;
+const maxFlushMs = 3_000;

@@ -232,8 +232,8 @@ function recipientMethodType({ type, method }: RecipientPaymentMethod): Recipien
 
 /** An operation as callers see it. */
 function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
-  const { subjectId: paymentId, operation, operationId, status, atMs, ...told } = fact;
-  const { statusCode, amount, currency } = told;
+  const { subjectId: paymentId, operation, operationId, status, atMs, ...rest } = fact;
+  const { statusCode, amount, currency } = rest;
   return {
     ...(paymentId && { paymentId }),
     operation: numberOf(PaymentOperation, operation),

@@ -102,19 +102,19 @@ async function lookUp(
     return answer(known, event?.resource.case === "payout" ? event.resource.value : undefined);
   }
   const source = EventSource.RECONCILIATION;
-  const told = payoutEntry(payout, { source, externalId }, context.payoutEnds);
+  const newEntry = payoutEntry(payout, { source, externalId }, context.payoutEnds);
   try {
     let known = await openCalls();
     if (outcomeFlags(known.openCalls).outcomeUnknown) {
       // It may be what became of the call that is in doubt.
-      if (told) await recordResponse(context, account, externalId, told);
+      if (newEntry) await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();
     }
-    return answer(known, payout, told);
+    return answer(known, payout, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The store is away: the service's word stands by itself.
-    return answer({ openCalls: [], snapshot: undefined }, payout, told);
+    return answer({ openCalls: [], snapshot: undefined }, payout, newEntry);
   }
 }
 
@@ -122,11 +122,11 @@ async function lookUp(
 function answer(
   { openCalls, snapshot }: Awaited<ReturnType<typeof openCallsOf>>,
   payout: Payout | undefined,
-  told?: Entry,
+  newEntry?: Entry,
 ): GetPayoutResponse {
   const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
   const isUnknown = outcomeUnknown || !payout;
-  const stored = told ? [storedFact(told, 0)] : [];
+  const stored = newEntry ? [storedFact(newEntry, 0)] : [];
   const newest = readFacts(stored, noFacts).operations;
   const { operations, ...rest } = snapshot?.facts ?? noFacts;
   return create(GetPayoutResponseSchema, {

@@ -286,7 +286,7 @@ function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
 }
 
 /** A timer cannot wait longer than 2^31 - 1 ms, and does not hear of a clock that was put right. */
-const longestTimerMs = 60_000;
+const maxTimerMs = 60_000;
 
 function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () => void {
   if (expiresAtMs === undefined) return () => undefined;
@@ -294,7 +294,7 @@ function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () 
   const check = () => {
     const leftMs = expiresAtMs - Date.now();
     if (leftMs > 0) {
-      timer = setTimeout(check, Math.min(leftMs, longestTimerMs)).unref();
+      timer = setTimeout(check, Math.min(leftMs, maxTimerMs)).unref();
       return;
     }
     end.abort(

@@ -44,17 +44,17 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
           "payments_gateway.event.source": source,
         },
       });
-      const tell = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
+      const report = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
         const durationMs = performance.now() - startedMs;
         observer.onAppend({ account, kind, source, outcome, conflict, durationMs });
         span.set({ "payments_gateway.event.outcome": outcome });
       };
       try {
         const appended = await span.run(() => log.append(account, traced(entry, span)));
-        tell(appended);
+        report(appended);
         return appended;
       } catch (error) {
-        tell({ outcome: "failed", conflict: false });
+        report({ outcome: "failed", conflict: false });
         span.fail("UNAVAILABLE");
         throw error;
       } finally {

@@ -37,12 +37,12 @@ export function authenticates(): GatewayPlugin {
 export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPlugin {
   return {
     onRequestParse({ request: { headers } }) {
-      const told = {
+      const originHeaders = {
         origin: headers.get("origin") ?? undefined,
         host: headers.get("host") ?? undefined,
         secFetchSite: headers.get("sec-fetch-site") ?? undefined,
       };
-      if (!isCrossOrigin(told, listedOrigins)) return;
+      if (!isCrossOrigin(originHeaders, listedOrigins)) return;
       throw new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
         reason: "FOREIGN_ORIGIN",
       });

@@ -82,13 +82,13 @@ export async function settleByEvents(
   if (intent.state !== "pending") {
     await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
   }
-  const { kind, ...told } = evidence;
+  const { kind, ...rest } = evidence;
   await intents.end(
     account,
     intent,
-    "subjectId" in told
-      ? { ...told, state: "pending", key: "keep" }
-      : { ...told, state: "closed", key: "keep" },
+    "subjectId" in rest
+      ? { ...rest, state: "pending", key: "keep" }
+      : { ...rest, state: "closed", key: "keep" },
   );
   return kind;
 }

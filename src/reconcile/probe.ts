@@ -145,14 +145,14 @@ const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]
 
 /** A payment as its operation info tells it: what that does not tell stays as it was. */
 function withOperation(payment: Payment, operation: Operation): Payment {
-  const told = clone(PaymentSchema, payment);
-  told.isSuccess = operation.status === PaymentStatus.SUCCESS;
-  if (operation.action) told.action = operation.action;
-  else delete told.action;
-  told.actionRequired = operation.actionRequired ?? operation.action !== undefined;
-  if (operation.receiptUrl !== undefined) told.receiptUrl = operation.receiptUrl;
-  const { details } = told;
-  if (!details) return told;
+  const result = clone(PaymentSchema, payment);
+  result.isSuccess = operation.status === PaymentStatus.SUCCESS;
+  if (operation.action) result.action = operation.action;
+  else delete result.action;
+  result.actionRequired = operation.actionRequired ?? operation.action !== undefined;
+  if (operation.receiptUrl !== undefined) result.receiptUrl = operation.receiptUrl;
+  const { details } = result;
+  if (!details) return result;
   details.status = operation.status;
   if (operation.processedAt) details.processedAt = operation.processedAt;
   const rrn = operation.details?.rrn;
@@ -164,5 +164,5 @@ function withOperation(payment: Payment, operation: Operation): Payment {
   for (const [name, text] of Object.entries(texts)) {
     if (text !== undefined) details[name as keyof typeof texts] = text;
   }
-  return told;
+  return result;
 }

@@ -29,6 +29,8 @@ export interface ReconcilerOptions {
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** Waits for this time or until the signal aborts. Default: by the machine's clock. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** The service's words for the end of a payout. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
@@ -87,7 +89,10 @@ class AccountReconciler {
   readonly #stop: AbortSignal;
   /** Set while this replica is the one that looks: ends the reading of the log. */
   #following: AbortController | undefined;
-  #wake: AbortController = new AbortController();
+  /** Ends the rest. */
+  #wake = new AbortController();
+  /** An event came that the next round is to look at. */
+  #woken = false;
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
@@ -114,7 +119,7 @@ class AccountReconciler {
         this.#unfollow();
         this.#options.observer.onFailure({ account: this.#account, error });
       }
-      await this.#sleep(pauseMs);
+      await this.#rest(pauseMs);
     }
     this.#unfollow();
   }
@@ -205,7 +210,7 @@ class AccountReconciler {
       "payments_gateway.lookup.outcome": probed.kind,
     });
     if (probed.kind === "unreachable") {
-      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
+      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
       // The service may fail at this one alone: after the rest the others have their turn first.
       const { checks, notFound } = intent;
       await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
@@ -222,10 +227,7 @@ class AccountReconciler {
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     // Before it is asked for again: a callback may come, and schedule it, at once.
-    const pauseMs = Math.min(
-      afterMs * 2 ** Math.min(checks, 20),
-      Math.max(longestPauseMs, afterMs),
-    );
+    const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
 
     if (probed.kind === "paid") {
@@ -285,6 +287,8 @@ class AccountReconciler {
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
         await intents.scheduleNow(this.#account, kind, externalId);
+        if (this.#woken) continue;
+        this.#woken = true;
         this.#wake.abort();
       }
     })().catch(() => {
@@ -298,11 +302,18 @@ class AccountReconciler {
     this.#following = undefined;
   }
 
-  async #sleep(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    // While the service is out of reach an event still settles what it tells of, but in its turn.
-    const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
-    await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+  /**
+   * Rests for so long, or until an event comes: a moment longer then, so that one round is for all
+   * that come together. While the service is out of reach an event still settles what it tells of.
+   */
+  async #rest(ms: number): Promise<void> {
+    const { sleep = sleepByTimer } = this.#options;
+    if (!this.#woken) {
+      this.#wake = new AbortController();
+      await sleep(ms, AbortSignal.any([this.#stop, this.#wake.signal]));
+    }
+    if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
+    this.#woken = false;
   }
 
   get #accountRooms() {
@@ -316,6 +327,10 @@ class AccountReconciler {
   }
 }
 
+async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+}
+
 const done = { restMs: 0 };
 
 /** How many are asked for at a time. */
@@ -326,13 +341,16 @@ const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
 
+/** How long events gather before a round looks at them. */
+const gatherMs = 10;
+
 /** Pause when the budget is in use. */
 const spareMs = 500;
 
 /** Longest pause while the service is out of reach, so that it is heard of soon when it is back. */
-const longestRestMs = 10_000;
+const maxRestMs = 10_000;
 
-const longestPauseMs = 3_600_000;
+const maxPauseMs = 3_600_000;
 
 /** More than half of the budget is left: callers will not miss the token. */
 function hasToSpare(bucket: TokenBucket): boolean {

@@ -13,16 +13,16 @@ export async function trackPending(
   limit: number,
 ): Promise<boolean> {
   const inHands: Unfinished[] = [];
-  for (const told of await log.unfinished(account, afterMs, limit)) {
-    const method = methodOf(told.operation);
-    const open = await intents.open(account, told.kind, told.externalId);
+  for (const operation of await log.unfinished(account, afterMs, limit)) {
+    const method = methodOf(operation.operation);
+    const open = await intents.open(account, operation.kind, operation.externalId);
     const isKnown = open.some(
       ({ method, subjectId }) =>
-        subjectId === told.subjectId && operations[method].includes(told.operation),
+        subjectId === operation.subjectId && operations[method].includes(operation.operation),
     );
     // Too many: those who wait are told of again.
-    if (method && !isKnown && !(await intents.track(account, { ...told, method }))) break;
-    inHands.push(told);
+    if (method && !isKnown && !(await intents.track(account, { ...operation, method }))) break;
+    inHands.push(operation);
   }
   await log.dismiss(account, inHands);
   return inHands.length < limit;

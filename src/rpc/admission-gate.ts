@@ -2,7 +2,7 @@ import { getOption } from "@bufbuild/protobuf";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moves_money } from "../gen/payments/v1/options_pb.ts";
-import type { Admission, CallKind, Place } from "../net/admission.ts";
+import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -20,10 +20,10 @@ export interface AdmissionGate {
 export interface AdmissionRequest {
   readonly handler: UniversalHandler;
   readonly head: RequestHead;
-  readonly start: (place: Place) => void;
+  readonly start: (slot: Slot) => void;
 }
 
-/** Health is never refused. A stream takes no place once it has begun. */
+/** Health is never refused. A stream takes no slot once it has begun. */
 export async function createAdmissionGate(
   admission: Admission,
   observer: LimitObserver,

@@ -125,7 +125,7 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
       // Anybody may send these, as many as they like.
-      if (unverified.has(verdict)) refusals.tell(`${account} ${resource} ${verdict}`, entry);
+      if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
       else log[level](entry, "callback");
       if (conflict) {
         log.error({ account, ...about }, "an operation has two different final states");

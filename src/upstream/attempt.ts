@@ -4,7 +4,7 @@ import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
+import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
 import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
@@ -90,7 +90,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       permit.release();
       return ended(refusedByBreaker(breaker.refusal()));
     }
-    const tell = (verdict: Verdict, sent: boolean) =>
+    const settleBreakers = (verdict: Verdict, sent: boolean) =>
       movesMoney ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
@@ -116,7 +116,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     }
     observer.onInFlight?.(1);
 
-    let answer: HttpAnswer;
+    let answer: HttpResponse;
     try {
       const request = {
         method: call.endpoint.method,
@@ -131,11 +131,11 @@ export function createAttempts(options: AttemptOptions): Attempts {
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
-        tell("nothing", false);
+        settleBreakers("nothing", false);
         throw failure;
       }
       const verdict = verdictOf(failure, performance.now() - startedAt);
-      tell(verdict, failure.sent);
+      settleBreakers(verdict, failure.sent);
       settleUnanswered(permit, failure);
       const error = errorOfFailure(failure, moneyExternalId);
       return ended(error, verdict, reportCall(error.code, failure.kind));
@@ -160,7 +160,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     }
     const failed = response.kind === "error" && response.serviceFailed;
     const verdict = failed ? "failed" : "answered";
-    tell(verdict, true);
+    settleBreakers(verdict, true);
     if (mixedUp) permit.observe({});
     else settleAnswered(permit, answer, response);
     const lastedMs = reportCall(String(answer.status), failed ? "answer" : undefined);
@@ -221,7 +221,7 @@ function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void
 
 function settleAnswered(
   permit: Permit,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   response: ParsedResponse<unknown>,
 ): void {
   const headers = rateLimitHeaders(answer);

@@ -14,11 +14,11 @@ export interface InFlight {
    * Joins the call of this key that has no answer yet, or starts one. Each caller leaves by its own
    * signal and deadline. The answer is one object for all: nobody may change it.
    */
-  share<Answer>(
+  share<Result>(
     key: string,
     waitBudget: WaitBudget,
-    start: (shared: SharedWaitBudget) => Promise<Answer>,
-  ): Promise<Answer>;
+    start: (shared: SharedWaitBudget) => Promise<Result>,
+  ): Promise<Result>;
 }
 
 /** Until when the callers of one call wait. */
@@ -60,18 +60,18 @@ export function createInFlight(): InFlight {
   }
 
   return {
-    async share<Answer>(
+    async share<Result>(
       key: string,
       { signal, deadlineMs }: WaitBudget,
-      start: (shared: SharedWaitBudget) => Promise<Answer>,
-    ): Promise<Answer> {
+      start: (shared: SharedWaitBudget) => Promise<Result>,
+    ): Promise<Result> {
       if (signal.aborted) throw errorOfAbort(signal);
       if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
       const deadline = deadlineMs ?? Infinity;
       const call = calls.get(key) ?? begin(key, start, deadline);
       call.waiting++;
       call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
-      return await new Promise<Answer>((resolve, reject) => {
+      return await new Promise<Result>((resolve, reject) => {
         const leave = (error: GatewayError) => {
           done();
           reject(error);
@@ -92,7 +92,7 @@ export function createInFlight(): InFlight {
         call.answer.then(
           (answer) => {
             done();
-            resolve(answer as Answer);
+            resolve(answer as Result);
           },
           (error: unknown) => {
             done();

@@ -10,7 +10,7 @@ import {
   readErrorObject,
   sharedWithErrors,
 } from "./error-object.ts";
-import type { HttpAnswer } from "./exchange.ts";
+import type { HttpResponse } from "./exchange.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
@@ -62,7 +62,7 @@ export type ParsedResponse<Result> =
  * object counts as one in a 2xx answer too. Never throws.
  */
 export function parseResponse<Result>(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   const { status } = answer;
@@ -78,7 +78,7 @@ export function parseResponse<Result>(
 /** An answer that names another external_id is no answer to this call (contract, section 3). */
 function unlessMixedUp<Result>(
   result: Result,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   const { about } = question;
@@ -89,7 +89,7 @@ function unlessMixedUp<Result>(
 }
 
 function parseSuccess<Result>(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
 ): ParsedResponse<Result> {
   let hasFaults = false;
@@ -138,7 +138,7 @@ function isBlank(result: unknown): boolean {
 }
 
 function resultInRefusal<Result>(
-  { status, text }: HttpAnswer,
+  { status, text }: HttpResponse,
   { read, isResult, onFault }: Question<Result>,
 ): Result | undefined {
   if (!isResult || status === 429) return undefined;
@@ -152,18 +152,18 @@ function resultInRefusal<Result>(
 
 /** An Error object, or a mere HTTP status, as the error that callers see. */
 function refusal(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   object: UpstreamError | undefined,
   { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
 ): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
-  const told = rateLimited ? rateLimitError(object) : object;
-  const upstream = told && cleanError(told, status, hideSecrets);
+  const reported = rateLimited ? rateLimitError(object) : object;
+  const upstream = reported && cleanError(reported, status, hideSecrets);
   const reading = readError({
     httpStatus: status,
-    code: told?.code,
-    ...(told && { type: told.type }),
+    code: reported?.code,
+    ...(reported && { type: reported.type }),
     asCustomer,
     movesMoney: moneyExternalId !== undefined,
   });
@@ -213,14 +213,14 @@ function textOf(upstream: UpstreamError | undefined, status: number): string {
 /** The code in the form of `google.rpc.ErrorInfo`: upper case, at most 63 characters. */
 function reasonOf(upstream: UpstreamError | undefined, status: number): string {
   if (upstream?.code === "too_many_requests") return "RATE_LIMITED";
-  if (upstream?.code) return upstream.code.toUpperCase().replace(UNFIT, "_").slice(0, 63);
+  if (upstream?.code) return upstream.code.toUpperCase().replace(unfit, "_").slice(0, 63);
   return status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}`;
 }
 
-const UNFIT = /[^A-Z0-9]+/g;
+const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
-  { status }: HttpAnswer,
+  { status }: HttpResponse,
   { moneyExternalId }: Circumstances,
   cause?: unknown,
 ): Extract<ParsedResponse<never>, { kind: "error" }> {

@@ -45,7 +45,7 @@ const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
 /** Events that one `Payment.events` may ask for. */
-const mostEvents = 100;
+const maxEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
   externalId: t.string({
@@ -111,15 +111,15 @@ builder.objectFields(Payment, (t) => ({
     nullable: false,
     args: {
       first: t.arg.int({
-        description: `How many at most, 1 to ${mostEvents}.`,
+        description: `How many at most, 1 to ${maxEvents}.`,
         defaultValue: 20,
       }),
     },
     resolve: (payment, { first }, { loaders }) => {
       const externalId = loaders.externalIdOf(payment);
       const limit = first ?? 20;
-      if (limit < 1 || limit > mostEvents) {
-        throw invalidFields([{ path: "first", message: `must be 1 to ${mostEvents}` }]);
+      if (limit < 1 || limit > maxEvents) {
+        throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
       return externalId ? loaders.paymentEvents(externalId, limit) : [];
     },

@@ -89,7 +89,7 @@ export function serveWebSockets(
             drain.track(socket, handled);
           }),
       },
-      { socket, request, exchanges: new Map(), waiting: 0 },
+      { socket, request, lifetimes: new Map(), waiting: 0 },
     );
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
     socket.once("close", (code, reason) => {

@@ -18,14 +18,14 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
-  mostTracked,
+  maxTracked,
   type NewIntent,
   type NextLook,
   type Pending,
   type Unsettled,
   type UnsettledIntent,
 } from "../store.ts";
-import { mostLookedInto, unsettledOf } from "../unsettled.ts";
+import { maxInspected, unsettledOf } from "../unsettled.ts";
 import { RedisIntentWrites, startedIntent } from "./writes.ts";
 
 export interface RedisIntentsOptions extends IntentStoreOptions {
@@ -172,7 +172,7 @@ class RedisIntents implements IntentStore {
   async track(account: string, pending: Pending): Promise<boolean> {
     const intent = intentOf(pending, this.nowMs(account));
     return await this.#writes.adopt(account, intent, {
-      ...{ ageMs: pending.ageMs, leaseMs: 0, most: mostTracked },
+      ...{ ageMs: pending.ageMs, leaseMs: 0, max: maxTracked },
     });
   }
 
@@ -224,7 +224,7 @@ class RedisIntents implements IntentStore {
 
   async unsettled(account: string, limit: number): Promise<Unsettled> {
     const { intentsDue, intentsGivenUp } = this.#keys(account);
-    const last = String(mostLookedInto - 1);
+    const last = String(maxInspected - 1);
     const dueAt = scoresOf(
       await this.#ask(() => this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
     );
