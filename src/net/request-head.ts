@@ -52,7 +52,8 @@ export interface BodyLimits {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  /** A text is written as UTF-8, with its head in one piece where HTTP/1.1 lets it. */
+  readonly body: Uint8Array | string;
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
@@ -80,7 +81,10 @@ export function headOfHttp1(
     send({ status, headers, body }) {
       // The next request on the connection waits behind the body of this one.
       if (!request.readableEnded) request.on("error", () => {}).resume();
-      response.writeHead(status, headers).end(body);
+      response.writeHead(status, headers);
+      // Node writes a text and its head as one, for which latin1 needs no encoding.
+      if (typeof body !== "string") response.end(body);
+      else response.end(body, headers["content-length"] === `${body.length}` ? "latin1" : "utf8");
     },
     open: () => ({ request, response }),
   };

@@ -90,7 +90,10 @@ class AccountReconciler {
   readonly #stop: AbortSignal;
   /** Set while this replica is the one that looks: ends the reading of the log. */
   #following: AbortController | undefined;
-  #wake: AbortController = new AbortController();
+  /** Ends the rest. */
+  #wake = new AbortController();
+  /** An event came that the next round is to look at. */
+  #woken = false;
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
@@ -117,7 +120,7 @@ class AccountReconciler {
         this.#unfollow();
         this.#options.observer.onFailure({ account: this.#account, error });
       }
-      await this.#sleep(pauseMs);
+      await this.#rest(pauseMs);
     }
     this.#unfollow();
   }
@@ -286,6 +289,8 @@ class AccountReconciler {
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED || !isKind(kind)) continue;
         await intents.scheduleNow(this.#account, kind, externalId);
+        if (this.#woken) continue;
+        this.#woken = true;
         this.#wake.abort();
       }
     })().catch(() => {
@@ -299,12 +304,18 @@ class AccountReconciler {
     this.#following = undefined;
   }
 
-  async #sleep(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    // While the service is out of reach an event still settles what it tells of, but in its turn.
-    const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
+  /**
+   * Rests for so long, or until an event comes: a moment longer then, so that one round is for all
+   * that come together. While the service is out of reach an event still settles what it tells of.
+   */
+  async #rest(ms: number): Promise<void> {
     const { sleep = sleepByTimer } = this.#options;
-    await sleep(ms, signal);
+    if (!this.#woken) {
+      this.#wake = new AbortController();
+      await sleep(ms, AbortSignal.any([this.#stop, this.#wake.signal]));
+    }
+    if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
+    this.#woken = false;
   }
 
   get #accountRooms() {
@@ -331,6 +342,9 @@ const batch = 10;
 const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
+
+/** How long events gather before a round looks at them. */
+const gatherMs = 10;
 
 /** Pause when the budget is in use. */
 const spareMs = 500;

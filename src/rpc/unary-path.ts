@@ -16,6 +16,7 @@ import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
 import type { Identify } from "./gate.ts";
 import { setGatedCall } from "./gated-call.ts";
+import { jsonWriterOf, type WriteJson } from "./json-writer.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
@@ -79,7 +80,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     const life = new CallLife(head, dialect.timeoutMs, underWay);
     let record: CallRecord | undefined;
     let call: Call | undefined;
-    let output: Uint8Array | undefined;
+    let output: Uint8Array | string | undefined;
     let failure: ConnectError | undefined;
     const begin = () => {
       const facts = { ...method.names, protocolName: dialect.name, signal: life.signal };
@@ -149,7 +150,7 @@ interface UnaryMethod {
     input: Uint8Array,
     binary: boolean,
     context: Pick<HandlerContext, "values" | "signal">,
-  ): Promise<Uint8Array>;
+  ): Promise<Uint8Array | string>;
 }
 
 /** By the path of their requests. */
@@ -161,18 +162,28 @@ function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
       if (method.methodKind !== "unary") continue;
       const run = implementation[method.localName as keyof typeof implementation] as Handler;
       const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
+      const writeJson = jsonWriterOf(method.output);
       methods.set(`/${service.typeName}/${method.name}`, {
         names: { service, method },
         async run(input, binary, context) {
           const request = codec.getI(binary).parse(input);
           // The handlers of the services read nothing else of their context.
           const result = await run(request, context as HandlerContext);
-          return codec.getO(binary).serialize(create(method.output, result));
+          const answer = create(method.output, result);
+          return binary ? codec.getO(binary).serialize(answer) : toText(writeJson, answer);
         },
       });
     }
   }
   return methods;
+}
+
+function toText(write: WriteJson, answer: Message): string {
+  try {
+    return write(answer);
+  } catch (error) {
+    throw ConnectError.from(error, Code.Internal);
+  }
 }
 
 type Handler = (
