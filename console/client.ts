@@ -23,7 +23,7 @@ export interface Client {
 
 const patienceMs = 15_000;
 /** A slow answer of the sandbox takes 10 s. */
-const trialPatienceMs = 70_000;
+const actionTimeoutMs = 70_000;
 
 /** @param token API key or JWT, where the gateway asks for one */
 export function createClient(token: string | undefined): Client {
@@ -46,7 +46,7 @@ export function createClient(token: string | undefined): Client {
         method: "POST",
         headers: { ...authorization, "content-type": "application/json" },
         body: JSON.stringify(body),
-        signal: AbortSignal.timeout(trialPatienceMs),
+        signal: AbortSignal.timeout(actionTimeoutMs),
       }),
     async delete(path) {
       const response = await reach(path, {

@@ -25,7 +25,7 @@ export const mostRows = 500;
 const mostFollowed = 50;
 const flushMs = 100;
 const firstPauseMs = 500;
-const longestPauseMs = 15_000;
+const maxPauseMs = 15_000;
 
 /**
  * The account's events, live: the newest ones first, then each that comes, by the gateway's own GraphQL
@@ -78,7 +78,7 @@ export class Feed {
         reason = error instanceof ApiError ? messageOf(error) : "the connection was lost";
       }
       if (this.#end.signal.aborted) return;
-      const longestMs = Math.min(firstPauseMs * 2 ** failures, longestPauseMs);
+      const longestMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
       failures += 1;
       await this.#pause(longestMs * (0.5 + Math.random() / 2), reason);
     }

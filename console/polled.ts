@@ -36,7 +36,7 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
             ...(value !== undefined && { value }),
             problem: messageOf(error),
           }));
-          pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+          pauseMs = Math.min(pauseMs * 2, maxPauseMs);
         }
         await rested.after(pauseMs);
         await visible(end.signal);
@@ -48,7 +48,7 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
   return { value: answer.value, problem: answer.problem, again };
 }
 
-const longestPauseMs = 15_000;
+const maxPauseMs = 15_000;
 
 function rest(wake: { current: () => void }, signal: AbortSignal) {
   let woken = false;

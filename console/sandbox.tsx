@@ -1,20 +1,20 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type {
-  CallbackTrial,
-  CallbackTrialAnswer,
   Kind,
+  SandboxCallback,
+  SandboxCallbackResult,
+  SandboxOrder,
+  SandboxResult,
   ScenarioInfo,
   Scenarios,
-  Trial,
-  TrialAnswer,
 } from "../src/admin/console-api.ts";
+import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import { webAddress } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import type { Feed } from "./feed.ts";
 import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
 import { plainText } from "./scenario.ts";
-import { TrialForm } from "./trial-form.tsx";
 import { type Tried, TriedList } from "./tried-list.tsx";
 
 const mostTried = 40;
@@ -40,8 +40,12 @@ export function Sandbox(props: {
     );
   }, [client]);
 
-  async function attempt(kind: Kind, scenario: ScenarioInfo, trial: Omit<Trial, "scenario">) {
-    const { externalId } = trial;
+  async function attempt(
+    kind: Kind,
+    scenario: ScenarioInfo,
+    order: Omit<SandboxOrder, "scenario">,
+  ) {
+    const { externalId } = order;
     const isThis = (each: Tried) => each.externalId === externalId && each.kind === kind;
     const tell = (answer: Tried["answer"]) =>
       setTried((held) => held.map((each) => (isThis(each) ? { ...each, answer } : each)));
@@ -52,7 +56,7 @@ export function Sandbox(props: {
     ]);
     try {
       const path = kind === "payout" ? "/api/sandbox/payouts" : "/api/sandbox/payments";
-      tell(await client.post<TrialAnswer>(path, { ...trial, scenario: scenario.name }));
+      tell(await client.post<SandboxResult>(path, { ...order, scenario: scenario.name }));
     } catch (error) {
       tell({ kind: "failed", message: messageOf(error) });
     }
@@ -79,9 +83,11 @@ export function Sandbox(props: {
     setTold("One payment with each magic value was made.");
   }
 
-  async function callback(kind: CallbackTrial["kind"]): Promise<void> {
+  async function callback(kind: SandboxCallback["kind"]): Promise<void> {
     try {
-      const { status } = await client.post<CallbackTrialAnswer>("/api/sandbox/callbacks", { kind });
+      const { status } = await client.post<SandboxCallbackResult>("/api/sandbox/callbacks", {
+        kind,
+      });
       setTold(`The callback was answered with ${status}.`);
     } catch (error) {
       setTold(capital(messageOf(error)));
@@ -105,13 +111,13 @@ export function Sandbox(props: {
       {!scenarios && !problem && <Skeleton lines={4} />}
       {scenarios && (
         <>
-          <QuickTrials
+          <QuickActions
             scenarios={scenarios}
             onTry={quick}
             onEach={eachOnce}
             onCallback={callback}
           />
-          <TrialForm scenarios={scenarios} newId={newId} onTry={attempt} />
+          <ActionForm scenarios={scenarios} newId={newId} onTry={attempt} />
         </>
       )}
       <p class="result" role="status">
@@ -132,11 +138,11 @@ const quickOnes: readonly (readonly [scenario: string, text: string])[] = [
   ["answer_and_callback_lost", "Lose answer"],
 ];
 
-function QuickTrials(props: {
+function QuickActions(props: {
   scenarios: readonly ScenarioInfo[];
   onTry: (scenario: ScenarioInfo) => Promise<void>;
   onEach: (all: readonly ScenarioInfo[]) => Promise<void>;
-  onCallback: (kind: CallbackTrial["kind"]) => Promise<void>;
+  onCallback: (kind: SandboxCallback["kind"]) => Promise<void>;
 }) {
   const { scenarios, onTry, onEach, onCallback } = props;
   const [busy, setBusy] = useState(false);

@@ -1,4 +1,4 @@
-import type { ScenarioInfo, TrialAnswer } from "../src/admin/console-api.ts";
+import type { SandboxResult, ScenarioInfo } from "../src/admin/console-api.ts";
 import { webAddress } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import { type Feed, subjectOf } from "./feed.ts";
@@ -10,7 +10,10 @@ import { useStore } from "./store.ts";
 export interface Tried extends Subject {
   readonly scenario: ScenarioInfo;
   /** What a caller of the gateway got; absent while there is no answer. */
-  readonly answer: TrialAnswer | { readonly kind: "failed"; readonly message: string } | undefined;
+  readonly answer:
+    | SandboxResult
+    | { readonly kind: "failed"; readonly message: string }
+    | undefined;
 }
 
 /** What was tried, and how each of it stands by now. */

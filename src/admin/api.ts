@@ -1,18 +1,18 @@
 import { z } from "zod";
 import type {
-  CallbackTrial,
-  CallbackTrialAnswer,
   Calls,
   History,
   Kind,
   LetterBody,
   Letters,
+  SandboxCallback,
+  SandboxCallbackResult,
+  SandboxOrder,
+  SandboxResult,
   Scenarios,
   Session,
   Start,
   Status,
-  Trial,
-  TrialAnswer,
 } from "./console-api.ts";
 import type { AdminAnswer } from "./dead-letter-routes.ts";
 import { accountOf, type Operator, Refused } from "./operator.ts";
@@ -27,17 +27,17 @@ export interface ConsoleData {
   letters(account: string, behind?: string): Promise<Letters>;
   letter(account: string, id: string): Promise<LetterBody | undefined>;
   /** In sandbox mode alone. */
-  readonly trials?: Trials;
+  readonly sandboxActions?: SandboxActions;
 }
 
 /** Makes the sandbox do something. */
-export interface Trials {
+export interface SandboxActions {
   /** The one account that the emulator has. */
   readonly account: string;
   readonly scenarios: Scenarios;
-  pay(trial: Trial): Promise<TrialAnswer>;
-  payOut(trial: Trial): Promise<TrialAnswer>;
-  callback(trial: CallbackTrial): Promise<CallbackTrialAnswer>;
+  pay(order: SandboxOrder): Promise<SandboxResult>;
+  payOut(order: SandboxOrder): Promise<SandboxResult>;
+  callback(order: SandboxCallback): Promise<SandboxCallbackResult>;
 }
 
 export interface ApiRequest {
@@ -56,7 +56,7 @@ export async function answerApi(
 ): Promise<AdminAnswer | undefined> {
   const { method, path, query } = request;
   const [, , room = "", ...rest] = path.split("/");
-  if (room === "sandbox") return answerTrials(data.trials, operator, request, rest);
+  if (room === "sandbox") return answerSandboxAction(data.sandboxActions, operator, request, rest);
   if (method !== "GET") throw new Refused(405, "method not allowed");
   if (room === "session" && rest.length === 0) return found(data.session(operator));
 
@@ -91,37 +91,37 @@ const historyQuery = z.object({
   external_id: z.string().min(1).max(1_000),
 });
 
-async function answerTrials(
-  trials: Trials | undefined,
+async function answerSandboxAction(
+  sandboxActions: SandboxActions | undefined,
   operator: Operator,
   { method, body }: ApiRequest,
   [what, ...rest]: readonly string[],
 ): Promise<AdminAnswer | undefined> {
-  if (!trials || rest.length > 0) return undefined;
-  accountOf(operator, trials.account);
-  if (what === undefined && method === "GET") return found(trials.scenarios);
+  if (!sandboxActions || rest.length > 0) return undefined;
+  accountOf(operator, sandboxActions.account);
+  if (what === undefined && method === "GET") return found(sandboxActions.scenarios);
   if (method !== "POST") throw new Refused(405, "method not allowed");
   switch (what) {
     case "payments":
-      return found(await trials.pay(read(trial, await body())));
+      return found(await sandboxActions.pay(read(order, await body())));
     case "payouts":
-      return found(await trials.payOut(read(trial, await body())));
+      return found(await sandboxActions.payOut(read(order, await body())));
     case "callbacks":
-      return found(await trials.callback(read(callbackTrial, await body())));
+      return found(await sandboxActions.callback(read(sandboxCallback, await body())));
     default:
       return undefined;
   }
 }
 
 const text = z.string().min(1).max(255);
-const trial = z.strictObject({
+const order = z.strictObject({
   scenario: text,
   amount: text,
   currency: text,
   externalId: text,
   by: z.enum(["card", "amount"]),
 });
-const callbackTrial = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
+const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
 
 function read<T>(schema: z.ZodType<T>, body: unknown): T {
   const result = schema.safeParse(body);

@@ -213,7 +213,7 @@ export interface ScenarioInfo {
 }
 
 /** `POST /api/sandbox/payments` and `/api/sandbox/payouts` */
-export interface Trial {
+export interface SandboxOrder {
   readonly scenario: string;
   readonly amount: string;
   readonly currency: string;
@@ -223,7 +223,7 @@ export interface Trial {
 }
 
 /** What a caller of the gateway would have got for a trial. */
-export type TrialAnswer =
+export type SandboxResult =
   | {
       readonly kind: "answered";
       readonly status?: string;
@@ -240,11 +240,11 @@ export type TrialAnswer =
   | { readonly kind: "unknown"; readonly message: string };
 
 /** `POST /api/sandbox/callbacks`: callbacks that do not go well. */
-export interface CallbackTrial {
+export interface SandboxCallback {
   readonly kind: "not_understood" | "forged";
 }
 
-export interface CallbackTrialAnswer {
+export interface SandboxCallbackResult {
   /** HTTP status that the public listener answered. */
   readonly status: number;
 }

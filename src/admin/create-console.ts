@@ -2,22 +2,22 @@ import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 import type { EventLog } from "../events/log.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
-import { isForeign } from "../graphql/transport/browser-origin.ts";
+import { isCrossOrigin } from "../graphql/transport/browser-origin.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
-import type { Trials } from "./api.ts";
+import type { SandboxActions } from "./api.ts";
 import type { BudgetStatus, ReconcilerSettings, Replica } from "./console-api.ts";
 import { letterOf, lettersOf } from "./dead-letter-view.ts";
 import { historyOf } from "./history.ts";
 import type { OperatorIdentity } from "./identify-operator.ts";
-import type { Recents } from "./observe.ts";
+import type { ActivityWindows } from "./observe.ts";
 import { openCallsOf } from "./open-calls.ts";
 import { loadPage } from "./page.ts";
 import type { Console } from "./server.ts";
 
 export interface ConsoleOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
-  readonly recents: Recents;
+  readonly activityWindows: ActivityWindows;
   readonly log: EventLog;
   readonly intents: IntentStore;
   readonly operators: OperatorIdentity;
@@ -31,7 +31,7 @@ export interface ConsoleOptions {
   readonly sourceOf: (account: string) => Promise<BudgetStatus["source"]>;
   readonly reconciler: ReconcilerSettings;
   /** In sandbox mode. */
-  readonly sandbox?: { readonly url: string; readonly trials: Trials };
+  readonly sandbox?: { readonly url: string; readonly sandboxActions: SandboxActions };
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -40,7 +40,7 @@ const eventsAtFirst = 200;
 
 /** What stands behind the operator's page. `close` stops what it does by itself. */
 export function createConsole(options: ConsoleOptions): Console & { close(): void } {
-  const { accounts, recents, log, intents, operators, graphql, sandbox } = options;
+  const { accounts, activityWindows, log, intents, operators, graphql, sandbox } = options;
   const { authenticated, reconciler } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
@@ -52,17 +52,17 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
   }
 
   function sample(account: string) {
-    const recent = recents.get(account);
+    const activity = activityWindows.get(account);
     const budget = budgetOf(account);
-    recent?.budget(budget.remaining);
+    activity?.budget(budget.remaining);
     return budget;
   }
 
   // A budget that nobody spends and nobody looks at is not asked about.
   const sampling = setInterval(() => {
-    for (const [account, recent] of recents) {
+    for (const [account, activity] of activityWindows) {
       const sinceMs = Date.now() - (watched.get(account) ?? -Infinity);
-      if (recent.busy || sinceMs < watchedMs) sample(account);
+      if (activity.busy || sinceMs < watchedMs) sample(account);
     }
   }, 1_000).unref();
 
@@ -70,7 +70,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
 
   return {
     page: loadPage(),
-    isForeign: (request) => isForeign(originOf(request), []),
+    isCrossOrigin: (request) => isCrossOrigin(originOf(request), []),
     operatorOf: operators.operatorOf,
     graphql: graphql.handle,
     onFailure: options.onFailure,
@@ -84,21 +84,21 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         ...(sandbox && { sandboxUrl: sandbox.url }),
       }),
       async status(account) {
-        const recent = recents.get(account);
-        if (!recent) throw new Error(`no such merchant account: ${account}`);
+        const activity = activityWindows.get(account);
+        if (!activity) throw new Error(`no such merchant account: ${account}`);
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;
         const source = await sourceOf(account);
-        const history = recent.budgetHistory;
+        const history = activity.budgetHistory;
         return {
           replica,
           nowMs: Date.now(),
           notReady: notReady(),
           budget: { limit, remaining, resetSeconds, reserve, source, history },
-          upstream: recent.upstream,
-          callbacks: recent.callbacks,
-          reconciled: recent.reconciled,
+          upstream: activity.upstream,
+          callbacks: activity.callbacks,
+          reconciled: activity.reconciled,
         };
       },
       async start(account) {
@@ -111,7 +111,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
       letters: (account, behind) =>
         behind === undefined ? newestLetters(account) : lettersOf(log, account, behind),
       letter: (account, id) => letterOf(log, account, id),
-      ...(sandbox && { trials: sandbox.trials }),
+      ...(sandbox && { sandboxActions: sandbox.sandboxActions }),
     },
   };
 }

@@ -115,7 +115,7 @@ async function answerList(
   return { status: 200, body: { dead_letters: page, total, ...next } };
 }
 
-const mostLetters = 1_000;
+const maxListed = 1_000;
 
 const listQuery = z.strictObject({
   account: z.string().optional(),
@@ -123,7 +123,7 @@ const listQuery = z.strictObject({
     .string()
     .regex(/^\d{1,9}$/, "is no whole number")
     .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= mostLetters, `accepted is 1 to ${mostLetters}`)
+    .refine((limit) => limit >= 1 && limit <= maxListed, `accepted is 1 to ${maxListed}`)
     .default(100),
   order: z.enum(["newest", "oldest"], "accepted is newest or oldest").default("newest"),
   cursor: z.string().optional(),

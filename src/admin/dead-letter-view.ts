@@ -11,7 +11,7 @@ export async function lettersOf(log: EventLog, account: string, behind?: string)
   let next: string | undefined;
   let last: string | undefined;
   for await (const letter of log.deadLetters(account, { newestFirst: true, behind })) {
-    if (letters.length === mostLetters) {
+    if (letters.length === maxListed) {
       next = last;
       break;
     }
@@ -33,11 +33,14 @@ export async function letterOf(
   const body = Buffer.from(letter.body, "base64");
   if (!isUtf8(body)) return view(letter);
   const text = redact(body.toString());
-  return { ...view(letter), text: text.length > mostText ? `${text.slice(0, mostText)}\n…` : text };
+  return {
+    ...view(letter),
+    text: text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text,
+  };
 }
 
-const mostLetters = 50;
-const mostText = 64 * 1024;
+const maxListed = 50;
+const maxTextLength = 64 * 1024;
 
 function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
   return {

@@ -54,7 +54,7 @@ export function deadLettersOf(
     },
     async discard(account, id, operator) {
       const letter = await log.deadLetter(account, id);
-      if (!letter || !(await log.exhume(account, id))) return false;
+      if (!letter || !(await log.removeDeadLetter(account, id))) return false;
       const { body, ...about } = view(account, letter);
       observer.onDiscarded({ operator, letter: about });
       return true;

@@ -11,14 +11,14 @@ export class Durations {
 
   add(ms: number): void {
     const at = bounds.findIndex((bound) => ms <= bound);
-    const place = at < 0 ? bounds.length : at;
-    this.#counts[place] = (this.#counts[place] ?? 0) + 1;
+    const slot = at < 0 ? bounds.length : at;
+    this.#counts[slot] = (this.#counts[slot] ?? 0) + 1;
     this.#total += 1;
   }
 
   addAll(other: Durations): void {
-    for (const [place, count] of other.#counts.entries()) {
-      this.#counts[place] = (this.#counts[place] ?? 0) + count;
+    for (const [slot, count] of other.#counts.entries()) {
+      this.#counts[slot] = (this.#counts[slot] ?? 0) + count;
     }
     this.#total += other.#total;
   }
@@ -28,10 +28,10 @@ export class Durations {
     if (this.#total === 0) return undefined;
     const wanted = share * this.#total;
     let before = 0;
-    for (const [place, count] of this.#counts.entries()) {
+    for (const [slot, count] of this.#counts.entries()) {
       if (count > 0 && before + count >= wanted) {
-        const from = bounds[place - 1] ?? 0;
-        const to = bounds[place] ?? from;
+        const from = bounds[slot - 1] ?? 0;
+        const to = bounds[slot] ?? from;
         return Math.round(from + ((to - from) * (wanted - before)) / count);
       }
       before += count;

@@ -29,11 +29,11 @@ export async function historyOf(
   kind: Kind,
   externalId: string,
 ): Promise<HistoryEvent[]> {
-  const events = await log.history(account, kindOf[kind], externalId, mostEvents);
+  const events = await log.history(account, kindOf[kind], externalId, maxEvents);
   return events.map(view).reverse();
 }
 
-const mostEvents = 100;
+const maxEvents = 100;
 
 function view(event: Event): HistoryEvent {
   const { cursor, source, receivedAt, final, callOutcome, paymentId, transactionId } = event;

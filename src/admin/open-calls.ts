@@ -4,11 +4,11 @@ import type { Calls, OpenCall } from "./console-api.ts";
 
 /** Calls that move money whose outcome is unknown, or whose payment is pending. */
 export async function openCallsOf(intents: IntentStore, account: string): Promise<Calls> {
-  const { intents: open, total } = await intents.unsettled(account, mostCalls);
+  const { intents: open, total } = await intents.unsettled(account, maxCalls);
   return { nowMs: Date.now(), total, calls: open.map(view) };
 }
 
-const mostCalls = 100;
+const maxCalls = 100;
 
 function view(intent: UnsettledIntent): OpenCall {
   const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =

@@ -31,9 +31,9 @@ export class Ring<Slot> {
   /** The last `count` steps, the present one last; undefined where nothing happened. */
   last(count: number): (Slot | undefined)[] {
     const { length } = this.#options;
-    const told = Math.min(count, length);
-    const first = this.#step - told + 1;
-    return Array.from({ length: told }, (_, at) => {
+    const shown = Math.min(count, length);
+    const first = this.#step - shown + 1;
+    return Array.from({ length: shown }, (_, at) => {
       const held = this.#slots[(first + at) % length];
       return held?.step === first + at ? held.slot : undefined;
     });

@@ -10,11 +10,11 @@ import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb
 import { magicValues } from "../sandbox/ledger/scenarios.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign } from "../wire/signature.ts";
-import type { Trials } from "./api.ts";
-import type { CallbackTrial, ScenarioInfo, Trial, TrialAnswer } from "./console-api.ts";
+import type { SandboxActions } from "./api.ts";
+import type { SandboxCallback, SandboxOrder, SandboxResult, ScenarioInfo } from "./console-api.ts";
 import { Refused } from "./operator.ts";
 
-export interface TrialsOptions {
+export interface SandboxActionsOptions {
   readonly core: Core;
   /** The emulator's merchant. */
   readonly account: { readonly name: string; readonly password: Secret };
@@ -23,13 +23,17 @@ export interface TrialsOptions {
 }
 
 /** In sandbox mode: payments, payouts and callbacks as a merchant's and the service's would be. */
-export function createTrials({ core, account, publicUrl }: TrialsOptions): Trials {
+export function createSandboxActions({
+  core,
+  account,
+  publicUrl,
+}: SandboxActionsOptions): SandboxActions {
   return {
     account: account.name,
     scenarios: { scenarios: magicValues.map(infoOf) },
 
-    async pay(trial) {
-      const request = create(CreatePaymentRequestSchema, paymentOf(trial));
+    async pay(order) {
+      const request = create(CreatePaymentRequestSchema, paymentOf(order));
       return answerOf(async () => {
         const { details, action } = await core.createPayment(request, callOf(account.name));
         const { name } = PaymentStatusSchema.value[details?.status ?? 0] ?? {};
@@ -43,8 +47,8 @@ export function createTrials({ core, account, publicUrl }: TrialsOptions): Trial
       });
     },
 
-    async payOut(trial) {
-      const request = create(RequestPayoutRequestSchema, payoutOf(trial));
+    async payOut(order) {
+      const request = create(RequestPayoutRequestSchema, payoutOf(order));
       return answerOf(async () => {
         const { status, statusCode } = await core.requestPayout(request, callOf(account.name));
         return {
@@ -86,7 +90,7 @@ function infoOf({ cards, cents, scenario }: (typeof magicValues)[number]): Scena
 /** A good card that is none of the magic ones, so that the amount decides. */
 const plainCard = "4242424242424242";
 
-function cardOf({ scenario, by }: Trial): string {
+function cardOf({ scenario, by }: SandboxOrder): string {
   const magic = magicValues.find((value) => value.scenario.name === scenario);
   const [card] = magic?.cards ?? [];
   if (!magic || card === undefined) throw new Refused(400, "scenario: there is no such scenario");
@@ -95,8 +99,8 @@ function cardOf({ scenario, by }: Trial): string {
   return plainCard;
 }
 
-function paymentOf(trial: Trial): MessageInitShape<typeof CreatePaymentRequestSchema> {
-  const { amount, currency, externalId } = trial;
+function paymentOf(order: SandboxOrder): MessageInitShape<typeof CreatePaymentRequestSchema> {
+  const { amount, currency, externalId } = order;
   return {
     ...{ amount, currency, externalId, mode: PaymentMode.DIRECT },
     description: "A trial from the console",
@@ -104,15 +108,15 @@ function paymentOf(trial: Trial): MessageInitShape<typeof CreatePaymentRequestSc
     paymentMethod: {
       method: {
         case: "cc",
-        value: { number: cardOf(trial), cvv: "123", expMonth: 12, expYear: 2035 },
+        value: { number: cardOf(order), cvv: "123", expMonth: 12, expYear: 2035 },
       },
     },
   };
 }
 
-function payoutOf(trial: Trial): MessageInitShape<typeof RequestPayoutRequestSchema> {
-  const { amount, currency, externalId, by } = trial;
-  const number = cardOf(trial);
+function payoutOf(order: SandboxOrder): MessageInitShape<typeof RequestPayoutRequestSchema> {
+  const { amount, currency, externalId, by } = order;
+  const number = cardOf(order);
   const person = { firstName: "Ivan", lastName: "Franko", externalId: "recipient" };
   return {
     order: {
@@ -127,7 +131,7 @@ function payoutOf(trial: Trial): MessageInitShape<typeof RequestPayoutRequestSch
   };
 }
 
-const trialPatienceMs = 60_000;
+const actionTimeoutMs = 60_000;
 
 function callOf(account: string): Call {
   const caller: Caller = {
@@ -135,12 +139,12 @@ function callOf(account: string): Call {
     account,
     scopes: new Set(["payments:write", "payouts:write"]),
   };
-  return { caller, signal: AbortSignal.timeout(trialPatienceMs), requestId: randomUUID() };
+  return { caller, signal: AbortSignal.timeout(actionTimeoutMs), requestId: randomUUID() };
 }
 
 async function answerOf(
-  make: () => Promise<Omit<TrialAnswer & { kind: "answered" }, "kind">>,
-): Promise<TrialAnswer> {
+  make: () => Promise<Omit<SandboxResult & { kind: "answered" }, "kind">>,
+): Promise<SandboxResult> {
   try {
     return { kind: "answered", ...(await make()) };
   } catch (error) {
@@ -153,7 +157,7 @@ async function answerOf(
 }
 
 /** Each is another one, so that it is kept beside those before. */
-function callbackBody(kind: CallbackTrial["kind"]): string {
+function callbackBody(kind: SandboxCallback["kind"]): string {
   return JSON.stringify({
     note: kind === "forged" ? "signed with a wrong password" : "a body that nobody understands",
     sent_at: new Date().toISOString(),

@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
-import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letter-routes.ts";
@@ -32,7 +32,7 @@ export interface Console {
   /** Undefined when it was not built. */
   readonly page: Page | undefined;
   /** Whether a page of another origin made a browser send this. */
-  isForeign(request: IncomingMessage): boolean;
+  isCrossOrigin(request: IncomingMessage): boolean;
   /** Who asks. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
   operatorOf(request: IncomingMessage): Promise<Operator>;
   readonly data: ConsoleData;
@@ -59,7 +59,7 @@ export function createAdminServer(options: AdminOptions): Server {
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
-  const { counts, observer = deafObserver } = options.limits ?? {};
+  const { counts, observer = noopObserver } = options.limits ?? {};
   const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
   return server;
 }
@@ -101,10 +101,10 @@ async function answerAnybody(
     case "/readyz": {
       const reasons = notReady();
       const details = detailsOf?.();
-      const told = details && { details };
+      const extra = details && { details };
       return reasons.length === 0
-        ? { status: 200, body: { status: "ready", ...told } }
-        : { status: 503, body: { status: "not ready", reasons, ...told } };
+        ? { status: 200, body: { status: "ready", ...extra } }
+        : { status: 503, body: { status: "not ready", reasons, ...extra } };
     }
     case "/metrics":
       await refresh();
@@ -126,7 +126,7 @@ async function answerOperator(
   response: ServerResponse,
   { pathname: path, searchParams: query }: URL,
 ): Promise<AdminAnswer | undefined> {
-  if (console.isForeign(request)) {
+  if (console.isCrossOrigin(request)) {
     request.resume();
     throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
   }

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
+import { createActivityWindow } from "../admin/activity-window.ts";
 import { budgetSourceOf } from "../admin/budget-source.ts";
 import { createConsole } from "../admin/create-console.ts";
 import { deadLettersOf } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
-import { callbacksTell, reconcilerTells, upstreamTells } from "../admin/observe.ts";
-import { createRecent } from "../admin/recent.ts";
-import { createTrials } from "../admin/sandbox-actions.ts";
+import { observeCallbacks, observeReconciler, observeUpstream } from "../admin/observe.ts";
+import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
@@ -22,6 +22,7 @@ import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
+import type { SandboxClock } from "../sandbox/clock.ts";
 import { createDemo } from "../sandbox/demo/demo.ts";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { graphqlObserver, rpcObserver } from "../telemetry/edge-observers.ts";
@@ -83,8 +84,12 @@ export async function startGateway(
   const metrics = createMetrics();
   const tracing = await createTracing(config.tracing, traceObserver(metrics, log));
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
-  const stores = await openStores(config, keyrings, metrics, log);
+  // Tests move the sandbox's time on; what is kept in memory follows.
+  let clock: SandboxClock | undefined;
+  const now = () => clock?.now() ?? Date.now();
+  const stores = await openStores(config, keyrings, metrics, log, now);
   const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
+  clock = emulator?.clock;
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
@@ -93,13 +98,13 @@ export async function startGateway(
   const causes = createCauses(eventLog);
 
   const refused = new Set<string>();
-  const recents = new Map(accounts.map(({ name }) => [name, createRecent()]));
+  const activityWindows = new Map(accounts.map(({ name }) => [name, createActivityWindow()]));
   const running = new Map(
     accounts.map((account): [string, Account] => {
       const observed = bucketObserver(account.name, metrics);
       const bucket = observedBucket(stores.bucketOf(account.name), observed);
-      const observer = upstreamTells(
-        recents.get(account.name),
+      const observer = observeUpstream(
+        activityWindows.get(account.name),
         upstreamObserver(account, metrics, log, refused, causes),
       );
       const timeoutMs = config.upstreamTimeoutMs;
@@ -117,7 +122,7 @@ export async function startGateway(
     log: eventLog,
     intents,
     keyrings,
-    patience: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
+    timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs: config.upstreamTimeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
     payoutEnds: config.payoutEnds,
@@ -150,7 +155,7 @@ export async function startGateway(
     accounts: new Map(accounts.map((account) => [account.name, account])),
     payoutEnds: config.payoutEnds,
     log: eventLog,
-    observer: callbacksTell(recents, callbackObserver(metrics, log)),
+    observer: observeCallbacks(activityWindows, callbackObserver(metrics, log)),
     maxUnverifiedBytes: config.maxUnverifiedBytes,
     tracing,
     causeOf: causes.of,
@@ -189,7 +194,7 @@ export async function startGateway(
   const [sandboxAccount] = accounts;
   const operatorConsole = createConsole({
     accounts: running,
-    recents,
+    activityWindows,
     log: eventLog,
     intents,
     operators,
@@ -206,7 +211,11 @@ export async function startGateway(
       ? {
           sandbox: {
             url: emulator.url,
-            trials: createTrials({ core, account: sandboxAccount, publicUrl: () => listeningUrl }),
+            sandboxActions: createSandboxActions({
+              core,
+              account: sandboxAccount,
+              publicUrl: () => listeningUrl,
+            }),
           },
         }
       : {}),
@@ -257,7 +266,8 @@ export async function startGateway(
           giveUpMs: config.reconcileGiveUpMs,
           payoutEnds: config.payoutEnds,
           timeoutMs: config.upstreamTimeoutMs,
-          observer: reconcilerTells(recents, lookUps),
+          ...(clock && { sleep: clock.sleep }),
+          observer: observeReconciler(activityWindows, lookUps),
           tracing,
           causeOf: causes.of,
         });
@@ -319,7 +329,7 @@ export async function startGateway(
       await Promise.race([closing, timeUp]);
       // Last, with the spans of all that ended, in what is left of the time.
       const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
-      await tracing.shutdown(Math.min(Math.max(leftMs, 0), longestFlushMs));
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), maxFlushMs));
     },
   };
 }
@@ -332,4 +342,4 @@ function shuttingDown(advice = ""): GatewayError {
 }
 
 /** A collector that is there takes no longer; one that is not is no reason to stay. */
-const longestFlushMs = 3_000;
+const maxFlushMs = 3_000;

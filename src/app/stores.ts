@@ -56,27 +56,29 @@ export interface RedisHealth {
 /**
  * Opens the stores that the configuration asks for, and says once what they do not promise.
  * @param keyrings by account: what leaves this process is sealed with them
+ * @param now the time in milliseconds, for a store in memory; the others have their own
  */
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
   metrics: Metrics,
   log: Logger,
+  now: () => number = Date.now,
 ): Promise<Stores> {
   const { redis, dataDirectory } = config;
   if (redis) return redisStores(config, redis, keyrings, metrics, log);
-  if (dataDirectory === undefined) return memoryStores(config, log);
+  if (dataDirectory === undefined) return memoryStores(config, log, now);
   return sqliteStores(config, dataDirectory, keyrings, metrics, log);
 }
 
-function memoryStores(config: Config, log: Logger): Stores {
+function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in this process's memory, and ends with it",
   );
-  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs });
+  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs, now });
   return {
     eventLog,
-    intents: createMemoryIntents(intentOptions(config)),
+    intents: createMemoryIntents({ ...intentOptions(config), now }),
     notReady: () => [],
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
@@ -239,8 +241,8 @@ function redisStores(
 const failoverWarning =
   "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; all keeps them";
 
-const replicasWarning = (least: number, count: number) =>
-  `REDIS_MIN_REPLICAS is ${least}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
+const replicasWarning = (min: number, count: number) =>
+  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
 
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {

@@ -107,8 +107,8 @@ function entriesOf(text: string): FileEntry[] {
   const result = entries.safeParse(json);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const place = issue?.path.length ? `entry ${issue.path.join(".")}: ` : "";
-  throw new Error(`${place}${issue?.message ?? "is wrong"}`);
+  const where = issue?.path.length ? `entry ${issue.path.join(".")}: ` : "";
+  throw new Error(`${where}${issue?.message ?? "is wrong"}`);
 }
 
 function keyEntry(entry: FileEntry): KeyEntry {

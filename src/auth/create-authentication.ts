@@ -5,7 +5,7 @@ import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
 import type { WatchTokens } from "./watch-token.ts";
 
 /** Where the JSON Web Key Set of the tokens' issuer is. */
-export type KeySetPlace = { readonly url: string } | { readonly file: string };
+export type KeySetSource = { readonly url: string } | { readonly file: string };
 
 export interface AuthOptions {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
@@ -15,7 +15,7 @@ export interface AuthOptions {
   readonly customerClaim: string;
   /** Set in the mode `jwt`. */
   readonly jwt?: {
-    readonly keySet: KeySetPlace;
+    readonly keySet: KeySetSource;
     readonly issuer: string;
     readonly audience: string;
   };
@@ -78,10 +78,10 @@ export function createAuthentication(options: AuthenticationOptions): {
   };
 }
 
-function openKeySet(place: KeySetPlace, observer: AuthObserver): KeySet {
-  if ("file" in place) return fromFile("AUTH_JWKS_FILE", place.file, observer, fileKeySet);
+function openKeySet(source: KeySetSource, observer: AuthObserver): KeySet {
+  if ("file" in source) return fromFile("AUTH_JWKS_FILE", source.file, observer, fileKeySet);
   return remoteKeySet({
-    url: place.url,
+    url: source.url,
     onProblem: (error) => observer.onProblem("AUTH_JWKS_URL", error),
   });
 }

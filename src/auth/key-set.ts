@@ -70,11 +70,11 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     [jwksCache]: cache as Record<string, never>,
   });
 
-  let toldAt = Number.NEGATIVE_INFINITY;
-  function tell(error: unknown): void {
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
+  function report(error: unknown): void {
     // Every call fails alike while the issuer is away.
-    if (Date.now() - toldAt < cooldownMs) return;
-    toldAt = Date.now();
+    if (Date.now() - reportedAtMs < cooldownMs) return;
+    reportedAtMs = Date.now();
     onProblem(error);
   }
 
@@ -84,7 +84,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     if (cache.uat === undefined || now - cache.uat < refreshMs) return;
     if (now - triedAt < cooldownMs) return;
     triedAt = now;
-    remote.reload().catch(tell);
+    remote.reload().catch(report);
   }
 
   return {
@@ -94,7 +94,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
         return await remote(header, token);
       } catch (error) {
         if (isNoKey(error)) throw error;
-        tell(error);
+        report(error);
         throw new GatewayError("UNAVAILABLE", "the keys of tokens cannot be had right now", {
           reason: "KEY_SET_UNAVAILABLE",
           retryAfterMs: 1_000,

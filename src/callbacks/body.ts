@@ -37,7 +37,7 @@ export function readBody(
       const end = size + chunk.length;
       if (end > maxBytes) return settle("too_large");
       if (end > memory.length) {
-        const larger = Math.min(Math.max(end, 2 * memory.length, leastBytes), maxBytes);
+        const larger = Math.min(Math.max(end, 2 * memory.length, minBytes), maxBytes);
         held.grow(larger - memory.length);
         if (settled) return; // It was this body that had to give way.
         const grown = Buffer.allocUnsafeSlow(larger);
@@ -57,7 +57,7 @@ export function readBody(
 }
 
 /** What a body has from its first byte on: most callbacks need no more. */
-const leastBytes = 4_096;
+const minBytes = 4_096;
 
 /**
  * Reads on and throws away until the request ends, or one of the limits is reached: a socket that is

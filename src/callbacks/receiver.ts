@@ -11,7 +11,7 @@ import { verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
 import { discardBody, readBody } from "./body.ts";
 import { createBodyBudget } from "./body-budget.ts";
-import { type CallbackKind, understand } from "./understand.ts";
+import { type CallbackKind, parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
   /** By the name in the callback's path. */
@@ -101,14 +101,14 @@ export function createCallbackHandler(
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
     const span = startSpan(tracing, req);
-    const tell = (told: Told) => {
+    const reportVerdict = (details: VerdictDetails) => {
       const durationMs = performance.now() - startedMs;
-      observer.onVerdict({ requestId, durationMs, ...told });
-      span.set({ "payments_gateway.callback.verdict": told.verdict });
-      if (told.verdict === "unavailable") span.fail("UNAVAILABLE");
+      observer.onVerdict({ requestId, durationMs, ...details });
+      span.set({ "payments_gateway.callback.verdict": details.verdict });
+      if (details.verdict === "unavailable") span.fail("UNAVAILABLE");
     };
     return span.run(async () => {
-      const stored = await receive(req, res, span, tell);
+      const stored = await receive(req, res, span, reportVerdict);
       span.set({ "http.response.status_code": res.headersSent ? res.statusCode : undefined });
       // Asked for once the service has its answer.
       if (span.traceparent && stored) span.link(await options.causeOf?.(...stored));
@@ -121,12 +121,12 @@ export function createCallbackHandler(
     req: IncomingMessage,
     res: ServerResponse,
     span: Span,
-    tellVerdict: (told: Told) => void,
+    report: (details: VerdictDetails) => void,
   ): Promise<About | undefined> {
     const route = routeOf(req.url ?? "");
     const account = route && accounts.get(route.account);
     if (!account) {
-      tellVerdict({ verdict: "not_found" });
+      report({ verdict: "not_found" });
       return refuse(req, res, 404, "no such callback address");
     }
     span.rename(`POST /callbacks/{merchant}/${route.resource}`);
@@ -134,48 +134,48 @@ export function createCallbackHandler(
       "http.route": `/callbacks/{merchant}/${route.resource}`,
       "payments_gateway.account": route.account,
     });
-    const tell = (told: Told) =>
-      tellVerdict({ account: route.account, resource: route.resource, ...told });
+    const reportVerdict = (details: VerdictDetails) =>
+      report({ account: route.account, resource: route.resource, ...details });
     if (req.method !== "POST") {
-      tell({ verdict: "method_not_allowed" });
+      reportVerdict({ verdict: "method_not_allowed" });
       return refuse(req, res, 405, "callbacks are sent by POST", { allow: "POST" });
     }
     const signature = onlySignature(req);
     if (signature === undefined) {
-      tell({ verdict: "bad_signature" });
+      reportVerdict({ verdict: "bad_signature" });
       return refuse(req, res, 401, "exactly one signature header is needed");
     }
 
     const limits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs };
     const body = await readBody(req, limits, budget);
     if (body === "gone") {
-      tell({ verdict: "aborted" });
+      reportVerdict({ verdict: "aborted" });
       return undefined;
     }
     if (body === "slow") {
-      tell({ verdict: "slow" });
+      reportVerdict({ verdict: "slow" });
       return answer(res, 408, "the body did not arrive in time", { connection: "close" });
     }
     if (body === "overloaded") {
-      tell({ verdict: "overloaded" });
+      reportVerdict({ verdict: "overloaded" });
       const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
       return refuse(req, res, 503, "too many bodies are on their way", retryAfter);
     }
     if (body === "too_large") {
-      tell({ verdict: "too_large" });
+      reportVerdict({ verdict: "too_large" });
       return refuse(req, res, 413, "the body is over 1 MiB");
     }
     if (!verify(body, signature, [account.password, ...account.previousPasswords])) {
-      tell({ verdict: "bad_signature" });
+      reportVerdict({ verdict: "bad_signature" });
       return answer(res, 401, "the signature is wrong");
     }
 
-    let kept: Told;
+    let kept: VerdictDetails;
     try {
       kept = await keep(options, route, body);
-      tell(kept);
+      reportVerdict(kept);
     } catch (error) {
-      tell({ verdict: "unavailable", error });
+      reportVerdict({ verdict: "unavailable", error });
       const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
       const seconds = Math.ceil((retryAfterMs ?? defaultRetryAfterMs) / 1_000);
       return answer(res, 503, "the event store is out of reach", { "retry-after": `${seconds}` });
@@ -204,7 +204,10 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
 
 const defaultRetryAfterMs = 5_000;
 
-type Told = Omit<Parameters<CallbackObserver["onVerdict"]>[0], "requestId" | "durationMs">;
+type VerdictDetails = Omit<
+  Parameters<CallbackObserver["onVerdict"]>[0],
+  "requestId" | "durationMs"
+>;
 
 interface Route {
   readonly account: string;
@@ -236,13 +239,13 @@ async function keep(
   { log, observer, payoutEnds, now = Date.now }: CallbackOptions,
   { account, resource }: Route,
   body: Uint8Array,
-): Promise<Told> {
+): Promise<VerdictDetails> {
   const kind = kinds[resource];
   const onFault = (fault: WireFault) => observer.onFieldFault({ account, resource, ...fault });
-  const understood = understand(kind, body, onFault, payoutEnds);
-  if (!understood.entry) {
-    const { reason, error } = understood;
-    await log.bury(account, {
+  const parsed = parseCallback(kind, body, onFault, payoutEnds);
+  if (!parsed.entry) {
+    const { reason, error } = parsed;
+    await log.addDeadLetter(account, {
       id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
       kind,
       body: Buffer.from(body).toString("base64"),
@@ -251,8 +254,8 @@ async function keep(
     });
     return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
   }
-  const { externalId } = understood.entry;
-  const { outcome, conflict } = await log.append(account, understood.entry);
+  const { externalId } = parsed.entry;
+  const { outcome, conflict } = await log.append(account, parsed.entry);
   return { verdict: outcome, externalId, conflict };
 }
 

@@ -1,7 +1,7 @@
 import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, EventLog } from "../events/log.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
-import { understand } from "./understand.ts";
+import { parseCallback } from "./parse-callback.ts";
 
 /**
  * What became of a dead letter: stored, known already, still not understood, not there, or locked:
@@ -23,9 +23,9 @@ export async function replay(
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
   const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
-  const { entry } = understand(kind, Buffer.from(letter.body, "base64"), undefined, payoutEnds);
+  const { entry } = parseCallback(kind, Buffer.from(letter.body, "base64"), undefined, payoutEnds);
   if (!entry) return "not_understood";
   const { outcome } = await log.append(account, entry);
-  await log.exhume(account, letterId);
+  await log.removeDeadLetter(account, letterId);
   return outcome;
 }

@@ -15,10 +15,10 @@ type Status = "init" | "pending" | "success" | "failure";
 /** "Payment transaction data" (spec, Resources) as the payments service might send it. */
 export function paymentCallback(
   { externalId, subjectId, operationId, amount, currency, at }: BodyValues,
-  told: { readonly operation: string; readonly status: Status; readonly code: string },
+  outcome: { readonly operation: string; readonly status: Status; readonly code: string },
 ): object {
   const instant = at.toISOString();
-  const ended = told.status === "success" || told.status === "failure";
+  const ended = outcome.status === "success" || outcome.status === "failure";
   return {
     action: null,
     action_required: false,
@@ -30,12 +30,12 @@ export function paymentCallback(
       description: "Made by payments-gateway trigger",
       payment_id: subjectId,
       ...(ended ? { processed_at: instant } : {}),
-      status: told.status,
-      status_code: told.code,
-      status_description: wordsOf(told.code),
+      status: outcome.status,
+      status_code: outcome.code,
+      status_description: wordsOf(outcome.code),
       transaction_id: `txn-${subjectId}`,
       operation_id: operationId,
-      ...(told.status === "success" ? { rrn: "012345678901", auth_code: "A1B2C3" } : {}),
+      ...(outcome.status === "success" ? { rrn: "012345678901", auth_code: "A1B2C3" } : {}),
       terminal_name: "trigger",
       bank_name: "Example Bank",
       method: "purchase",
@@ -43,17 +43,17 @@ export function paymentCallback(
     external_id: externalId,
     id: `id-${subjectId}`,
     project_id: "trigger",
-    is_success: told.status === "success",
+    is_success: outcome.status === "success",
     payment_method: { type: "cc_number" },
     customer: { email: "jo@example.com", first_name: "Jo", last_name: "Example" },
-    operation: told.operation,
+    operation: outcome.operation,
   };
 }
 
 /** "Payout callback body" (spec, Resources). */
 export function payoutCallback(
   { externalId, subjectId, amount, currency }: BodyValues,
-  told: { readonly status: Status; readonly code: string },
+  outcome: { readonly status: Status; readonly code: string },
 ): object {
   return {
     transaction_id: subjectId,
@@ -67,9 +67,9 @@ export function payoutCallback(
     recipient_amount: amount,
     payment_type: "payout",
     payout_type: "card",
-    status: told.status,
-    status_code: told.code,
-    status_code_description: wordsOf(told.code),
+    status: outcome.status,
+    status_code: outcome.code,
+    status_code_description: wordsOf(outcome.code),
   };
 }
 

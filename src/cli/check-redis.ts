@@ -75,7 +75,7 @@ async function durability(client: RedisClient): Promise<Finding[]> {
   ];
 }
 
-function replicas(infos: readonly Info[], least: MinReplicas): Finding[] {
+function replicas(infos: readonly Info[], min: MinReplicas): Finding[] {
   const { ok, failed, warning } = findings("redis replicas");
   const roles = infos.map((info) => info.setting("role"));
   if (roles.some((role) => role !== "master")) {
@@ -83,20 +83,19 @@ function replicas(infos: readonly Info[], least: MinReplicas): Finding[] {
   }
   const counts = infos.map((info) => Number(info.setting("connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
-  if (least === "all")
-    return [ok(`${fewest} connected, each that could be promoted has to answer`)];
-  if (fewest > least && least > 0) {
+  if (min === "all") return [ok(`${fewest} connected, each that could be promoted has to answer`)];
+  if (fewest > min && min > 0) {
     return [
       warning(
-        `${fewest} connected, and REDIS_MIN_REPLICAS is ${least}: a failover to another replica loses what only ${least} held`,
+        `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}: a failover to another replica loses what only ${min} held`,
         "set REDIS_MIN_REPLICAS to all",
       ),
     ];
   }
-  if (fewest >= least) return [ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${least}`)];
+  if (fewest >= min) return [ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${min}`)];
   return [
     failed(
-      `${fewest} connected, and REDIS_MIN_REPLICAS is ${least}: callbacks would be answered 503`,
+      `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}: callbacks would be answered 503`,
       "connect replicas, or lower REDIS_MIN_REPLICAS",
     ),
   ];

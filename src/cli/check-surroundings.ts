@@ -140,12 +140,12 @@ export function checkApiKeys({ auth, accounts }: Config): Finding {
 /** Whether the issuer's keys can be had. A file of them was read before. */
 export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const { ok, failed, skipped } = findings("JWT keys");
-  const place = auth.jwt?.keySet;
-  if (!place) return skipped("AUTH_MODE has no jwt");
-  if ("file" in place) return ok("a key set in a file");
+  const source = auth.jwt?.keySet;
+  if (!source) return skipped("AUTH_MODE has no jwt");
+  if ("file" in source) return ok("a key set in a file");
   const advice = "put AUTH_JWKS_URL right: without it no JWT can be verified";
   try {
-    const response = await fetch(place.url, { signal: AbortSignal.timeout(5_000) });
+    const response = await fetch(source.url, { signal: AbortSignal.timeout(5_000) });
     if (response.status !== 200) return failed(`AUTH_JWKS_URL answers ${response.status}`, advice);
     const { keys } = (await response.json()) as { keys?: { kty?: string }[] };
     const public_ = keys?.filter(({ kty }) => kty === "RSA" || kty === "EC" || kty === "OKP") ?? [];

@@ -9,7 +9,7 @@ import { type Finding, findings } from "./finding.ts";
 import { systemCode } from "./reach.ts";
 import { printable } from "./terminal.ts";
 
-const longestMs = 10_000;
+const maxMs = 10_000;
 
 /**
  * Asks the payments service, as one merchant account, for a payout that does not exist: a read, which
@@ -27,7 +27,7 @@ export async function checkUpstream(
   const upstream = createUpstream({
     account,
     bucket,
-    timeoutMs: Math.min(upstreamTimeoutMs, longestMs),
+    timeoutMs: Math.min(upstreamTimeoutMs, maxMs),
     observer: {
       onCall() {},
       onFieldFault() {},
@@ -42,7 +42,7 @@ export async function checkUpstream(
     const request = create(GetPayoutRequestSchema, { externalId: "payments-gateway-check" });
     const payout = await upstream.getPayout(request, {
       signal,
-      deadlineMs: Date.now() + longestMs,
+      deadlineMs: Date.now() + maxMs,
     });
     if (payout.externalId === undefined && payout.transactionId === undefined) {
       return failed(

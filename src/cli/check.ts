@@ -50,14 +50,14 @@ export function configure(command: Command, env: Environment): void {
 async function check({ offline = false, json = false }: Options, env: Environment): Promise<void> {
   const signal = interruption();
   const found: Finding[] = [];
-  const tell = (...more: Finding[]) => {
+  const report = (...more: Finding[]) => {
     found.push(...more);
     if (!json) for (const finding of more) print(lineOf(finding));
   };
-  const config = await configOf(env, tell);
+  const config = await configOf(env, report);
   if (config) {
-    tell(...inFiles(config));
-    if (!offline) await goOut(config, signal, tell);
+    report(...inFiles(config));
+    if (!offline) await goOut(config, signal, report);
   }
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
   const failed = found.some(({ verdict }) => verdict === "failed");
@@ -65,19 +65,21 @@ async function check({ offline = false, json = false }: Options, env: Environmen
   if (failed) throw new QuietEnd(config ? exitCodes.failed : exitCodes.config);
 }
 
-type Tell = (...more: Finding[]) => void;
+type Report = (...more: Finding[]) => void;
 
-async function configOf(env: Environment, tell: Tell): Promise<Config | undefined> {
+async function configOf(env: Environment, report: Report): Promise<Config | undefined> {
   const { ok, failed } = findings("configuration");
   try {
     const config = await readWholeConfig(env);
     const accounts = [...config.accounts.keys()].join(", ");
     const state = config.redis ? "Redis" : config.dataDirectory ? "DATA_DIR" : "memory";
-    tell(ok(`${config.sandboxAddress ? "sandbox, " : ""}accounts: ${accounts}; state in ${state}`));
+    report(
+      ok(`${config.sandboxAddress ? "sandbox, " : ""}accounts: ${accounts}; state in ${state}`),
+    );
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    tell(failed(error.message));
+    report(failed(error.message));
     return undefined;
   }
 }
@@ -87,26 +89,26 @@ function inFiles(config: Config): Finding[] {
 }
 
 /** In this order, so that what is told first is what all depends on. */
-async function goOut(config: Config, signal: AbortSignal, tell: Tell): Promise<void> {
+async function goOut(config: Config, signal: AbortSignal, report: Report): Promise<void> {
   const { checkUpstream } = await import("./check-upstream.ts");
   if (config.sandboxAddress) {
-    tell(findings("upstream").skipped("no UPSTREAM_URL: the sandbox starts with the gateway"));
+    report(findings("upstream").skipped("no UPSTREAM_URL: the sandbox starts with the gateway"));
   } else {
     for (const account of config.accounts.values()) {
       const finding = await checkUpstream(account, config, signal);
       if (signal.aborted) return;
-      tell(finding);
+      report(finding);
     }
   }
   if (config.redis) {
     const { checkRedis } = await import("./check-redis.ts");
-    tell(...(await checkRedis(config.redis)));
+    report(...(await checkRedis(config.redis)));
   } else if (config.dataDirectory !== undefined) {
     const { checkDataDirectory } = await import("./check-data-directory.ts");
-    tell(...checkDataDirectory(config.dataDirectory));
+    report(...checkDataDirectory(config.dataDirectory));
   } else {
     const { skipped, warning } = findings("state");
-    tell(
+    report(
       config.sandboxAddress
         ? skipped("neither REDIS_URL nor DATA_DIR: state is kept in memory")
         : warning(
@@ -116,7 +118,11 @@ async function goOut(config: Config, signal: AbortSignal, tell: Tell): Promise<v
     );
   }
   if (signal.aborted) return;
-  tell(await checkPublicUrl(config), await checkKeySet(config), ...(await checkListeners(config)));
+  report(
+    await checkPublicUrl(config),
+    await checkKeySet(config),
+    ...(await checkListeners(config)),
+  );
 }
 
 const marks = {

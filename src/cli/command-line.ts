@@ -15,7 +15,7 @@ export async function runCommandLine(
     await createProgram(env).parseAsync(helpAsOption(args), { from: "user" });
     return exitCodes.done;
   } catch (error) {
-    return tell(error);
+    return report(error);
   }
 }
 
@@ -28,7 +28,7 @@ function helpAsOption(args: readonly string[]): string[] {
 }
 
 /** Says what went wrong, once, and with which exit code to end. */
-async function tell(error: unknown): Promise<ExitCode> {
+async function report(error: unknown): Promise<ExitCode> {
   // The parser has printed its own words.
   if (error instanceof CommanderError) {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;

@@ -43,7 +43,7 @@ export function stateOf({ state }: Event): string {
 
 /** An event as one line for people. */
 export function eventLine(event: Event): string {
-  const { operation, statusCode, amount, currency } = told(event);
+  const { operation, statusCode, amount, currency } = facts(event);
   const status = statusOf(event);
   const time = event.receivedAt ? timestampDate(event.receivedAt).toISOString() : "";
   return [
@@ -70,7 +70,7 @@ export function kindOf({ kind }: Event): "payment" | "payout" {
   return kind === EventKind.PAYOUT ? "payout" : "payment";
 }
 
-function told({ resource }: Event) {
+function facts({ resource }: Event) {
   if (resource.case === "payout") {
     const { originalAmount: amount, currency, statusCode } = resource.value;
     return { operation: "payout", amount, currency, statusCode };

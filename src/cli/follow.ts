@@ -68,8 +68,8 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
       heardMs = options.startedAtMs;
     }
     if (performance.now() - openedAt > longLivedMs) failures = 0;
-    const longestMs = Math.min(firstPauseMs * 2 ** failures, longestPauseMs);
-    const pauseMs = Math.max(random() * longestMs, retryAfterMs(failure));
+    const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
+    const pauseMs = Math.max(random() * maxMs, retryAfterMs(failure));
     failures += 1;
     options.onPause(failure, pauseMs);
     await delay(pauseMs, undefined, { signal }).catch(() => {});
@@ -77,7 +77,7 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
 }
 
 const firstPauseMs = 250;
-const longestPauseMs = 10_000;
+const maxPauseMs = 10_000;
 /** A stream that lasted so long says that the gateway is well. */
 const longLivedMs = 30_000;
 
@@ -100,5 +100,5 @@ function resumeCursorOf(error: ConnectError): string | undefined {
 
 function retryAfterMs(error: ConnectError): number {
   const retryDelay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
-  return retryDelay ? Math.min(durationMs(retryDelay), longestPauseMs) : 0;
+  return retryDelay ? Math.min(durationMs(retryDelay), maxPauseMs) : 0;
 }

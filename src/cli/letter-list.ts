@@ -33,7 +33,7 @@ export async function* pagesOf(
   if (account !== undefined) query.set("account", account);
   for (;;) {
     const { status, body } = await ask("GET", `/dead-letters?${query}`);
-    const { dead_letters: letters, total = 0, next_cursor: next } = (body ?? {}) as Answer;
+    const { dead_letters: letters, total = 0, next_cursor: next } = (body ?? {}) as DeadLetterPage;
     if (status !== 200 || !Array.isArray(letters)) {
       throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
     }
@@ -45,7 +45,7 @@ export async function* pagesOf(
 
 const pageSize = 100;
 
-interface Answer {
+interface DeadLetterPage {
   readonly dead_letters?: Letter[];
   readonly total?: number;
   readonly next_cursor?: string;

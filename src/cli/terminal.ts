@@ -28,14 +28,14 @@ export function note(text: string): void {
  * break the line is written as an escape.
  */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
+  return text.replace(unprintable, (character) => {
     const hex = character.codePointAt(0)?.toString(16) ?? "";
     return `\\u{${hex}}`;
   });
 }
 
 /** Controls, and what turns the direction of the text. */
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Counts long work on a terminal's standard error; elsewhere it says nothing. */
 export interface Progress {

@@ -19,22 +19,24 @@ export interface CallbackPlan {
   readonly forged?: true;
 }
 
-type Told = Parameters<typeof paymentCallback>[1];
+type Outcome = Parameters<typeof paymentCallback>[1];
 
 const succeeded = { status: "success", code: "transaction_successful" } as const;
 const pending = { status: "pending", code: "pending" } as const;
 const noFunds = { status: "failure", code: "insufficient_funds" } as const;
 
-function payments(...told: (Partial<Told> & Pick<Told, "status" | "code">)[]): CallbackPlan {
+function payments(
+  ...outcomes: (Partial<Outcome> & Pick<Outcome, "status" | "code">)[]
+): CallbackPlan {
   return {
     kind: "payments",
     bodies: (values) =>
-      told.map((one) => paymentCallback(values, { operation: "payment", ...one })),
+      outcomes.map((one) => paymentCallback(values, { operation: "payment", ...one })),
   };
 }
 
-function payouts(told: Parameters<typeof payoutCallback>[1]): CallbackPlan {
-  return { kind: "payouts", bodies: (values) => [payoutCallback(values, told)] };
+function payouts(outcome: Parameters<typeof payoutCallback>[1]): CallbackPlan {
+  return { kind: "payouts", bodies: (values) => [payoutCallback(values, outcome)] };
 }
 
 /** All that `trigger` knows, as `trigger --list` shows it. */

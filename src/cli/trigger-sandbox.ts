@@ -80,7 +80,7 @@ export function sandboxRun(options: SandboxRunOptions) {
   }
 
   return {
-    payment: async (number: string) => toldOf("CreatePayment", await create(number)),
+    payment: async (number: string) => reportOf("CreatePayment", await create(number)),
 
     async declined(number: string): Promise<Happened> {
       const error = await failureOf(create(number), Code.FailedPrecondition);
@@ -102,7 +102,7 @@ export function sandboxRun(options: SandboxRunOptions) {
         { externalId },
         { timeoutMs: callTimeoutMs },
       );
-      return toldOf("ConfirmPayment", payment);
+      return reportOf("ConfirmPayment", payment);
     },
 
     async cancelled(): Promise<Happened> {
@@ -120,7 +120,7 @@ export function sandboxRun(options: SandboxRunOptions) {
         },
         { timeoutMs: callTimeoutMs },
       );
-      return toldOf(`CreateRecurrentPayment (${externalId}-again)`, payment);
+      return reportOf(`CreateRecurrentPayment (${externalId}-again)`, payment);
     },
 
     async refunded(): Promise<Happened> {
@@ -167,7 +167,7 @@ export async function isSandboxBehind(transport: Transport): Promise<boolean> {
   return items.some(({ optionId }) => known.includes(optionId));
 }
 
-function toldOf(call: string, payment: Payment | undefined): Happened {
+function reportOf(call: string, payment: Payment | undefined): Happened {
   const { details, action } = payment ?? {};
   const status = PaymentStatusSchema.value[details?.status ?? 0]?.localName.toLowerCase();
   return {

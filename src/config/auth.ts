@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AuthOptions, KeySetPlace } from "../auth/create-authentication.ts";
+import type { AuthOptions, KeySetSource } from "../auth/create-authentication.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { isPlaintext } from "./accounts.ts";
 import { ConfigError } from "./config-error.ts";
@@ -47,19 +47,19 @@ export function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions
   };
 }
 
-function readKeySet(read: Reader): KeySetPlace {
+function readKeySet(read: Reader): KeySetSource {
   const url = read.optional("AUTH_JWKS_URL", keySetUrl);
   const file = read.optional("AUTH_JWKS_FILE", path);
   if (url !== undefined && file !== undefined) {
     throw new ConfigError("AUTH_JWKS_FILE", "is given beside AUTH_JWKS_URL: give one of them");
   }
   if (file !== undefined) return { file };
-  const place = url ?? read("AUTH_JWKS_URL", keySetUrl);
-  if (isPlaintext(place)) {
+  const remote = url ?? read("AUTH_JWKS_URL", keySetUrl);
+  if (isPlaintext(remote)) {
     throw new ConfigError(
       "AUTH_JWKS_URL",
-      `is http: off loopback (${new URL(place).host}): who changes the answer on its way could sign any JWT; accepted is https, or AUTH_JWKS_FILE`,
+      `is http: off loopback (${new URL(remote).host}): who changes the answer on its way could sign any JWT; accepted is https, or AUTH_JWKS_FILE`,
     );
   }
-  return { url: place };
+  return { url: remote };
 }

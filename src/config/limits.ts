@@ -13,7 +13,7 @@ export function readLimits(read: Reader) {
     maxConnections: read("MAX_CONNECTIONS", wholeNumber(0, 1_000_000), "10000"),
     maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", wholeNumber(0, 1_000_000), "0"),
   };
-  return Object.fromEntries(Object.entries(limits).filter(([, most]) => most > 0)) as Partial<
+  return Object.fromEntries(Object.entries(limits).filter(([, max]) => max > 0)) as Partial<
     typeof limits
   >;
 }

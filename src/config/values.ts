@@ -65,13 +65,13 @@ export const keySetUrl = z
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** The longest time that a timer can wait for is 2^31 - 1 ms; durations beyond ten years are typos. */
-const longestMs = 3_650 * unitsMs.d;
+const maxMs = 3_650 * unitsMs.d;
 
 function durationMs(text: string): number | undefined {
   const match = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
   const ms = Number(match[1]) * unitsMs[match[2] as keyof typeof unitsMs];
-  return ms <= longestMs ? ms : undefined;
+  return ms <= maxMs ? ms : undefined;
 }
 
 export const duration = z.string().transform((text, context): number => {
@@ -94,12 +94,12 @@ export const durationOrZero = z.string().transform((text, context): number => {
   return z.NEVER;
 });
 
-export const wholeNumber = (least: number, most: number) =>
+export const wholeNumber = (min: number, max: number) =>
   z
     .string()
     .refine(
-      (text) => /^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most,
-      `a whole number from ${least} to ${most}`,
+      (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      `a whole number from ${min} to ${max}`,
     )
     .transform(Number);
 

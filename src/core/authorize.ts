@@ -14,7 +14,7 @@ import type { Call } from "./core.ts";
  */
 export function authorize(call: Call, method: DescMethod, request: unknown): void {
   const { scopes, watch } = call.caller;
-  const needed = getOption(method, scopeOption);
+  const needed = scopeOf(method);
   if (needed === "") {
     throw new GatewayError("PERMISSION_DENIED", "nobody may call this", {
       reason: "METHOD_NOT_OPEN",
@@ -27,6 +27,18 @@ export function authorize(call: Call, method: DescMethod, request: unknown): voi
   throw new GatewayError("PERMISSION_DENIED", `needs the scope ${needed}`, {
     reason: "SCOPE_MISSING",
   });
+}
+
+const scopesOfMethods = new Map<DescMethod, string>();
+
+/** Read once a method: reading an option parses it. */
+function scopeOf(method: DescMethod): string {
+  let needed = scopesOfMethods.get(method);
+  if (needed === undefined) {
+    needed = getOption(method, scopeOption);
+    scopesOfMethods.set(method, needed);
+  }
+  return needed;
 }
 
 /**

@@ -23,7 +23,7 @@ export interface CoreOptions {
   /** By account. */
   readonly keyrings: ReadonlyMap<string, Keyring>;
   /** Longest that a call waits for a token, and longest that it takes once it is sent. */
-  readonly patience: { readonly maxWaitMs: number; readonly timeoutMs: number };
+  readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;
   /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;

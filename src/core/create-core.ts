@@ -1,16 +1,16 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
-import { settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
+import { openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { eventCases } from "./events.ts";
 import { guarded } from "./guard.ts";
-import { learn } from "./learn.ts";
 import { createMoneyCalls } from "./money-calls.ts";
 import { observedStreams } from "./observed-streams.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
+import { recordResponse } from "./record-response.ts";
 import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
@@ -26,34 +26,34 @@ export function createCore(options: CoreOptions): RunningCore {
   const { intents, keyrings } = options;
   const recorded: Context["recorded"] = new WeakMap();
   const moneyCalls = createMoneyCalls({
-    ...options.patience,
+    ...options.timeouts,
     intents,
     keyringOf(account) {
       const keyring = keyrings.get(account);
       if (!keyring) throw new Error(`no such merchant account: ${account}`);
       return keyring;
     },
-    async learn(account, externalId, entry) {
+    async recordResponse(account, externalId, entry) {
       if (!entry) return true;
-      const appended = await learn(options, account, externalId, entry);
+      const appended = await recordResponse(options, account, externalId, entry);
       const answer = entry.event.resource.value;
       if (answer) recorded.set(answer, { entry, appended });
       return appended !== undefined;
     },
-    async tell(account, intent, outcome) {
+    async publishOutcome(account, intent, outcome) {
       const entry = callOutcomeEntry(intent, outcome);
-      return (await learn(options, account, intent.externalId, entry)) !== undefined;
+      return (await recordResponse(options, account, intent.externalId, entry)) !== undefined;
     },
-    async paid(account, intent, paymentId) {
+    async settleAsPaid(account, intent, paymentId) {
       try {
         await settleAsPaid(options, account, intent, paymentId);
       } catch (error) {
         options.observer.onUnrecorded({ account, externalId: intent.externalId, error });
       }
     },
-    async released(account, kind, externalId) {
-      const { standings } = await standingsOf(options, account, kind, externalId);
-      const settled = standings.map((standing) => settleByEvents(options, account, standing));
+    async releaseLock(account, kind, externalId) {
+      const { openCalls } = await openCallsOf(options, account, kind, externalId);
+      const settled = openCalls.map((openCall) => settleByEvents(options, account, openCall));
       return (await Promise.all(settled)).some((became) => became !== undefined);
     },
   });

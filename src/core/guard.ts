@@ -56,9 +56,13 @@ export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): t
             release();
           }
         }
-      : async (...args: unknown[]) => {
-          authorize(args.at(-1) as Call, method, args[0]);
-          return run(...args);
+      : (...args: unknown[]) => {
+          try {
+            authorize(args.at(-1) as Call, method, args[0]);
+            return Promise.resolve(run(...args));
+          } catch (error) {
+            return Promise.reject(error);
+          }
         };
     return [name, guard];
   });

@@ -2,8 +2,8 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { invalidFields } from "./validate.ts";
 
 /** A call under way: what it answers, and whether any of it may have left. */
-export interface Run<Answer> {
-  readonly answer: Promise<Answer>;
+export interface Run<Result> {
+  readonly answer: Promise<Result>;
   /** Whether the request has left, here. */
   readonly sent: () => boolean;
   /** Whether it may have left, here or on another replica. */
@@ -19,21 +19,21 @@ export interface SharedRuns {
    * Each caller leaves by its own signal; the signal that `start` gets aborts when all have left.
    * @throws GatewayError ALREADY_EXISTS for a key under which another request is under way.
    */
-  join<Answer>(
+  join<Result>(
     use: { readonly id: string; readonly fingerprint: string },
     signal: AbortSignal,
-    start: (signal: AbortSignal) => Run<Answer>,
-  ): Run<Answer>;
+    start: (signal: AbortSignal) => Run<Result>,
+  ): Run<Result>;
 }
 
 export function createSharedRuns(): SharedRuns {
   const shared = new Map<string, SharedRun>();
   return {
-    join<Answer>(
+    join<Result>(
       { id, fingerprint }: { readonly id: string; readonly fingerprint: string },
       signal: AbortSignal,
-      start: (signal: AbortSignal) => Run<Answer>,
-    ): Run<Answer> {
+      start: (signal: AbortSignal) => Run<Result>,
+    ): Run<Result> {
       let joined = shared.get(id);
       if (joined && joined.fingerprint !== fingerprint) throw keyReused();
       if (!joined) {
@@ -58,7 +58,7 @@ export function createSharedRuns(): SharedRuns {
       signal.addEventListener("abort", leave, { once: true });
       const done = () => signal.removeEventListener("abort", leave);
       run.answer.then(done, done);
-      return run as Run<Answer>;
+      return run as Run<Result>;
     },
   };
 }

@@ -22,7 +22,7 @@ import { checkKey, createSharedRuns, keyReused, type Run } from "./idempotency.t
 import { openOutcome, sealOutcome } from "./stored-answer.ts";
 
 /** One call that moves money. */
-export interface MoneyCall<Request extends DescMessage, Answer extends DescMessage> {
+export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
   readonly call: Call;
   readonly method: MoneyMethod;
   readonly kind: EventKind;
@@ -30,10 +30,10 @@ export interface MoneyCall<Request extends DescMessage, Answer extends DescMessa
   readonly schema: Request;
   /** As the caller gave it, checked. */
   readonly request: MessageShape<Request>;
-  readonly answerSchema: Answer;
-  readonly send: (options: SendOptions, intent: Intent) => Promise<MessageShape<Answer>>;
+  readonly answerSchema: Result;
+  readonly send: (options: SendOptions, intent: Intent) => Promise<MessageShape<Result>>;
   /** What an answer tells the event log. */
-  readonly entry: (answer: MessageShape<Answer>, intent: Intent) => Entry | undefined;
+  readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
 }
 
 /**
@@ -49,9 +49,9 @@ export interface MoneyCalls {
    * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
    * while the intent store is out of reach.
    */
-  run<Request extends DescMessage, Answer extends DescMessage>(
-    moneyCall: MoneyCall<Request, Answer>,
-  ): Promise<MessageShape<Answer>>;
+  run<Request extends DescMessage, Result extends DescMessage>(
+    moneyCall: MoneyCall<Request, Result>,
+  ): Promise<MessageShape<Result>>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
 }
@@ -60,17 +60,21 @@ export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
   /** Writes what an answer told, and says whether it is in the log; never throws. */
-  readonly learn: (
+  readonly recordResponse: (
     account: string,
     externalId: string,
     entry: Entry | undefined,
   ) => Promise<boolean>;
   /** Tells those who watch what became of a call; never throws. */
-  readonly tell: (account: string, intent: Intent, outcome: CallOutcome) => Promise<unknown>;
+  readonly publishOutcome: (
+    account: string,
+    intent: Intent,
+    outcome: CallOutcome,
+  ) => Promise<unknown>;
   /** Whether any of the open calls for an external_id turned out to have its answer. */
-  readonly released: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
+  readonly releaseLock: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
   /** The service says that the call's external_id is paid already; never throws. */
-  readonly paid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
+  readonly settleAsPaid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
   /** Longest that a call may take once it is sent. */
@@ -78,18 +82,18 @@ export interface MoneyCallsOptions {
 }
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
-  const { intents, keyringOf, learn, tell, released } = options;
+  const { intents, keyringOf, recordResponse, publishOutcome, releaseLock } = options;
   /** A call that has not left by then does not leave. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
   const underWay = new Set<Promise<unknown>>();
   const shared = createSharedRuns();
 
-  function start<Request extends DescMessage, Answer extends DescMessage>(
-    moneyCall: MoneyCall<Request, Answer>,
+  function start<Request extends DescMessage, Result extends DescMessage>(
+    moneyCall: MoneyCall<Request, Result>,
     sending: SendOptions,
     intent: NewIntent,
-  ): Run<MessageShape<Answer>> {
+  ): Run<MessageShape<Result>> {
     const run = { sent: false, elsewhere: false };
     const answer = attempt(moneyCall, sending, intent, run);
     underWay.add(answer);
@@ -98,12 +102,12 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     return { answer, sent: () => run.sent, perhapsSent: () => run.sent || run.elsewhere };
   }
 
-  async function attempt<Request extends DescMessage, Answer extends DescMessage>(
-    { call, answerSchema, externalId, send, entry }: MoneyCall<Request, Answer>,
+  async function attempt<Request extends DescMessage, Result extends DescMessage>(
+    { call, answerSchema, externalId, send, entry }: MoneyCall<Request, Result>,
     sending: SendOptions,
     given: NewIntent,
     run: { sent: boolean; elsewhere: boolean },
-  ): Promise<MessageShape<Answer>> {
+  ): Promise<MessageShape<Result>> {
     const { account } = call.caller;
     const { begun, elapsedMs } = await begin(account, given, sending.signal, run);
     if (begun.kind === "keyAnswered") {
@@ -115,7 +119,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       return outcome.answer;
     }
     const { intent } = begun;
-    const sealed = (outcome: Parameters<typeof sealOutcome<Answer>>[2]) =>
+    const sealed = (outcome: Parameters<typeof sealOutcome<Result>>[2]) =>
       given.key
         ? sealOutcome(keyringOf(account).answers, answerSchema, outcome, given.key.digest)
         : Buffer.alloc(0);
@@ -129,11 +133,15 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     const end = async (ending: Exclude<Ending, { state: "unknown" }>) => {
       // Others may have told by now that nobody knows what became of it.
       if (elapsedMs() > leaseMs) {
-        await tell(account, intent, run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
+        await publishOutcome(
+          account,
+          intent,
+          run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE,
+        );
       }
       await intents.end(account, intent, ending);
     };
-    let result: MessageShape<Answer>;
+    let result: MessageShape<Result>;
     try {
       result = await send({ ...sending, onSent }, intent);
     } catch (error) {
@@ -142,7 +150,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error;
       }
       if (!isUnderstood(error)) {
-        await tell(account, intent, CallOutcome.UNKNOWN);
+        await publishOutcome(account, intent, CallOutcome.UNKNOWN);
         await intents.end(account, intent, { state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
@@ -152,19 +160,19 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error;
       }
       const { paymentId, code } = error.details.upstream ?? {};
-      if (code === alreadyPaid) await options.paid(account, intent, paymentId ?? "");
+      if (code === alreadyPaid) await options.settleAsPaid(account, intent, paymentId ?? "");
       const mark = markOfRefusal(intent.method, paymentId);
       await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }
-    const told = entry(result, intent);
-    const recorded = await learn(account, externalId, told);
+    const newEntry = entry(result, intent);
+    const recorded = await recordResponse(account, externalId, newEntry);
     const key = sealed({ answer: result });
     // What does not say which payment it is about, or how far it has come, is looked up too.
-    if (!told) await end({ state: "pending", subjectId: "", key });
+    if (!newEntry) await end({ state: "pending", subjectId: "", key });
     else {
-      const { subjectId, rank } = told;
-      const mark = markOf(intent.method, told);
+      const { subjectId, rank } = newEntry;
+      const mark = markOf(intent.method, newEntry);
       // What is not in the log yet is looked up until it is: its callback may never come.
       if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });
       else await end({ state: "closed", mark, key });
@@ -181,7 +189,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   ): Promise<{ begun: Extract<Begun, { kind: "started" | "keyAnswered" }>; elapsedMs: Stopwatch }> {
     const { externalId } = intent;
     let askedForLock = false;
-    for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)) {
+    for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, maxPauseMs)) {
       if (signal.aborted) throw errorOfAbort(signal);
       // The lease begins before its beginning is heard of.
       const elapsedMs = startStopwatch();
@@ -196,7 +204,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         case "keyUnknown":
           throw lostOutcome(externalId);
         case "inFlight":
-          if (askedForLock || !(await released(account, intent.kind, externalId))) {
+          if (askedForLock || !(await releaseLock(account, intent.kind, externalId))) {
             throw callInFlight(intent);
           }
           askedForLock = true;
@@ -239,7 +247,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 const graceMs = 2_000;
 
 /** Longest pause between two questions whether another replica has the answer. */
-const longestPauseMs = 250;
+const maxPauseMs = 250;
 
 /** Milliseconds since its start. */
 type Stopwatch = () => number;
@@ -263,11 +271,11 @@ function isUnderstood(error: unknown): error is GatewayError {
   return error instanceof GatewayError && !error.details.outcomeUnknown;
 }
 
-function unlessAbandoned<Answer>(
-  { answer, perhapsSent }: Run<Answer>,
+function unlessAbandoned<Result>(
+  { answer, perhapsSent }: Run<Result>,
   signal: AbortSignal,
   externalId: string,
-): Promise<Answer> {
+): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));
     signal.addEventListener("abort", onAbort, { once: true });

@@ -30,7 +30,7 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { MoneyMethod } from "../intents/store.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
@@ -130,21 +130,21 @@ export function paymentCases(context: Context): PaymentCases {
       validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
-      const { standings, snapshot } = await standingsOf(
+      const { openCalls, snapshot } = await openCallsOf(
         context,
         account,
         EventKind.PAYMENT,
         externalId,
       );
-      const doubts = doubtsOf(standings);
+      const flags = outcomeFlags(openCalls);
       const event = snapshot && currentEvent(snapshot);
-      if (!event && !doubts.outcomeUnknown) throw unknownPayment(externalId);
+      if (!event && !flags.outcomeUnknown) throw unknownPayment(externalId);
       const facts = snapshot?.facts ?? noFacts;
       return create(GetPaymentResponseSchema, {
         ...(event?.resource.case === "payment" && { payment: event.resource.value }),
         cursor: snapshot?.cursor ?? "",
-        ...doubts,
-        state: paymentState(facts, doubts.outcomeUnknown),
+        ...flags,
+        state: paymentState(facts, flags.outcomeUnknown),
         operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
         olderFailures: facts.folded,
       });
@@ -232,8 +232,8 @@ function recipientMethodType({ type, method }: RecipientPaymentMethod): Recipien
 
 /** An operation as callers see it. */
 function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
-  const { subjectId: paymentId, operation, operationId, status, atMs, ...told } = fact;
-  const { statusCode, amount, currency } = told;
+  const { subjectId: paymentId, operation, operationId, status, atMs, ...rest } = fact;
+  const { statusCode, amount, currency } = rest;
   return {
     ...(paymentId && { paymentId }),
     operation: numberOf(PaymentOperation, operation),

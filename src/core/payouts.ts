@@ -15,11 +15,11 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { learn } from "./learn.ts";
 import { sendOptions } from "./money-calls.ts";
+import { recordResponse } from "./record-response.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { noCursor, watch } from "./watch.ts";
@@ -89,44 +89,44 @@ async function lookUp(
 ): Promise<GetPayoutResponse> {
   const { externalId } = request;
   const { account } = call.caller;
-  const standing = () => standingsOf(context, account, EventKind.PAYOUT, externalId);
+  const openCalls = () => openCallsOf(context, account, EventKind.PAYOUT, externalId);
   let payout: Payout;
   try {
     payout = await context.account(account).upstream.getPayout(request, sendOptions(call));
   } catch (error) {
     if (!isError(error, "NOT_FOUND")) throw error;
     // Not found is not unmade: a call may be on its way there, or only just have arrived.
-    const books = await standing();
-    const event = books.snapshot && currentEvent(books.snapshot);
-    if (!event && books.standings.length === 0) throw error;
-    return answer(books, event?.resource.case === "payout" ? event.resource.value : undefined);
+    const known = await openCalls();
+    const event = known.snapshot && currentEvent(known.snapshot);
+    if (!event && known.openCalls.length === 0) throw error;
+    return answer(known, event?.resource.case === "payout" ? event.resource.value : undefined);
   }
   const source = EventSource.RECONCILIATION;
-  const told = payoutEntry(payout, { source, externalId }, context.payoutEnds);
+  const newEntry = payoutEntry(payout, { source, externalId }, context.payoutEnds);
   try {
-    let books = await standing();
-    if (doubtsOf(books.standings).outcomeUnknown) {
+    let known = await openCalls();
+    if (outcomeFlags(known.openCalls).outcomeUnknown) {
       // It may be what became of the call that is in doubt.
-      if (told) await learn(context, account, externalId, told);
-      books = await standing();
+      if (newEntry) await recordResponse(context, account, externalId, newEntry);
+      known = await openCalls();
     }
-    return answer(books, payout, told);
+    return answer(known, payout, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The store is away: the service's word stands by itself.
-    return answer({ standings: [], snapshot: undefined }, payout, told);
+    return answer({ openCalls: [], snapshot: undefined }, payout, newEntry);
   }
 }
 
 /** @param told what the service has just said, which the log need not know yet */
 function answer(
-  { standings, snapshot }: Awaited<ReturnType<typeof standingsOf>>,
+  { openCalls, snapshot }: Awaited<ReturnType<typeof openCallsOf>>,
   payout: Payout | undefined,
-  told?: Entry,
+  newEntry?: Entry,
 ): GetPayoutResponse {
-  const { outcomeUnknown, needsOperator } = doubtsOf(standings);
+  const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
   const isUnknown = outcomeUnknown || !payout;
-  const stored = told ? [storedFact(told, 0)] : [];
+  const stored = newEntry ? [storedFact(newEntry, 0)] : [];
   const newest = readFacts(stored, noFacts).operations;
   const { operations, ...rest } = snapshot?.facts ?? noFacts;
   return create(GetPayoutResponseSchema, {

@@ -1,7 +1,7 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import type { Cursor, Facts } from "../events/log.ts";
 import type { EventKind } from "../gen/payments/v1/event_pb.ts";
-import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Context } from "./context.ts";
 
 /** What the state of an external_id follows from, and the place in the log that it is of. */
@@ -27,8 +27,8 @@ export async function knownAfter(
   const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
   if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };
   try {
-    const { standings, snapshot } = await standingsOf(context, account, kind, externalId);
-    const { outcomeUnknown } = doubtsOf(standings);
+    const { openCalls, snapshot } = await openCallsOf(context, account, kind, externalId);
+    const { outcomeUnknown } = outcomeFlags(openCalls);
     const { facts = byItself, cursor = "" } = snapshot ?? {};
     return { facts, callIsOpen: outcomeUnknown, cursor };
   } catch {

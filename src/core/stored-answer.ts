@@ -12,7 +12,7 @@ import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import type { Seal } from "../secrets/seal.ts";
 
 /** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
-export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: GatewayError };
+export type Outcome<Result> = { readonly answer: Result } | { readonly error: GatewayError };
 
 /** An outcome as it is stored under its key, whole and sealed: answers hold card tokens. */
 export function sealOutcome<Desc extends DescMessage>(

@@ -1,7 +1,7 @@
 /** Ends the live streams of this process when it shuts down. */
 export interface StreamDrain {
   /** Hands a stream the signal that tells it to end; `leave` when it is over. */
-  join(): StreamPlace;
+  join(): DrainedStream;
   /**
    * Ends every stream with `reason`, each at a moment of its own within `spreadMs`, so that its
    * readers do not all come back at once, elsewhere. Streams that open from now on end at once.
@@ -9,7 +9,7 @@ export interface StreamDrain {
   end(reason: Error, spreadMs: number): void;
 }
 
-export interface StreamPlace {
+export interface DrainedStream {
   readonly signal: AbortSignal;
   leave(): void;
 }
@@ -18,34 +18,34 @@ export interface StreamPlace {
 const spreadPerStreamMs = 10;
 
 export function createStreamDrain(): StreamDrain {
-  const places = new Set<Place>();
+  const streams = new Set<OpenStream>();
   let ended: Error | undefined;
 
   return {
     join() {
-      const place: Place = { controller: new AbortController(), turn: undefined };
-      places.add(place);
-      if (ended) place.controller.abort(ended);
+      const stream: OpenStream = { controller: new AbortController(), turn: undefined };
+      streams.add(stream);
+      if (ended) stream.controller.abort(ended);
       return {
-        signal: place.controller.signal,
+        signal: stream.controller.signal,
         leave() {
-          clearTimeout(place.turn);
-          places.delete(place);
+          clearTimeout(stream.turn);
+          streams.delete(stream);
         },
       };
     },
     end(reason, spreadMs) {
       ended = reason;
-      const windowMs = Math.min(spreadMs, places.size * spreadPerStreamMs);
-      for (const place of places) {
-        const end = () => place.controller.abort(reason);
-        place.turn = setTimeout(end, Math.random() * windowMs);
+      const windowMs = Math.min(spreadMs, streams.size * spreadPerStreamMs);
+      for (const stream of streams) {
+        const end = () => stream.controller.abort(reason);
+        stream.turn = setTimeout(end, Math.random() * windowMs);
       }
     },
   };
 }
 
-interface Place {
+interface OpenStream {
   readonly controller: AbortController;
   turn: NodeJS.Timeout | undefined;
 }

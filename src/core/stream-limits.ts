@@ -28,9 +28,9 @@ export function createStreamLimits(limit: number | undefined): StreamLimits {
 
   return {
     take(caller) {
-      const most = limitOf(caller);
+      const max = limitOf(caller);
       const count = open.get(caller.name) ?? 0;
-      if (count >= most) throw tooMany(most);
+      if (count >= max) throw tooMany(max);
       open.set(caller.name, count + 1);
       let taken = true;
       return () => {
@@ -44,8 +44,8 @@ export function createStreamLimits(limit: number | undefined): StreamLimits {
   };
 }
 
-function tooMany(most: number): GatewayError {
-  return new GatewayError("RESOURCE_EXHAUSTED", `more than ${most} streams of one caller`, {
+function tooMany(max: number): GatewayError {
+  return new GatewayError("RESOURCE_EXHAUSTED", `more than ${max} streams of one caller`, {
     reason: "TOO_MANY_STREAMS",
   });
 }

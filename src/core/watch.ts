@@ -10,7 +10,7 @@ import {
   type EventKind,
   EventSchema,
 } from "../gen/payments/v1/event_pb.ts";
-import { doubtsOf, standingsOf } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
@@ -58,14 +58,14 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     });
     try {
       if (after !== undefined && (await end.isAt(after))) return;
-      const books =
-        after === undefined ? await standingsOf(options, account, kind, externalId) : undefined;
-      const snapshot = books?.snapshot;
+      const known =
+        after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
+      const snapshot = known?.snapshot;
       const current = snapshot && firstEvent(snapshot);
       call.onOpen?.(current ? undefined : from);
       if (current) {
         const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
-        setState(event, snapshot.facts, doubtsOf(books.standings).outcomeUnknown);
+        setState(event, snapshot.facts, outcomeFlags(known.openCalls).outcomeUnknown);
         rememberTrace(event, traceOf(current));
         yield event;
         if (await end.isBehind(event)) return;
@@ -130,7 +130,7 @@ class WatchEnd {
     // A client that connects again by itself has had the end already, whatever came behind it.
     const isOver = had !== undefined && (call.resumed || had === history.at(-1));
     if (isOver && (await this.#isEnd(had))) return true;
-    const { snapshot } = await standingsOf(this.#options, account, kind, externalId);
+    const { snapshot } = await openCallsOf(this.#options, account, kind, externalId);
     const current = snapshot && currentEvent(snapshot);
     this.#isDue = current !== undefined && isFinal(current);
     return this.#isOver();
@@ -179,8 +179,8 @@ class WatchEnd {
     const { kind, externalId } = this.#request;
     try {
       const { account } = this.#options.call.caller;
-      const { standings } = await standingsOf(this.#options, account, kind, externalId);
-      return doubtsOf(standings).outcomeUnknown;
+      const { openCalls } = await openCallsOf(this.#options, account, kind, externalId);
+      return outcomeFlags(openCalls).outcomeUnknown;
     } catch {
       return true;
     }
@@ -286,7 +286,7 @@ function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
 }
 
 /** A timer cannot wait longer than 2^31 - 1 ms, and does not hear of a clock that was put right. */
-const longestTimerMs = 60_000;
+const maxTimerMs = 60_000;
 
 function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () => void {
   if (expiresAtMs === undefined) return () => undefined;
@@ -294,7 +294,7 @@ function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () 
   const check = () => {
     const leftMs = expiresAtMs - Date.now();
     if (leftMs > 0) {
-      timer = setTimeout(check, Math.min(leftMs, longestTimerMs)).unref();
+      timer = setTimeout(check, Math.min(leftMs, maxTimerMs)).unref();
       return;
     }
     end.abort(

@@ -26,7 +26,7 @@ export function createCauses(log: EventLog): Causes {
       lately.delete(key);
       if (trace === undefined) return;
       lately.set(key, trace);
-      if (lately.size <= mostCalls) return;
+      if (lately.size <= maxCalls) return;
       const [oldest] = lately.keys();
       if (oldest !== undefined) lately.delete(oldest);
     },
@@ -35,7 +35,7 @@ export function createCauses(log: EventLog): Causes {
       const known = lately.get(keyOf(account, kind, externalId));
       if (known !== undefined) return known;
       try {
-        const events = await log.history(account, kind, externalId, mostEvents);
+        const events = await log.history(account, kind, externalId, maxEvents);
         const answer = events.findLast(
           (event) => event.source === EventSource.RESPONSE && traceOf(event) !== undefined,
         );
@@ -47,5 +47,5 @@ export function createCauses(log: EventLog): Causes {
   };
 }
 
-const mostCalls = 10_000;
-const mostEvents = 20;
+const maxCalls = 10_000;
+const maxEvents = 20;

@@ -23,10 +23,10 @@ export function currentEvent({ states }: Snapshot): Event | undefined {
  * may have been paid.
  */
 export function firstEvent(snapshot: Snapshot): Event | undefined {
-  const paid = snapshot.states.some(
+  const succeeded = snapshot.states.some(
     ({ operation, status }) => payingOperations.has(operation) && status === "success",
   );
-  return (paid ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
+  return (succeeded ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
 }
 
 function later(

@@ -31,10 +31,10 @@ export interface EntryOptions {
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
   const { details } = payment;
   const operation = operationName(payment.operation, options);
-  const told = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
+  const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
   // A status that was not understood must not pass for one that was not told.
-  const mayBeShort = told === "" && !options.unread?.some((path) => statusPaths.has(path));
-  const status = mayBeShort && payment.isSuccess ? "success" : told;
+  const mayBeShort = given === "" && !options.unread?.some((path) => statusPaths.has(path));
+  const status = mayBeShort && payment.isSuccess ? "success" : given;
   const { status: receipt, code } = fiscalizationOf(payment);
   return entry(options, {
     kind: EventKind.PAYMENT,
@@ -62,10 +62,10 @@ export function payoutEntry(
   options: EntryOptions,
   ends: PayoutEnds = defaultPayoutEnds,
 ): Entry | undefined {
-  const told = payout.status?.toLowerCase() ?? "";
-  const end = ends.success.has(told) ? "success" : ends.failure.has(told) ? "failure" : undefined;
+  const given = payout.status?.toLowerCase() ?? "";
+  const end = ends.success.has(given) ? "success" : ends.failure.has(given) ? "failure" : undefined;
   // The log's own words for the ends are only steps where they are none of the service's.
-  const status = end ?? (rankOfEnd(told) === 2 ? `step:${told}` : told);
+  const status = end ?? (rankOfEnd(given) === 2 ? `step:${given}` : given);
   return entry(options, {
     kind: EventKind.PAYOUT,
     externalId: payout.externalId || options.externalId,
@@ -82,7 +82,7 @@ export function payoutEntry(
   });
 }
 
-interface Told {
+interface ResourceFacts {
   readonly kind: typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
@@ -98,9 +98,9 @@ interface Told {
   readonly resource: { case: "payment"; value: Payment } | { case: "payout"; value: Payout };
 }
 
-function entry(options: EntryOptions, told: Told): Entry | undefined {
+function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   const { source, raw, unread = [] } = options;
-  const { kind, externalId, subjectId, operation, operationId, status, statusCode, rank } = told;
+  const { kind, externalId, subjectId, operation, operationId, status, statusCode, rank } = facts;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
     kind,
@@ -108,11 +108,11 @@ function entry(options: EntryOptions, told: Told): Entry | undefined {
     ...(kind === EventKind.PAYMENT ? { paymentId: subjectId } : { transactionId: subjectId }),
     source,
     final: rank === 2,
-    resource: told.resource,
+    resource: facts.resource,
   });
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
-  identity.push(...told.fiscalization);
+  identity.push(...facts.fiscalization);
   // Two bodies that differ in what was not understood must not pass for one.
   if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
   return {
@@ -126,8 +126,8 @@ function entry(options: EntryOptions, told: Told): Entry | undefined {
     rank,
     status,
     statusCode,
-    amount: told.amount ?? "",
-    currency: told.currency ?? "",
+    amount: facts.amount ?? "",
+    currency: facts.currency ?? "",
     ...(options.held === undefined ? {} : { held: options.held }),
     ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),
@@ -185,12 +185,12 @@ const operationNames: Readonly<Record<number, string>> = {
 };
 
 function operationName(
-  told: PaymentOperation,
+  given: PaymentOperation,
   { operation = PaymentOperation.PAYMENT, unread = [] }: EntryOptions,
 ): string {
   // A new operation of the service must not pass for the payment itself.
   if (unread.includes("operation")) return "unknown";
-  return operationNames[told] ?? operationNames[operation] ?? "payment";
+  return operationNames[given] ?? operationNames[operation] ?? "payment";
 }
 
 function rankOfEnd(status: string): Rank {

@@ -73,10 +73,10 @@ export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined)
   const wasNoted = kept.holds.length > 0;
   if (call !== undefined) kept.holds = kept.holds.filter((other) => other !== call);
   const known = kept.facts.find(([key]) => key === fact[0]);
-  const told = fact[7];
-  if (!known || told === "" || known[7] !== "") return false;
-  known[7] = told;
-  return (told === "1") !== wasNoted;
+  const held = fact[7];
+  if (!known || held === "" || known[7] !== "") return false;
+  known[7] = held;
+  return (held === "1") !== wasNoted;
 }
 
 /** Calls that are noted at once, at most: more than can be open. */

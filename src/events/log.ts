@@ -124,7 +124,7 @@ export interface DeadLetter {
 export interface KeptLetter extends Omit<DeadLetter, "body"> {
   /** Absent when it was sealed with a password that is no longer accepted. */
   readonly body?: string;
-  /** Where it stands among those of its account, also once it is exhumed. */
+  /** Where it stands among those of its account, also once it is removed. */
   readonly place: string;
 }
 
@@ -207,13 +207,13 @@ export interface EventLog {
   /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
   cursorBefore(account: string, count: number): Promise<Cursor>;
   /**
-   * Keeps a body that was not understood, once per id. Letters are kept until they are exhumed.
+   * Keeps a body that was not understood, once per id. Letters are kept until they are removed.
    * @throws GatewayError UNAVAILABLE when it cannot be kept: nothing was acknowledged.
    */
-  bury(account: string, letter: DeadLetter): Promise<void>;
+  addDeadLetter(account: string, letter: DeadLetter): Promise<void>;
   /**
    * The dead letters of an account, in the order in which they came. A few at a time are read, as they
-   * are asked for: what is exhumed meanwhile may be missing, all else is told once.
+   * are asked for: what is removed meanwhile may be missing, all else is told once.
    * @throws GatewayError INVALID_ARGUMENT for a place that never was one
    */
   deadLetters(account: string, options?: LettersOptions): AsyncIterable<KeptLetter>;
@@ -221,7 +221,7 @@ export interface EventLog {
   /** How many there are. */
   countDeadLetters(account: string): Promise<number>;
   /** Forgets a dead letter, after it was replayed or given up. Whether it was there. */
-  exhume(account: string, id: string): Promise<boolean>;
+  removeDeadLetter(account: string, id: string): Promise<boolean>;
   /**
    * Operations that pay, that the log first heard of so long ago, and of which it knows no end: the
    * oldest first. The newest 100,000 of an account are kept in mind.

@@ -25,11 +25,11 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
     cursorBefore: log.cursorBefore.bind(log),
     unfinished: log.unfinished.bind(log),
     dismiss: log.dismiss.bind(log),
-    bury: log.bury.bind(log),
+    addDeadLetter: log.addDeadLetter.bind(log),
     deadLetters: log.deadLetters.bind(log),
     deadLetter: log.deadLetter.bind(log),
     countDeadLetters: log.countDeadLetters.bind(log),
-    exhume: log.exhume.bind(log),
+    removeDeadLetter: log.removeDeadLetter.bind(log),
     close: log.close.bind(log),
 
     async append(account, entry) {
@@ -44,17 +44,17 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
           "payments_gateway.event.source": source,
         },
       });
-      const tell = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
+      const report = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
         const durationMs = performance.now() - startedMs;
         observer.onAppend({ account, kind, source, outcome, conflict, durationMs });
         span.set({ "payments_gateway.event.outcome": outcome });
       };
       try {
         const appended = await span.run(() => log.append(account, traced(entry, span)));
-        tell(appended);
+        report(appended);
         return appended;
       } catch (error) {
-        tell({ outcome: "failed", conflict: false });
+        report({ outcome: "failed", conflict: false });
         span.fail("UNAVAILABLE");
         throw error;
       } finally {

@@ -24,24 +24,25 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   const cancelsAll = cancels.some(
     ({ subjectId }) => !paying.some((fact) => fact.subjectId === subjectId),
   );
-  const standing = paying.filter(
+  const authorized = paying.filter(
     (fact) =>
       succeeded(fact) &&
       !cancelsAll &&
       !cancels.some(({ subjectId }) => subjectId === fact.subjectId),
   );
-  const confirmed = standing.filter(({ operation }) => operation === "confirm");
+  const confirmed = authorized.filter(({ operation }) => operation === "confirm");
   // A confirmation may be of less than what was held.
-  const moved = confirmed.length > 0 ? confirmed : standing.filter((fact) => !(fact.held ?? held));
+  const moved =
+    confirmed.length > 0 ? confirmed : authorized.filter((fact) => !(fact.held ?? held));
   const isOpen = callIsOpen || operations.some(isOpenCall);
 
-  if (standing.length > 0 && refunds.length > 0) {
-    const isAll = isCovered(moved.length > 0 ? moved : standing, refunds);
+  if (authorized.length > 0 && refunds.length > 0) {
+    const isAll = isCovered(moved.length > 0 ? moved : authorized, refunds);
     return isAll ? PaymentState.REFUNDED : PaymentState.PARTIALLY_REFUNDED;
   }
   if (moved.length > 0) return PaymentState.PAID;
   if (isOpen) return PaymentState.UNKNOWN;
-  if (standing.length > 0) return PaymentState.AUTHORIZED;
+  if (authorized.length > 0) return PaymentState.AUTHORIZED;
   if (paying.some(({ rank }) => rank < 2)) return PaymentState.PENDING;
   if (cancels.length > 0) return PaymentState.CANCELLED;
   if (refunds.length > 0) return PaymentState.PARTIALLY_REFUNDED;
@@ -117,8 +118,8 @@ function isOpenCall({ operation, rank }: Fact): boolean {
 }
 
 /** Whether refunds are known to be all of what was paid. */
-function isCovered(paid: readonly Fact[], refunds: readonly Fact[]): boolean {
-  const [total, refunded] = [sumOf(paid), sumOf(refunds)];
+function isCovered(successes: readonly Fact[], refunds: readonly Fact[]): boolean {
+  const [total, refunded] = [sumOf(successes), sumOf(refunds)];
   if (!total || !refunded || total.currency !== refunded.currency) return false;
   return refunded.units >= total.units;
 }

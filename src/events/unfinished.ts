@@ -3,7 +3,7 @@ import type { Entry, Unfinished } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
 /** So many of an account are kept in mind; of more the oldest are forgotten first. */
-export const mostUnfinished = 100_000;
+export const maxUnfinished = 100_000;
 
 /** Far more than ids of requests and of the service make: what is longer is not looked up. */
 const maxMemberChars = 2_048;

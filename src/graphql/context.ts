@@ -1,13 +1,13 @@
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
-import type { Exchange } from "./exchange.ts";
 import type { Live } from "./live.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
+import type { OperationLifetime } from "./operation-lifetime.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** What surrounds one request by HTTP or one operation by WebSocket. */
 export interface Surroundings {
-  readonly exchange: Exchange;
+  readonly lifetime: OperationLifetime;
   /** @throws GatewayError when the caller is not known or not allowed. */
   readonly authenticate: () => Promise<Caller>;
   readonly live: Live;
@@ -31,17 +31,17 @@ export const operationTimeoutMs = 60_000;
 export function createContext(
   core: Core,
   caller: Caller,
-  { exchange, live }: Pick<Surroundings, "exchange" | "live">,
+  { lifetime, live }: Pick<Surroundings, "lifetime" | "live">,
 ): Context {
-  const call = callOf(caller, exchange);
-  const { record, liftDeadline } = exchange;
+  const call = callOf(caller, lifetime);
+  const { record, liftDeadline } = lifetime;
   record.caller = caller.name;
   return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
 }
 
 /** What the core is told of an operation. */
-export function callOf(caller: Caller, exchange: Exchange): Call {
-  const { signal, requestId, record, deadlineMs, idempotencyKey } = exchange;
+export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
+  const { signal, requestId, record, deadlineMs, idempotencyKey } = lifetime;
   return {
     caller,
     signal,

@@ -13,15 +13,15 @@ query FirstLook {
     resetSeconds
   }
   payment(externalId: "order-1") {
-    id
+    state
     details {
-      status
       amount
       currency
     }
     events(first: 5) {
       receivedAt
       source
+      state
     }
   }
 }
@@ -35,11 +35,10 @@ subscription Live {
     cursor
     externalId
     receivedAt
+    state
     ... on PaymentEvent {
       payment {
-        details {
-          status
-        }
+        operation
       }
     }
     ... on PayoutEvent {

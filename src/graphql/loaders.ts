@@ -42,13 +42,13 @@ export interface Loaders {
   /** The payment or payout that an event told of. */
   resourceOf(event: Event, kind: "payment" | "payout"): Payment | Payout | null;
   /** What else was told of a payment or payout that was looked up by one of these loaders. */
-  standingOf(resource: Payment | Payout): Standing | undefined;
+  flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
   customerOf(item: WalletItem): Customer;
 }
 
 /** Whether the calls for a payment or payout are all accounted for. */
-export type Standing = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
+export type OutcomeFlags = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
 
 export interface State {
   readonly state: PaymentState | PayoutState;
@@ -58,7 +58,7 @@ export interface State {
 export function createLoaders(core: Core, call: Call): Loaders {
   const owners = new WeakMap<WalletItem, Customer>();
 
-  const standings = new WeakMap<Payment | Payout, Standing & State>();
+  const flags = new WeakMap<Payment | Payout, OutcomeFlags & State>();
   const states = new WeakMap<Payment | Payout, State>();
   const events = new WeakMap<Event, Payment | Payout>();
 
@@ -68,14 +68,14 @@ export function createLoaders(core: Core, call: Call): Loaders {
     const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
     // A copy: the events of the payment share the message.
     const payment = { ...(answer.payment ?? create(PaymentSchema, { externalId })) };
-    standings.set(payment, answer);
+    flags.set(payment, answer);
     operations.set(payment, answer.operations);
     return payment;
   });
   const payout = loader(async (externalId: string) => {
     const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
     const payout = { ...(answer.payout ?? create(PayoutSchema, { externalId })) };
-    standings.set(payout, answer);
+    flags.set(payout, answer);
     return payout;
   });
   const operation = loader((key: { externalId: string; operationId: string }) =>
@@ -111,7 +111,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
     walletConfirmation: (customer, optionId) =>
       walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
     async stateOf(resource) {
-      const known = standings.get(resource) ?? states.get(resource);
+      const known = flags.get(resource) ?? states.get(resource);
       const { externalId } = resource;
       if (known || !externalId) return known;
       const state =
@@ -124,7 +124,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
     async operationsOf(resource) {
       const { externalId } = resource;
       if (!externalId) return [];
-      const known = standings.has(resource) ? resource : await payment.load(externalId);
+      const known = flags.has(resource) ? resource : await payment.load(externalId);
       return operations.get(known) ?? [];
     },
     resourceOf(event, kind) {
@@ -137,7 +137,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       if (state !== undefined) states.set(known, { state, cursor: event.cursor });
       return known;
     },
-    standingOf: (resource) => standings.get(resource),
+    flagsOf: (resource) => flags.get(resource),
     customerOf: (item) => owners.get(item),
   };
 }

@@ -9,27 +9,27 @@ import { rootFieldsOf } from "./root-fields.ts";
 export function observesOperations(): Plugin<Context, Surroundings> {
   return {
     onRequestParse({ request: { method }, serverContext }) {
-      if (method === "GET" || method === "POST") serverContext.exchange.record.begin();
+      if (method === "GET" || method === "POST") serverContext.lifetime.record.begin();
     },
     onResultProcess({ result, serverContext }) {
-      tellError(serverContext.exchange.record, result);
+      recordError(serverContext.lifetime.record, result);
     },
     onExecute({ args }) {
       const { record } = args.contextValue;
-      tellAsked(record, args);
+      recordOperation(record, args);
       return {
         onExecuteDone({ result }) {
-          tellError(record, result);
+          recordError(record, result);
         },
       };
     },
     onSubscribe({ args }) {
       const { record } = args.contextValue;
-      tellAsked(record, args);
+      recordOperation(record, args);
       return {
         onSubscribeResult({ result, setResult }) {
           if (isAsyncIterable(result)) setResult(recorded(result, record));
-          else tellError(record, result);
+          else recordError(record, result);
         },
       };
     },
@@ -37,7 +37,7 @@ export function observesOperations(): Plugin<Context, Surroundings> {
 }
 
 /** Tells the record what an operation asks for. */
-export function tellAsked(
+export function recordOperation(
   record: OperationRecord,
   { document, operationName }: ExecutionArgs,
 ): void {
@@ -53,7 +53,7 @@ function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
   const watched: AsyncIterableIterator<T> = {
     async next() {
       const next = await record.span.run(() => iterator.next());
-      if (!next.done) tellError(record, next.value);
+      if (!next.done) recordError(record, next.value);
       return next;
     },
     async return(value) {
@@ -65,7 +65,7 @@ function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
 }
 
 /** Tells the record how an operation ended. Errors may not be masked yet. */
-export function tellError(record: OperationRecord, result: unknown): void {
+export function recordError(record: OperationRecord, result: unknown): void {
   const { errors } = (result ?? {}) as { errors?: unknown };
   if (Array.isArray(errors) && errors.length > 0) record.failed(codeOf(errors[0]));
 }

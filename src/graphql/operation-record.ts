@@ -68,13 +68,13 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
       span.rename(`${type} ${field}`);
       span.set({
         "graphql.operation.type": type,
-        "payments_gateway.graphql.fields": fields.slice(0, mostFields).join(","),
+        "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
       });
     },
-    failed(told) {
+    failed(given) {
       if (code !== "OK") return;
       // All are the gateway's or the library's own; what does not look like one is none.
-      code = /^[A-Z_]{2,40}$/.test(told) ? told : "OTHER";
+      code = /^[A-Z_]{2,40}$/.test(given) ? given : "OTHER";
       if (serverFailures.has(code)) span.fail(code);
     },
     settle() {
@@ -103,7 +103,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
   return record;
 }
 
-const mostFields = 5;
+const maxFields = 5;
 
 function fieldLabel(fields: readonly string[]): string {
   const [first = "none", ...others] = fields;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { WebSocket } from "ws";
-import type { Admission, Place } from "../net/admission.ts";
+import type { Admission, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
@@ -23,10 +23,10 @@ export interface Overload {
   enterByHttp(
     request: IncomingMessage,
     response: ServerResponse,
-    start: (place: Place) => void,
+    start: (slot: Slot) => void,
   ): void;
   /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
-  enterBySocket(socket: WebSocket): Promise<Place>;
+  enterBySocket(socket: WebSocket): Promise<Slot>;
   /** The refusal of what only its document shows to move no money: queries and new streams. */
   refusalsOf(args: ExecutionArgs): readonly GraphQLError[];
   /** Refuses these. */
@@ -63,8 +63,8 @@ export function createOverload(options: OverloadOptions): Overload {
   }
 
   function refusalsOf({ document, operationName, contextValue }: ExecutionArgs) {
-    const { exchange } = contextValue as Surroundings;
-    if (!exchange.place?.moneyOnly) return [];
+    const { lifetime } = contextValue as Surroundings;
+    if (!lifetime.slot?.moneyOnly) return [];
     if (getOperationAST(document, operationName)?.operation === "mutation") return [];
     observer.onRefused("other");
     return [formatError(overloaded())];
@@ -79,9 +79,9 @@ export function createOverload(options: OverloadOptions): Overload {
         kind,
         owner: request.socket,
         isGone: () => request.socket.destroyed,
-        start(place) {
-          suspendWhileArriving(request, place);
-          start(place);
+        start(slot) {
+          suspendWhileArriving(request, slot);
+          start(slot);
         },
         refuse() {
           observer.onRefused(kind);

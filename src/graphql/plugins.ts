@@ -16,7 +16,7 @@ import { costOf } from "./operation-cost.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
-import { isForeign } from "./transport/browser-origin.ts";
+import { isCrossOrigin } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 import { faultsOfVariables } from "./variables.ts";
 
@@ -37,12 +37,12 @@ export function authenticates(): GatewayPlugin {
 export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPlugin {
   return {
     onRequestParse({ request: { headers } }) {
-      const told = {
+      const originHeaders = {
         origin: headers.get("origin") ?? undefined,
         host: headers.get("host") ?? undefined,
         secFetchSite: headers.get("sec-fetch-site") ?? undefined,
       };
-      if (!isForeign(told, listedOrigins)) return;
+      if (!isCrossOrigin(originHeaders, listedOrigins)) return;
       throw new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
         reason: "FOREIGN_ORIGIN",
       });

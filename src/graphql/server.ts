@@ -6,8 +6,8 @@ import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
-import { type Admission, createAdmission, type Place } from "../net/admission.ts";
-import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
+import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -20,11 +20,11 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
-import { createExchange, type Exchange, type UnderWay } from "./exchange.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
+import { createLifetime, type OperationLifetime, type UnderWay } from "./operation-lifetime.ts";
 import {
   createOperationRecord,
   type GraphqlObserver,
@@ -110,11 +110,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
-  const { limitObserver = deafObserver } = options;
+  const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
-  const streams = new WeakMap<Exchange, EventStream>();
+  const streams = new WeakMap<OperationLifetime, EventStream>();
   const underWay: UnderWay = new Set();
   const yoga = createYoga<Surroundings, Context>({
     schema,
@@ -131,7 +131,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      answersEventStreams(({ exchange }, blocks) => streams.set(exchange, blocks)),
+      answersEventStreams(({ lifetime }, blocks) => streams.set(lifetime, blocks)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production
@@ -169,12 +169,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     request: IncomingMessage,
     response: ServerResponse,
     span: Span,
-    place: Place,
+    slot: Slot,
   ): Promise<void> {
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
-    const exchange = createExchange({
-      place,
+    const lifetime = createLifetime({
+      slot,
       requestId,
       record,
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
@@ -188,8 +188,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       record.settle();
       span.end();
       // To abort costs an exception, which only what still runs needs.
-      if (whole) exchange.liftDeadline();
-      else exchange.end();
+      if (whole) lifetime.liftDeadline();
+      else lifetime.end();
     });
     response.setHeader(requestIdHeader, requestId);
     // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
@@ -207,23 +207,23 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const tellBudget = () => {
+    const writeRateLimit = () => {
       if (!caller) return;
-      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, exchange));
+      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, lifetime));
       response.setHeader("x-ratelimit-limit", limit);
       response.setHeader("x-ratelimit-remaining", remaining);
       response.setHeader("x-ratelimit-reset", resetSeconds);
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
-    const surroundings = { exchange, authenticate, live };
+    const surroundings = { lifetime, authenticate, live };
     const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
     if (answerType !== undefined) {
       const ready = await straightPath.answer(request, answerType, surroundings);
       if (ready) {
         whole = ready.whole;
-        place.leave();
-        tellBudget();
-        tellPage(response, request.headers.origin);
+        slot.leave();
+        writeRateLimit();
+        exposeHeaders(response, request.headers.origin);
         response.writeHead(ready.status, ready.headers).end(ready.body);
         return;
       }
@@ -231,21 +231,21 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (request.destroyed && !request.complete) return void response.destroy();
     }
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
-    // An answer that nobody reads holds nobody's place.
-    place.leave();
-    const blocks = streams.get(exchange);
+    // An answer that nobody reads holds nobody's slot.
+    slot.leave();
+    const blocks = streams.get(lifetime);
     if (blocks) {
       const { failing } = live;
       return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
     }
-    tellBudget();
+    writeRateLimit();
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
   }
 
   /** The headers of CORS that Yoga has for all others. */
-  function tellPage(response: ServerResponse, origin = ""): void {
+  function exposeHeaders(response: ServerResponse, origin = ""): void {
     if (!corsOrigins.includes(origin)) return;
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-allow-methods", cors.methods.join(", "));
@@ -255,10 +255,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      overload.enterByHttp(request, response, (place) => {
+      overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
         span.run(() =>
-          answer(request, response, span, place).catch((error) => {
+          answer(request, response, span, slot).catch((error) => {
             if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
             response.destroy();
           }),

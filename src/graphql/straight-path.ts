@@ -14,11 +14,11 @@ import type { Core } from "../core/core.ts";
 import { type Context, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { limits } from "./limits.ts";
-import { tellAsked, tellError } from "./observed.ts";
+import { recordError, recordOperation } from "./observed.ts";
 import { checkShape } from "./operation-shape.ts";
 import type { Overload } from "./overload.ts";
 import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
-import { isForeign, toldOf } from "./transport/browser-origin.ts";
+import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 
 export interface StraightPathOptions {
@@ -75,24 +75,25 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
   }
 
   async function run(args: ExecutionArgs & { contextValue: Context }): Promise<ExecutionResult> {
-    tellAsked(args.contextValue.record, args);
+    recordOperation(args.contextValue.record, args);
     const refused = [refusalsOf, ambiguityOf, overload.refusalsOf];
     for (const errorsOf of refused) {
       const errors = errorsOf(args);
       if (errors.length > 0) return { errors };
     }
     const result = await executeOperation(args);
-    tellError(args.contextValue.record, result);
+    recordError(args.contextValue.record, result);
     return result.errors ? { ...result, errors: result.errors.map(formatError) } : result;
   }
 
   return {
     answerTypeOf(request) {
-      if (!isOrdinary(request) || isForeign(toldOf(request.headers), corsOrigins)) return undefined;
+      if (!isOrdinary(request) || isCrossOrigin(originHeadersOf(request.headers), corsOrigins))
+        return undefined;
       return answerTypeOf(request.headers.accept);
     },
     async answer(request, answerType, surroundings) {
-      const { record } = surroundings.exchange;
+      const { record } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
       try {
@@ -113,7 +114,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       } catch (error) {
         result = { errors: [formatError(error)] };
       }
-      tellError(record, result);
+      recordError(record, result);
       return encode(result, answerType);
     },
   };

@@ -45,13 +45,13 @@ export function faultsOfVariables(
 const code = "BAD_USER_INPUT";
 
 /** Counts what is in lists and objects, and they themselves; nothing is looked at behind the bound. */
-function holdsMoreThan(most: number, variables: Variables): boolean {
+function holdsMoreThan(max: number, variables: Variables): boolean {
   let count = 0;
   const pending: object[] = [variables];
   for (let next = pending.pop(); next; next = pending.pop()) {
     for (const key in next) {
       count += 1;
-      if (count > most) return true;
+      if (count > max) return true;
       const value = (next as Variables)[key];
       if (typeof value === "object" && value !== null) pending.push(value);
     }

@@ -34,7 +34,7 @@ function isSyntaxError({ message }: GraphQLError): boolean {
 }
 
 /** Names of the schema are short; a caller's own name of a field may be as long as the document. */
-const longestMessage = 1_000;
+const maxMessageLength = 1_000;
 
 /**
  * A message up to where it begins to quote a value: behind the first of GraphQL's phrases that do. They
@@ -42,7 +42,7 @@ const longestMessage = 1_000;
  * fill with whatever takes an expression longest.
  */
 function cut(message: string): string {
-  return withoutQuote(message).slice(0, longestMessage);
+  return withoutQuote(message).slice(0, maxMessageLength);
 }
 
 function withoutQuote(message: string): string {
@@ -68,8 +68,8 @@ function withoutQuote(message: string): string {
 
 /** Where the first of these phrases stands; the length of the text if there is none. */
 function firstOf(text: string, phrases: readonly string[], from = 0): number {
-  const places = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
-  return Math.min(text.length, ...places);
+  const positions = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
+  return Math.min(text.length, ...positions);
 }
 
 /** A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place. */
@@ -77,9 +77,9 @@ function strangeField(message: string): number {
   const phrase = ' not to include unknown field "';
   const at = firstOf(message, [phrase]);
   if (at === message.length) return at;
-  const name = message.slice(at + phrase.length, at + phrase.length + longestName + 1);
+  const name = message.slice(at + phrase.length, at + phrase.length + maxNameLength + 1);
   return fieldName.test(name) ? message.length : at;
 }
 
-const longestName = 64;
+const maxNameLength = 64;
 const fieldName = /^[A-Za-z_]\w*"/;

@@ -7,44 +7,44 @@ import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/
 import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 
-export interface Books {
+export interface CallStores {
   readonly log: EventLog;
   readonly intents: IntentStore;
 }
 
 /** A call that is open, with what the log tells of it. */
-export interface Standing {
+export interface OpenCall {
   readonly intent: Intent;
   readonly evidence: Evidence | undefined;
 }
 
 /** All calls for an external_id that are open, and what the log tells of it. */
-export interface ExternalIdBooks {
-  readonly standings: readonly Standing[];
+export interface OpenCalls {
+  readonly openCalls: readonly OpenCall[];
   /** Without the calls of which the events tell what became: no further word of them is waited for. */
   readonly snapshot: Snapshot | undefined;
 }
 
 /** All calls for an external_id that are open, and the state of their payment or payout. */
-export async function standingsOf(
-  { log, intents }: Books,
+export async function openCallsOf(
+  { log, intents }: CallStores,
   account: string,
   kind: EventKind,
   externalId: string,
-): Promise<ExternalIdBooks> {
+): Promise<OpenCalls> {
   // Read before the events are: what is settled in between shows in them.
   const open = await intents.open(account, kind, externalId);
   const snapshot = await log.snapshot(account, kind, externalId);
-  const standings = open.map((intent) => ({
+  const openCalls = open.map((intent) => ({
     intent,
     evidence: evidenceOf(intent, open, snapshot),
   }));
-  return { standings, snapshot: snapshot && withoutExplained(snapshot, standings) };
+  return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
 
-function withoutExplained(snapshot: Snapshot, standings: readonly Standing[]): Snapshot {
+function withoutExplained(snapshot: Snapshot, openCalls: readonly OpenCall[]): Snapshot {
   const explained = new Set(
-    standings.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
+    openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
   );
   const isLeft = ({ subjectId }: { readonly subjectId: string }) => !explained.has(subjectId);
   const { states, facts } = snapshot;
@@ -56,14 +56,14 @@ function withoutExplained(snapshot: Snapshot, standings: readonly Standing[]): S
 }
 
 /** What is in doubt of the calls for an external_id, as callers are told. */
-export function doubtsOf(standings: readonly Standing[]): {
+export function outcomeFlags(openCalls: readonly OpenCall[]): {
   outcomeUnknown: boolean;
   needsOperator: boolean;
 } {
-  const doubts = standings.filter(({ evidence }) => !evidence).map(({ intent }) => intent);
+  const unexplained = openCalls.filter(({ evidence }) => !evidence).map(({ intent }) => intent);
   return {
-    outcomeUnknown: doubts.some((intent) => !isNamed(intent)),
-    needsOperator: doubts.some(({ needsOperator }) => needsOperator),
+    outcomeUnknown: unexplained.some((intent) => !isNamed(intent)),
+    needsOperator: unexplained.some(({ needsOperator }) => needsOperator),
   };
 }
 
@@ -73,22 +73,22 @@ export function doubtsOf(standings: readonly Standing[]): {
  * `arrived`: it goes on as a pending one.
  */
 export async function settleByEvents(
-  { log, intents }: Books,
+  { log, intents }: CallStores,
   account: string,
-  { intent, evidence }: Standing,
+  { intent, evidence }: OpenCall,
 ): Promise<"settled" | "arrived" | undefined> {
   if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
   if (!evidence) return undefined;
   if (intent.state !== "pending") {
     await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
   }
-  const { kind, ...told } = evidence;
+  const { kind, ...rest } = evidence;
   await intents.end(
     account,
     intent,
-    "subjectId" in told
-      ? { ...told, state: "pending", key: "keep" }
-      : { ...told, state: "closed", key: "keep" },
+    "subjectId" in rest
+      ? { ...rest, state: "pending", key: "keep" }
+      : { ...rest, state: "closed", key: "keep" },
   );
   return kind;
 }
@@ -103,28 +103,28 @@ export const alreadyPaid = "transaction_already_paid";
  * @param paymentId the payment that the service named, or empty
  */
 export async function settleAsPaid(
-  books: Books,
+  stores: CallStores,
   account: string,
   { kind, externalId }: Intent,
   paymentId: string,
 ): Promise<void> {
-  const now = books.intents.nowMs(account);
-  const doubtful = async () =>
-    (await standingsOf(books, account, kind, externalId)).standings.filter(
+  const now = stores.intents.nowMs(account);
+  const unknownCalls = async () =>
+    (await openCallsOf(stores, account, kind, externalId)).openCalls.filter(
       ({ intent }) => intent.method === "CreatePayment" && isUnknown(intent, now),
     );
-  let open = await doubtful();
+  let open = await unknownCalls();
   const [first] = open;
   if (!first) return;
   if (!first.evidence) {
-    await books.log.append(account, paidEntry(first.intent, paymentId));
-    open = await doubtful();
+    await stores.log.append(account, successEntry(first.intent, paymentId));
+    open = await unknownCalls();
   }
-  for (const standing of open) await settleByEvents(books, account, standing);
+  for (const openCall of open) await settleByEvents(stores, account, openCall);
 }
 
 /** The success of a payment of which no more is known than that it was one. */
-function paidEntry({ id, externalId }: Intent, paymentId: string): Entry {
+function successEntry({ id, externalId }: Intent, paymentId: string): Entry {
   const payment = create(PaymentSchema, {
     externalId,
     ...(paymentId && { id: paymentId }),

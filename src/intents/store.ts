@@ -162,7 +162,7 @@ export interface IntentStore {
   /** Looks again later. */
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
   /** Makes those of one external_id due now, unless they are running. */
-  hasten(account: string, kind: EventKind, externalId: string): Promise<void>;
+  scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void>;
   /** Looks no more, gives the lock back, and keeps the intent for the operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;
@@ -193,7 +193,7 @@ export const keyRetentionMs = 24 * 3_600_000;
 export const keptBeyondMs = 7 * 24 * 3_600_000;
 
 /** How many marks of answered attempts are remembered of an external_id. */
-export const mostAnswered = 50;
+export const maxAnswered = 50;
 
 /**
  * How long it is remembered that a call is over, so that what was held up on its way to the store
@@ -207,7 +207,7 @@ export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boole
 }
 
 /** Of an account, while fewer intents are open what is pending without a call of ours is tracked too. */
-export const mostTracked = 10_000;
+export const maxTracked = 10_000;
 
 /** What is pending, as an intent. */
 export function intentOf(pending: Pending, nowMs: number): Intent {

@@ -1,7 +1,7 @@
 import { isUnknown, type Unsettled, type UnsettledIntent } from "./store.ts";
 
 /** How many intents are looked into, of those that are due first and of those given up last. */
-export const mostLookedInto = 1_000;
+export const maxInspected = 1_000;
 
 /** Those of unknown or pending outcome in the order in which people care for them. */
 export function unsettledOf(

@@ -1,15 +1,15 @@
 /**
  * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
- * will tell: it gets in as if it moved money, and its place tells whether it must. One that is `exempt`
+ * will tell: it gets in as if it moved money, and its slot tells whether it must. One that is `exempt`
  * waits for its turn, and that is all.
  */
 export type CallKind = "other" | "money" | "unknown" | "exempt";
 
-/** One call's place among those in flight. */
-export interface Place {
+/** One call's slot among those in flight. */
+export interface Slot {
   /** The call got in only because it moves money, or may. */
   readonly moneyOnly: boolean;
-  /** Gives the place back; once is enough. */
+  /** Gives the slot back; once is enough. */
   leave(): void;
   /** The call waits for its client, whose time is no work of ours: it does not count meanwhile. */
   suspend(): void;
@@ -25,7 +25,7 @@ export interface Arrival {
   readonly timeoutMs?: number | undefined;
   /** Its client has left already: it is neither started nor refused. */
   readonly isGone: () => boolean;
-  readonly start: (place: Place) => void;
+  readonly start: (slot: Slot) => void;
   readonly refuse: () => void;
 }
 
@@ -51,13 +51,13 @@ export interface Clock {
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
 /** Longest wait for a turn while there is a standing queue, and while there is none. */
-const patienceMs = { other: 10, money: 25, burst: 3_000 } as const;
+const maxQueueMs = { other: 10, money: 25, burst: 3_000 } as const;
 /** Share of the time that a client gives its call which may go by before the call begins. */
 const shareOfWaiting = 0.4;
 /** A call that was let in waits longer than was expected before it is refused after all. */
-const patienceOnceIn = 1.75;
+const lateFactor = 1.75;
 /** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
-const patienceWithOne = 4;
+const lonelyFactor = 4;
 /**
  * Calls that were late for so long come of no burst: thousands at once, that wait for the first answer
  * to an Idempotency-Key say, are one, and are served whole.
@@ -83,7 +83,7 @@ const turnMs = 10;
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
   const queues = new Map<object, Waiting[]>();
-  const mostOthers = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
+  const maxOtherCalls = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
   let inFlight = 0;
   let waiting = 0;
   let lastLateMs = Number.NEGATIVE_INFINITY;
@@ -100,14 +100,14 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
 
   /** Which calls of a client may go on that have waited, or would wait, so long. */
   function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
-    if (maxCalls === undefined || mostOthers === undefined) return "all";
+    if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
     const inTimeMs = timeoutMs * shareOfWaiting;
-    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > patienceMs.burst) return "none";
+    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
     // However late they all are, each turn has some to begin.
     const sheds = standing && waiting >= perTurn;
-    const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : patienceWithOne) : 0;
-    if (countedMs > patienceMs.money) return "none";
-    if (inFlight >= mostOthers || countedMs > patienceMs.other) return "money";
+    const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
+    if (countedMs > maxQueueMs.money) return "none";
+    if (inFlight >= maxOtherCalls || countedMs > maxQueueMs.other) return "money";
     return "all";
   }
 
@@ -167,22 +167,22 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
       const waitedMs = clock.now() - atMs;
-      const isLate = waitedMs > patienceMs.other;
+      const isLate = waitedMs > maxQueueMs.other;
       waiting -= 1;
       taken += 1;
       // A neighbour that is on time does not show that those with many calls are.
       if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
-      const which = admitted(waitedMs / patienceOnceIn, queue.length, arrival.timeoutMs);
+      const which = admitted(waitedMs / lateFactor, queue.length, arrival.timeoutMs);
       if (arrival.isGone()) continue;
       if (!refuses(which, arrival.kind)) {
-        arrival.start(arrival.kind === "exempt" ? freePlace : placeOf(which === "money"));
+        arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));
         return;
       }
       arrival.refuse();
     } while (clock.now() < untilMs);
   }
 
-  function placeOf(moneyOnly: boolean): Place {
+  function slotOf(moneyOnly: boolean): Slot {
     inFlight += 1;
     let counted = true;
     let isOver = false;
@@ -233,8 +233,8 @@ interface Waiting {
   readonly atMs: number;
 }
 
-/** A place that nothing bounds. */
-export const freePlace: Place = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
+/** A slot that nothing bounds. */
+export const freeSlot: Slot = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
 
 const processClock: Clock = {
   now: () => performance.now(),

@@ -30,4 +30,4 @@ export interface LimitObserver {
   onRefused(kind: CallKind): void;
 }
 
-export const deafObserver: LimitObserver = { onCut() {}, onRefused() {} };
+export const noopObserver: LimitObserver = { onCut() {}, onRefused() {} };

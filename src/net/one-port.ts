@@ -7,7 +7,7 @@ import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import { guardHttp1 } from "./http1.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
-import { deafObserver, type LimitObserver } from "./observer.ts";
+import { type LimitObserver, noopObserver } from "./observer.ts";
 import { onePerTurn } from "./one-per-turn.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
@@ -66,7 +66,7 @@ export interface OnePort {
 }
 
 export function createOnePort(options: OnePortOptions): OnePort {
-  const { limits, observer = deafObserver } = options;
+  const { limits, observer = noopObserver } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();

@@ -37,7 +37,7 @@ export interface RequestHead {
    * Answers a request whose body was received, or will never be asked for. Trailers are of HTTP/2
    * alone. Nothing happens when the client has left.
    */
-  send(answer: Answer): void;
+  send(answer: HttpResponse): void;
   /** What the body is read from and the answer is written to, for everything that takes Node's own. */
   open(): { readonly request: Request; readonly response: Response };
 }
@@ -49,10 +49,11 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  /** A text is written as UTF-8, with its head in one piece where HTTP/1.1 lets it. */
+  readonly body: Uint8Array | string;
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
@@ -80,7 +81,10 @@ export function headOfHttp1(
     send({ status, headers, body }) {
       // The next request on the connection waits behind the body of this one.
       if (!request.readableEnded) request.on("error", () => {}).resume();
-      response.writeHead(status, headers).end(body);
+      response.writeHead(status, headers);
+      // Node writes a text and its head as one, for which latin1 needs no encoding.
+      if (typeof body !== "string") response.end(body);
+      else response.end(body, headers["content-length"] === `${body.length}` ? "latin1" : "utf8");
     },
     open: () => ({ request, response }),
   };
@@ -171,7 +175,7 @@ function receive(
 }
 
 /** How long a client has to end its request by itself, once it was answered. */
-const patienceMs = 1_000;
+const closeAfterMs = 1_000;
 
 /**
  * Ends a request that was answered before its end, which its client may not notice (RFC 9113, section
@@ -179,6 +183,6 @@ const patienceMs = 1_000;
  */
 function endRequest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), patienceMs);
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), closeAfterMs);
   stream.once("close", () => clearTimeout(timer));
 }

@@ -72,7 +72,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   }
 
   /** Once, however long it lasts. */
-  function tell(problem: TlsFileError): void {
+  function report(problem: TlsFileError): void {
     const text = `${problem.variable} ${problem.message}`;
     if (text !== lastTold) onProblem(problem);
     lastTold = text;
@@ -82,7 +82,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   let timer: NodeJS.Timeout;
   const lookLater = () => {
     timer = setTimeout(async () => {
-      await look().catch(tell);
+      await look().catch(report);
       if (!closed) lookLater();
     }, intervalMs).unref();
   };
@@ -98,10 +98,10 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   };
 }
 
-type Place = readonly [variable: string, path: string];
+type TlsFile = readonly [variable: string, path: string];
 
-function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly Place[] {
-  const both: Place[] = [
+function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly TlsFile[] {
+  const both: TlsFile[] = [
     ["TLS_CERT_FILE", certFile],
     ["TLS_KEY_FILE", keyFile],
   ];
@@ -112,7 +112,7 @@ function identityOf([cert = "", key = "", clientCa]: readonly string[]): TlsIden
   return { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
 }
 
-function readNow([variable, path]: Place): string {
+function readNow([variable, path]: TlsFile): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -120,7 +120,7 @@ function readNow([variable, path]: Place): string {
   }
 }
 
-async function readSoon([variable, path]: Place): Promise<string> {
+async function readSoon([variable, path]: TlsFile): Promise<string> {
   return readFile(path, "utf8").catch((error) => {
     throw unreadable(variable, error);
   });

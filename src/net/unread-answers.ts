@@ -17,11 +17,11 @@ export const defaultUnreadLimits: UnreadLimits = {
 
 export interface UnreadAnswers {
   /** Holds an answer to the limits, from now until it is over. */
-  watch(response: Answer): void;
+  watch(response: WritableResponse): void;
   close(): void;
 }
 
-type Answer = ServerResponse | ServerHttp2Stream;
+type WritableResponse = ServerResponse | ServerHttp2Stream;
 
 /**
  * Cuts answers whose clients do not read them: they leave a socket full, or never open a window of
@@ -31,7 +31,7 @@ export function createUnreadAnswers(
   { unreadTimeoutMs, maxUnreadBytes }: UnreadLimits,
   observer: LimitObserver,
 ): UnreadAnswers {
-  const watched = new Set<Answer>();
+  const watched = new Set<WritableResponse>();
   const bound = boundUnread(
     watched,
     { bytesOf: ({ writableLength }) => writableLength, cut, maxBytes: maxUnreadBytes },
@@ -54,7 +54,7 @@ export function createUnreadAnswers(
   };
 }
 
-function cut(response: Answer): void {
+function cut(response: WritableResponse): void {
   if (response instanceof ServerResponse) response.socket?.destroy();
   else response.close(constants.NGHTTP2_CANCEL);
 }

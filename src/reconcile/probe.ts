@@ -19,9 +19,9 @@ import type { Intent, MoneyMethod } from "../intents/store.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 
 /** How something was looked up. */
-export type Rail = "operation" | "payout" | "resend";
+export type LookupMethod = "operation" | "payout" | "resend";
 
-export type Probed = { readonly rail: Rail } & (
+export type Probed = { readonly lookupMethod: LookupMethod } & (
   | { readonly kind: "learned"; readonly entry: Entry }
   /** The callback is on its way, should there be anything to tell. */
   | { readonly kind: "asked" }
@@ -98,7 +98,7 @@ async function probeByCallback(
   { externalId, method }: Intent,
   options: SendOptions,
 ): Promise<Probed> {
-  let probed: Probed = { rail: "resend", kind: "notFound" };
+  let probed: Probed = { lookupMethod: "resend", kind: "notFound" };
   for (const operation of resendOperations[method]) {
     const request = create(ResendCallbackRequestSchema, { externalId, operation });
     probed = await asked("resend", async () => {
@@ -110,20 +110,24 @@ async function probeByCallback(
   return probed;
 }
 
-async function asked(rail: Rail, ask: () => Promise<Entry | undefined>): Promise<Probed> {
+async function asked(
+  lookupMethod: LookupMethod,
+  ask: () => Promise<Entry | undefined>,
+): Promise<Probed> {
   try {
     const entry = await ask();
-    return entry ? { rail, kind: "learned", entry } : { rail, kind: "asked" };
+    return entry ? { lookupMethod, kind: "learned", entry } : { lookupMethod, kind: "asked" };
   } catch (error) {
     // Only the service itself can say that it knows nothing: a bare 404 may be a proxy's.
     if (!(error instanceof GatewayError)) throw error;
     const { upstream } = error.details;
-    if (!upstream?.code || noAnswer.has(error.code)) return { rail, kind: "unreachable", error };
-    if (upstream.code === "transaction_not_found") return { rail, kind: "notFound" };
+    if (!upstream?.code || noAnswer.has(error.code))
+      return { lookupMethod, kind: "unreachable", error };
+    if (upstream.code === "transaction_not_found") return { lookupMethod, kind: "notFound" };
     if (upstream.code === alreadyPaid) {
-      return { rail, kind: "paid", paymentId: upstream.paymentId ?? "" };
+      return { lookupMethod, kind: "paid", paymentId: upstream.paymentId ?? "" };
     }
-    return { rail, kind: "refused", error };
+    return { lookupMethod, kind: "refused", error };
   }
 }
 
@@ -141,14 +145,14 @@ const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]
 
 /** A payment as its operation info tells it: what that does not tell stays as it was. */
 function withOperation(payment: Payment, operation: Operation): Payment {
-  const told = clone(PaymentSchema, payment);
-  told.isSuccess = operation.status === PaymentStatus.SUCCESS;
-  if (operation.action) told.action = operation.action;
-  else delete told.action;
-  told.actionRequired = operation.actionRequired ?? operation.action !== undefined;
-  if (operation.receiptUrl !== undefined) told.receiptUrl = operation.receiptUrl;
-  const { details } = told;
-  if (!details) return told;
+  const result = clone(PaymentSchema, payment);
+  result.isSuccess = operation.status === PaymentStatus.SUCCESS;
+  if (operation.action) result.action = operation.action;
+  else delete result.action;
+  result.actionRequired = operation.actionRequired ?? operation.action !== undefined;
+  if (operation.receiptUrl !== undefined) result.receiptUrl = operation.receiptUrl;
+  const { details } = result;
+  if (!details) return result;
   details.status = operation.status;
   if (operation.processedAt) details.processedAt = operation.processedAt;
   const rrn = operation.details?.rrn;
@@ -160,5 +164,5 @@ function withOperation(payment: Payment, operation: Operation): Payment {
   for (const [name, text] of Object.entries(texts)) {
     if (text !== undefined) details[name as keyof typeof texts] = text;
   }
-  return told;
+  return result;
 }

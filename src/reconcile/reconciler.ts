@@ -1,16 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
-import { type Standing, settleAsPaid, settleByEvents, standingsOf } from "../intents/settle.ts";
+import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { type Probed, probe, type Rail } from "./probe.ts";
+import { type LookupMethod, type Probed, probe } from "./probe.ts";
 import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
@@ -29,6 +28,8 @@ export interface ReconcilerOptions {
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** Waits for this time or until the signal aborts. Default: by the machine's clock. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** The service's words for the end of a payout. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
@@ -42,8 +43,12 @@ export interface ReconcilerOptions {
 /** What the reconciler tells its surroundings, for metrics and logs. */
 export interface ReconcileObserver {
   /** A call's outcome became known: by an event that came by itself, or by what rail. */
-  onSettled(settled: { account: string; intent: Intent; by: Rail | "event" | "notFound" }): void;
-  onProbe(probe: { account: string; rail: Rail; outcome: Probed["kind"] }): void;
+  onSettled(settled: {
+    account: string;
+    intent: Intent;
+    by: LookupMethod | "event" | "notFound";
+  }): void;
+  onProbe(probe: { account: string; lookupMethod: LookupMethod; outcome: Probed["kind"] }): void;
   /** It was not settled in time: an operator has to look. */
   onGivenUp(givenUp: { account: string; intent: Intent }): void;
   /** What is open, told now and then by the replica that looks. */
@@ -83,7 +88,10 @@ class AccountReconciler {
   readonly #stop: AbortSignal;
   /** Set while this replica is the one that looks: ends the reading of the log. */
   #following: AbortController | undefined;
-  #wake: AbortController = new AbortController();
+  /** Ends the rest. */
+  #wake = new AbortController();
+  /** An event came that the next round is to look at. */
+  #woken = false;
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
@@ -110,7 +118,7 @@ class AccountReconciler {
         this.#unfollow();
         this.#options.observer.onFailure({ account: this.#account, error });
       }
-      await this.#sleep(pauseMs);
+      await this.#rest(pauseMs);
     }
     this.#unfollow();
   }
@@ -163,19 +171,19 @@ class AccountReconciler {
     const wasRunning = given.state === "running";
     if (wasRunning) {
       // Its lease is over: the replica that sent it is gone, or slow.
-      const [running] = await this.#standing(given);
+      const [running] = await this.#openCall(given);
       if (!running) return done;
       await log.append(account, callOutcomeEntry(given, CallOutcome.UNKNOWN));
       await intents.end(account, given, { state: "unknown" });
     }
-    const [standing, snapshot] = await this.#standing(given);
-    if (!standing) {
+    const [openCall, snapshot] = await this.#openCall(given);
+    if (!openCall) {
       // It has ended in between, and so must not stay unknown to those who watch.
       if (wasRunning) await log.append(account, callOutcomeEntry(given, CallOutcome.SETTLED));
       return done;
     }
-    const { intent } = standing;
-    const became = await settleByEvents(this.#options, account, standing);
+    const { intent } = openCall;
+    const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
       // A callback that was asked for comes as any other.
       const by = intent.kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
@@ -195,13 +203,13 @@ class AccountReconciler {
       this.#options.payoutEnds,
     );
     if (this.#stop.aborted) return done;
-    observer.onProbe({ account, rail: probed.rail, outcome: probed.kind });
+    observer.onProbe({ account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
-      "payments_gateway.lookup.rail": probed.rail,
+      "payments_gateway.lookup.rail": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
     if (probed.kind === "unreachable") {
-      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), longestRestMs);
+      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
       // The service may fail at this one alone: after the rest the others have their turn first.
       const { checks, notFound } = intent;
       await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
@@ -217,24 +225,21 @@ class AccountReconciler {
     const account = this.#account;
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
-    // Before it is asked for again: a callback may come, and hasten it, at once.
-    const pauseMs = Math.min(
-      afterMs * 2 ** Math.min(checks, 20),
-      Math.max(longestPauseMs, afterMs),
-    );
+    // Before it is asked for again: a callback may come, and schedule it, at once.
+    const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
 
     if (probed.kind === "paid") {
       await settleAsPaid(this.#options, account, intent, probed.paymentId);
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
-    const [standing] = await this.#standing(intent);
+    const [openCall] = await this.#openCall(intent);
     // Nothing is left of one that is settled as paid, or that somebody else has ended.
-    const became = standing
-      ? await settleByEvents(this.#options, account, standing)
+    const became = openCall
+      ? await settleByEvents(this.#options, account, openCall)
       : probed.kind === "paid" && "settled";
-    if (became === "settled") observer.onSettled({ account, intent, by: probed.rail });
-    if (became || !standing || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
+    if (became === "settled") observer.onSettled({ account, intent, by: probed.lookupMethod });
+    if (became || !openCall || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
       return;
     await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
     await intents.end(account, intent, { state: "closed", key: "keep" });
@@ -242,13 +247,13 @@ class AccountReconciler {
   }
 
   /** What is known of an intent by now; nothing if it is no longer open. */
-  async #standing({
+  async #openCall({
     id,
     kind,
     externalId,
-  }: Intent): Promise<[Standing | undefined, Snapshot | undefined]> {
-    const known = await standingsOf(this.#options, this.#account, kind, externalId);
-    return [known.standings.find(({ intent }) => intent.id === id), known.snapshot];
+  }: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
+    const known = await openCallsOf(this.#options, this.#account, kind, externalId);
+    return [known.openCalls.find(({ intent }) => intent.id === id), known.snapshot];
   }
 
   /** A request that was held up on its way may still arrive: only a while later no is a no. */
@@ -280,7 +285,9 @@ class AccountReconciler {
       const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
-        await intents.hasten(this.#account, kind, externalId);
+        await intents.scheduleNow(this.#account, kind, externalId);
+        if (this.#woken) continue;
+        this.#woken = true;
         this.#wake.abort();
       }
     })().catch(() => {
@@ -294,11 +301,18 @@ class AccountReconciler {
     this.#following = undefined;
   }
 
-  async #sleep(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    // While the service is out of reach an event still settles what it tells of, but in its turn.
-    const signal = AbortSignal.any([this.#stop, this.#wake.signal]);
-    await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+  /**
+   * Rests for so long, or until an event comes: a moment longer then, so that one round is for all
+   * that come together. While the service is out of reach an event still settles what it tells of.
+   */
+  async #rest(ms: number): Promise<void> {
+    const { sleep = sleepByTimer } = this.#options;
+    if (!this.#woken) {
+      this.#wake = new AbortController();
+      await sleep(ms, AbortSignal.any([this.#stop, this.#wake.signal]));
+    }
+    if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
+    this.#woken = false;
   }
 
   get #accountRooms() {
@@ -312,6 +326,10 @@ class AccountReconciler {
   }
 }
 
+async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal, ref: false }).catch(() => {});
+}
+
 const done = { restMs: 0 };
 
 /** How many are asked for at a time. */
@@ -322,13 +340,16 @@ const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
 
+/** How long events gather before a round looks at them. */
+const gatherMs = 10;
+
 /** Pause when the budget is in use. */
 const spareMs = 500;
 
 /** Longest pause while the service is out of reach, so that it is heard of soon when it is back. */
-const longestRestMs = 10_000;
+const maxRestMs = 10_000;
 
-const longestPauseMs = 3_600_000;
+const maxPauseMs = 3_600_000;
 
 /** More than half of the budget is left: callers will not miss the token. */
 function hasToSpare(bucket: TokenBucket): boolean {

@@ -1,6 +1,6 @@
 import type { Unfinished } from "../events/log.ts";
 import { methodOf, operations } from "../intents/evidence.ts";
-import type { Books } from "../intents/settle.ts";
+import type { CallStores } from "../intents/settle.ts";
 
 /**
  * Takes on what stays pending for `afterMs`, as events tell, and is nobody's to look after: payments
@@ -8,21 +8,21 @@ import type { Books } from "../intents/settle.ts";
  * @returns whether that was all for now
  */
 export async function trackPending(
-  { log, intents, afterMs }: Books & { readonly afterMs: number },
+  { log, intents, afterMs }: CallStores & { readonly afterMs: number },
   account: string,
   limit: number,
 ): Promise<boolean> {
   const inHands: Unfinished[] = [];
-  for (const told of await log.unfinished(account, afterMs, limit)) {
-    const method = methodOf(told.operation);
-    const open = await intents.open(account, told.kind, told.externalId);
+  for (const operation of await log.unfinished(account, afterMs, limit)) {
+    const method = methodOf(operation.operation);
+    const open = await intents.open(account, operation.kind, operation.externalId);
     const isKnown = open.some(
       ({ method, subjectId }) =>
-        subjectId === told.subjectId && operations[method].includes(told.operation),
+        subjectId === operation.subjectId && operations[method].includes(operation.operation),
     );
     // Too many: those who wait are told of again.
-    if (method && !isKnown && !(await intents.track(account, { ...told, method }))) break;
-    inHands.push(told);
+    if (method && !isKnown && !(await intents.track(account, { ...operation, method }))) break;
+    inHands.push(operation);
   }
   await log.dismiss(account, inHands);
   return inHands.length < limit;

@@ -17,8 +17,12 @@ export async function confirmPrimary(redis: RedisConnector, key: string): Promis
   try {
     if (client instanceof Cluster) return await confirmOwner(client, key);
     if (!sentinels) return;
-    const told = candidatesOf(await sentinels.views(), sentinels.size, addressOf(client.stream));
-    if (typeof told === "string") throw new Error(told);
+    const candidates = candidatesOf(
+      await sentinels.views(),
+      sentinels.size,
+      addressOf(client.stream),
+    );
+    if (typeof candidates === "string") throw new Error(candidates);
   } catch (error) {
     throw storeAway(error, client);
   }

@@ -20,20 +20,20 @@ export interface Question {
 
 /** So many replicas, whichever: a failover to another one loses what they hold. */
 export class SomeReplicas implements Holders {
-  readonly #least: number;
+  readonly #min: number;
 
-  constructor(least: number) {
-    this.#least = least;
+  constructor(min: number) {
+    this.#min = min;
   }
 
   queue(pipeline: ChainableCommander, ms: number): void {
-    pipeline.wait(this.#least, ms);
+    pipeline.wait(this.#min, ms);
   }
 
   async missing([answer]: PipelineAnswers): Promise<Error | undefined> {
     const [error, replicas] = answer ?? [new Error("no answer")];
     if (error) return error;
-    if (Number(replicas) >= this.#least) return undefined;
-    return new Error(`${replicas} of ${this.#least} replicas acknowledged`);
+    if (Number(replicas) >= this.#min) return undefined;
+    return new Error(`${replicas} of ${this.#min} replicas acknowledged`);
   }
 }

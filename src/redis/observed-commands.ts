@@ -13,11 +13,11 @@ export function observeCommands(client: Redis | Cluster, onCommand: OnCommand): 
   const send = observed.sendCommand;
   observed.sendCommand = (command, ...rest) => {
     const startedMs = performance.now();
-    const tell = (failed: boolean) =>
+    const report = (failed: boolean) =>
       onCommand({ name: command.name, failed, durationMs: performance.now() - startedMs });
     command.promise.then(
-      () => tell(false),
-      () => tell(true),
+      () => report(false),
+      () => report(true),
     );
     return send.call(observed, command, ...rest);
   };

@@ -92,11 +92,11 @@ export class Sentinels {
   async views(): Promise<SentinelView[]> {
     const name = this.#options.name;
     const asked = this.#ask(async (client) => {
-      const [told, replicas] = await Promise.all([
+      const [reply, replicas] = await Promise.all([
         primaryOf(client, name),
         client.call("SENTINEL", "REPLICAS", name) as Promise<string[][]>,
       ]);
-      return { ...told, replicas: replicas.map(replicaOf) };
+      return { ...reply, replicas: replicas.map(replicaOf) };
     });
     const answers = await this.#answersOf(asked, stragglersMs);
     this.#hear(answers);
@@ -114,15 +114,15 @@ export class Sentinels {
   }
 
   /** What came until most have answered, and so long after; or until none can come any more. */
-  #answersOf<T>(asked: readonly Promise<T>[], afterMostMs: number): Promise<T[]> {
-    const most = Math.floor(this.size / 2) + 1;
+  #answersOf<T>(asked: readonly Promise<T>[], afterMajorityMs: number): Promise<T[]> {
+    const majority = Math.floor(this.size / 2) + 1;
     const answers: T[] = [];
     let left = asked.length;
     return new Promise((resolve) => {
       const settle = () => {
         left -= 1;
-        if (left === 0 || (answers.length >= most && afterMostMs === 0)) resolve(answers);
-        else if (answers.length === most) setTimeout(() => resolve(answers), afterMostMs);
+        if (left === 0 || (answers.length >= majority && afterMajorityMs === 0)) resolve(answers);
+        else if (answers.length === majority) setTimeout(() => resolve(answers), afterMajorityMs);
       };
       for (const answer of asked) {
         answer.then((value) => {
@@ -244,12 +244,12 @@ function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
 
 /** SENTINEL MASTER has the new epoch before the new address: the address is asked for by itself. */
 async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView, "replicas">> {
-  const [address, told] = (await Promise.all([
+  const [address, reply] = (await Promise.all([
     client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
     client.call("SENTINEL", "MASTER", name),
   ])) as [[string, string] | null, string[]];
   if (address === null) throw new Error(`the Sentinels know no master ${name}`);
-  const field = fieldsOf(told);
+  const field = fieldsOf(reply);
   return {
     primary: address.join(":"),
     epoch: Number(field("config-epoch")),
@@ -258,8 +258,8 @@ async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView
   };
 }
 
-function replicaOf(told: readonly string[]): SentinelReplica {
-  const field = fieldsOf(told);
+function replicaOf(reply: readonly string[]): SentinelReplica {
+  const field = fieldsOf(reply);
   return {
     address: `${field("ip")}:${field("port")}`,
     down: /[so]_down/.test(field("flags") ?? ""),
@@ -269,8 +269,8 @@ function replicaOf(told: readonly string[]): SentinelReplica {
 }
 
 /** Names and values in turn. */
-function fieldsOf(told: readonly string[]): (name: string) => string | undefined {
+function fieldsOf(reply: readonly string[]): (name: string) => string | undefined {
   const fields = new Map<string, string>();
-  for (let at = 0; at + 1 < told.length; at += 2) fields.set(told[at] ?? "", told[at + 1] ?? "");
+  for (let at = 0; at + 1 < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
   return (name) => fields.get(name);
 }

@@ -10,7 +10,7 @@ export function withAnswer(values: ContextValues, response: Response): ContextVa
 }
 
 /** How long a stream that has failed may wait for its client to read on and be told. */
-const patienceMs = 5_000;
+const unreadTimeoutMs = 5_000;
 
 /**
  * Cuts the answer of a stream that has failed, unless its client reads on soon and is told in order.
@@ -23,7 +23,7 @@ export function cutIfUnread(values: ContextValues, error: Error): void {
     if (isOver(response) || response.writableLength === 0) return;
     if (response instanceof ServerResponse) response.destroy();
     else response.stream.close(resetCode(error));
-  }, patienceMs);
+  }, unreadTimeoutMs);
   response.once("close", () => clearTimeout(timer));
 }
 

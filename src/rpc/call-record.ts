@@ -56,7 +56,7 @@ export function createCallRecord(
       const code = outcome(error);
       const durationMs = performance.now() - startedMs;
       ended?.({ code, durationMs });
-      if (span) tellSpan(span, context.protocolName, code);
+      if (span) endSpan(span, context.protocolName, code);
       const entry = {
         method,
         code,
@@ -86,7 +86,7 @@ export function createCallRecord(
 }
 
 /** As the semantic conventions have it: what only the caller did wrong is no failure of the server. */
-function tellSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
+function endSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
   if (protocol === "connect") {
     if (code !== "OK") span.set({ "rpc.connect_rpc.error_code": code.toLowerCase() });
   } else {

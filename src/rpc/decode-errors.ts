@@ -8,10 +8,10 @@ import { Code, type ConnectError } from "@connectrpc/connect";
  */
 export function withoutValues(error: ConnectError): void {
   const { rawMessage, code } = error;
-  const place = /^cannot decode (?:field |message |oneof |enum )?[\w.]+ from JSON/.exec(rawMessage);
-  if (place) {
-    const rest = rawMessage.slice(place[0].length);
-    rewrite(error, Code.InvalidArgument, place[0] + (fitToTell.exec(rest)?.[0] ?? ""));
+  const where = /^cannot decode (?:field |message |oneof |enum )?[\w.]+ from JSON/.exec(rawMessage);
+  if (where) {
+    const rest = rawMessage.slice(where[0].length);
+    rewrite(error, Code.InvalidArgument, where[0] + (fitToTell.exec(rest)?.[0] ?? ""));
   } else if (rawMessage.startsWith("parse binary: ")) {
     rewrite(error, Code.InvalidArgument, "the request is not a message of its type");
   } else if (rawMessage === "decompression failed") {

@@ -8,7 +8,7 @@ import { cutIfUnread } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError, withErrorInfo } from "./errors.ts";
-import { type Exchange, setExchange } from "./exchange.ts";
+import { type GatedCall, setGatedCall } from "./gated-call.ts";
 import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
@@ -39,8 +39,8 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     context.responseHeader.set(requestIdHeader, requestId);
     const quiet = open.has(context.service.typeName);
     const record = createCallRecord(context, requestId, { log, observer, quiet });
-    const exchange: Exchange = { record, answerHeader: context.responseHeader };
-    setExchange(context.values, exchange);
+    const gatedCall: GatedCall = { record, answerHeader: context.responseHeader };
+    setGatedCall(context.values, gatedCall);
     onSettled(context, (error) => {
       if (error instanceof ConnectError) {
         withoutValues(error);
@@ -53,8 +53,8 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     try {
       const caller = await identify(context.requestHeader);
       record.caller = caller.name;
-      exchange.call = newCall(context, caller, requestId);
-      setRateLimit(context.responseHeader, core, exchange.call);
+      gatedCall.call = newCall(context, caller, requestId);
+      setRateLimit(context.responseHeader, core, gatedCall.call);
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
       if (isUnknown) context.responseHeader.set("www-authenticate", "Bearer");

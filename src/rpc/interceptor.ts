@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { toConnectError } from "./errors.ts";
-import { exchangeOf } from "./exchange.ts";
+import { gatedCallOf } from "./gated-call.ts";
 import { setRateLimit } from "./rate-limit.ts";
 
 /**
@@ -10,7 +10,7 @@ import { setRateLimit } from "./rate-limit.ts";
  */
 export function createInterceptor(core: Core): Interceptor {
   return (next) => async (request) => {
-    const { record, call, answerHeader } = exchangeOf(request.contextValues);
+    const { record, call, answerHeader } = gatedCallOf(request.contextValues);
     const outward = (error: unknown) => toConnectError(error, request.signal, record.unknown);
     try {
       const response = await next(request);

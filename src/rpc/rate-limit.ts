@@ -1,5 +1,5 @@
 import type { Call, Core } from "../core/core.ts";
-import type { AnswerHeader } from "./exchange.ts";
+import type { AnswerHeader } from "./gated-call.ts";
 
 /**
  * Puts the budget of the caller's account, as the bucket knows it now, into an answer's headers. An

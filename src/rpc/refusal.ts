@@ -47,13 +47,13 @@ function key(kind: Kind, type: string): string {
   return `${kind} ${type}`;
 }
 
-interface Answer {
+interface RecordedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-async function answerOf(error: ConnectError, kind: Kind, type: string): Promise<Answer> {
+async function answerOf(error: ConnectError, kind: Kind, type: string): Promise<RecordedResponse> {
   const router = createConnectRouter({
     requestGate() {
       throw error;

@@ -6,14 +6,14 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { freePlace, type Place } from "../net/admission.ts";
+import { freeSlot, type Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
 import type { Request, Response } from "../net/request.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import type { AdmissionGate } from "./admission-gate.ts";
 import { withAnswer } from "./answer.ts";
-import type { Door } from "./door.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
@@ -36,7 +36,7 @@ export function createRequestListener(
   limits: RequestLimits,
   log: Log,
   tracing: Tracing = noTracing,
-  door: Door = openDoor,
+  gate: AdmissionGate = openGate,
   unaryPath?: UnaryPath,
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -44,10 +44,10 @@ export function createRequestListener(
   return (head) => {
     const handler = methods.get(head.url.split("?", 1)[0] ?? "");
     if (!handler) return head.answer(404, {});
-    door.enter({ handler, head, start: (place) => serve(handler, head, place) });
+    gate.enter({ handler, head, start: (slot) => serve(handler, head, slot) });
   };
 
-  function serve(handler: UniversalHandler, head: RequestHead, place: Place): void {
+  function serve(handler: UniversalHandler, head: RequestHead, slot: Slot): void {
     const unary = handler.method.methodKind === "unary";
     capTimeout(head.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
     // Health checks and reflection would be most of all traces.
@@ -56,11 +56,11 @@ export function createRequestListener(
     head.onClose(() => span.end());
     const straight = unaryPath?.callOf(handler, head);
     span.run(() => {
-      if (!straight) return serveByConnect(handler, head, place);
-      straight(place).then(
-        (body) => body && serveByConnect(handler, head, place, body),
+      if (!straight) return serveByConnect(handler, head, slot);
+      straight(slot).then(
+        (body) => body && serveByConnect(handler, head, slot, body),
         (error: unknown) => {
-          place.leave();
+          slot.leave();
           head.answer(500, {});
           log.error(
             { path: handler.requestPath, err: error },
@@ -74,7 +74,7 @@ export function createRequestListener(
   function serveByConnect(
     handler: UniversalHandler,
     head: RequestHead,
-    place: Place,
+    slot: Slot,
     body?: Uint8Array,
   ): void {
     const { ending } = head;
@@ -83,10 +83,10 @@ export function createRequestListener(
     response.addTrailers = (trailers: OutgoingHttpHeaders) =>
       addTrailers(withReadableMessage(trailers));
     const unary = handler.method.methodKind === "unary";
-    // A stream takes no place once it has begun.
-    if (unary && body === undefined) suspendWhileArriving(request, place);
-    else if (unary) place.resume();
-    else place.leave();
+    // A stream takes no slot once it has begun.
+    if (unary && body === undefined) suspendWhileArriving(request, slot);
+    else if (unary) slot.resume();
+    else slot.leave();
     // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
@@ -100,14 +100,14 @@ export function createRequestListener(
         call = { ...call, body: readToEnd(request, response) };
       }
     } catch {
-      place.leave();
+      slot.leave();
       refuse(response, 400);
       return;
     }
     if (body === undefined && sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     handler(call)
-      // An answer that nobody reads holds nobody's place.
-      .finally(place.leave)
+      // An answer that nobody reads holds nobody's slot.
+      .finally(slot.leave)
       .then((answer) => {
         if (answer.status === 405) response.setHeader("allow", handler.allowedMethods.join(", "));
         return universalResponseToNodeResponse(answer, response);
@@ -122,7 +122,7 @@ export function createRequestListener(
 }
 
 /** Lets every call in. */
-const openDoor: Door = { enter: ({ start }) => start(freePlace) };
+const openGate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
 
 /** How the call ends, its record adds. */
 function startSpan(

@@ -2,7 +2,7 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
-import { deafObserver, type LimitObserver } from "../net/observer.ts";
+import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import {
   type ConnectionLimits,
   createOnePort,
@@ -12,8 +12,8 @@ import {
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { createAdmissionGate } from "./admission-gate.ts";
 import type { RpcObserver } from "./call-record.ts";
-import { createDoor } from "./door.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
@@ -92,7 +92,7 @@ export interface RpcServer {
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, observer, tracing = noTracing } = options;
-  const { limitObserver = deafObserver } = options;
+  const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const shutdown = new AbortController();
@@ -136,8 +136,8 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   return {
     async listen(host, number) {
-      const door = await createDoor(admission, limitObserver);
-      listener = createRequestListener(router, limits, log, tracing, door, unaryPath);
+      const gate = await createAdmissionGate(admission, limitObserver);
+      listener = createRequestListener(router, limits, log, tracing, gate, unaryPath);
       return port.listen(host, number);
     },
     setServing: (serving) => health.setServing(serving),

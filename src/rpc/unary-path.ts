@@ -7,15 +7,16 @@ import {
 } from "@connectrpc/connect/protocol";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import type { Place } from "../net/admission.ts";
+import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
-import { setExchange } from "./exchange.ts";
 import type { Identify } from "./gate.ts";
+import { setGatedCall } from "./gated-call.ts";
+import { jsonWriterOf, type WriteJson } from "./json-writer.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
@@ -51,7 +52,7 @@ export interface UnaryPath {
  * Serves the call. Resolves once it is answered, or with the body that was read when only Connect
  * knows how to refuse that: nothing was recorded or answered then.
  */
-export type UnaryCall = (place: Place) => Promise<Uint8Array | undefined>;
+export type UnaryCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
 export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
   const methods = unaryMethods(options);
@@ -61,7 +62,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     method: UnaryMethod,
     head: RequestHead,
     dialect: UnaryDialect,
-    place: Place,
+    slot: Slot,
   ): Promise<Uint8Array | undefined> {
     const startedMs = performance.now();
     const { headers } = head;
@@ -79,7 +80,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     const life = new CallLife(head, dialect.timeoutMs, underWay);
     let record: CallRecord | undefined;
     let call: Call | undefined;
-    let output: Uint8Array | undefined;
+    let output: Uint8Array | string | undefined;
     let failure: ConnectError | undefined;
     const begin = () => {
       const facts = { ...method.names, protocolName: dialect.name, signal: life.signal };
@@ -99,7 +100,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };
-      const body = await receive(head, dialect, options, place);
+      const body = await receive(head, dialect, options, slot);
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -107,7 +108,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       }
       record = begin();
       const values = createContextValues();
-      setExchange(values, { record, answerHeader, call });
+      setGatedCall(values, { record, answerHeader, call });
       output = await method.run(input, dialect.binary, { values, signal: life.signal });
     } catch (error) {
       record ??= begin();
@@ -117,7 +118,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       failure = toConnectError(error, life.signal, record.unknown);
     }
     life.end();
-    place.leave();
+    slot.leave();
     if (call) setRateLimit(answerHeader, options.core, call);
     record?.settle(failure);
     const answer =
@@ -134,7 +135,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       if (!method || head.method !== "POST" || head.headers.expect !== undefined) return undefined;
       if (!plainAuthority.test(authorityOf(head.headers))) return undefined;
       const dialect = dialectOf(head.headers, head.httpVersion);
-      return dialect && ((place) => serve(method, head, dialect, place));
+      return dialect && ((slot) => serve(method, head, dialect, slot));
     },
     cut() {
       for (const controller of underWay) controller.abort(shuttingDown());
@@ -149,7 +150,7 @@ interface UnaryMethod {
     input: Uint8Array,
     binary: boolean,
     context: Pick<HandlerContext, "values" | "signal">,
-  ): Promise<Uint8Array>;
+  ): Promise<Uint8Array | string>;
 }
 
 /** By the path of their requests. */
@@ -161,18 +162,28 @@ function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
       if (method.methodKind !== "unary") continue;
       const run = implementation[method.localName as keyof typeof implementation] as Handler;
       const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
+      const writeJson = jsonWriterOf(method.output);
       methods.set(`/${service.typeName}/${method.name}`, {
         names: { service, method },
         async run(input, binary, context) {
           const request = codec.getI(binary).parse(input);
           // The handlers of the services read nothing else of their context.
           const result = await run(request, context as HandlerContext);
-          return codec.getO(binary).serialize(create(method.output, result));
+          const answer = create(method.output, result);
+          return binary ? codec.getO(binary).serialize(answer) : toText(writeJson, answer);
         },
       });
     }
   }
   return methods;
+}
+
+function toText(write: WriteJson, answer: Message): string {
+  try {
+    return write(answer);
+  } catch (error) {
+    throw ConnectError.from(error, Code.Internal);
+  }
 }
 
 type Handler = (
@@ -222,10 +233,10 @@ function receive(
   head: RequestHead,
   dialect: UnaryDialect,
   { readMaxBytes, requestTimeoutMs }: UnaryPathOptions,
-  place: Place,
+  slot: Slot,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const arrived = countArrival(place);
+    const arrived = countArrival(slot);
     const limits = { maxBytes: dialect.maxBodyBytes(readMaxBytes), timeoutMs: requestTimeoutMs };
     head.receive(limits, (body) => {
       arrived();

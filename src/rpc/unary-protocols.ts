@@ -17,7 +17,7 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import type { Answer } from "../net/request-head.ts";
+import type { HttpResponse } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 /** The compressions that callers may use and ask for. */
@@ -36,8 +36,9 @@ export interface UnaryDialect {
   readonly messageIn: (body: Buffer) => Uint8Array | undefined;
   /** Most bytes of a body that holds a message of `maxBytes`. */
   readonly maxBodyBytes: (maxBytes: number) => number;
-  readonly succeed: (message: Uint8Array, headers: Headers) => Promise<Answer>;
-  readonly fail: (error: ConnectError, headers: Headers) => Promise<Answer>;
+  /** The message is the text of proto JSON, or the bytes of binary. */
+  readonly succeed: (message: Uint8Array | string, headers: Headers) => Promise<HttpResponse>;
+  readonly fail: (error: ConnectError, headers: Headers) => Promise<HttpResponse>;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -96,18 +97,18 @@ function connectKind(binary: boolean): Kind {
   const contentType = binary ? "application/proto" : "application/json";
   const answer = async (
     status: number,
-    message: Uint8Array,
-    headers: Headers,
+    message: Uint8Array | string,
+    headers: Record<string, string>,
     compression: Compression | null,
-  ): Promise<Answer> => {
-    const isLarge = compression !== null && message.byteLength >= compressMinBytes;
-    const body = isLarge ? await compression.compress(message) : message;
-    const encoding = isLarge ? { "content-encoding": compression.name } : undefined;
-    return {
-      status,
-      headers: { ...headers, ...encoding, "content-length": String(body.byteLength) },
-      body,
-    };
+  ): Promise<HttpResponse> => {
+    if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
+      headers["content-length"] = String(Buffer.byteLength(message));
+      return { status, headers, body: message };
+    }
+    const body = await compression.compress(bytesOfMessage(message));
+    headers["content-encoding"] = compression.name;
+    headers["content-length"] = String(body.byteLength);
+    return { status, headers, body };
   };
   return {
     needsHttp2: false,
@@ -138,13 +139,15 @@ function grpcKind(web: boolean): Kind {
   const contentType = web ? "application/grpc-web+proto" : "application/grpc+proto";
 
   async function answer(
-    message: Uint8Array | undefined,
+    message: Uint8Array | string | undefined,
     trailers: Headers,
     headers: Headers,
     compression: Compression | null,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const envelopes = [];
-    if (message) envelopes.push(await enveloped(0, message, compression));
+    if (message !== undefined) {
+      envelopes.push(await enveloped(0, bytesOfMessage(message), compression));
+    }
     const all = {
       "content-type": contentType,
       ...(compression ? { "grpc-encoding": compression.name } : undefined),
@@ -176,6 +179,10 @@ function grpcKind(web: boolean): Kind {
       fail: (error, headers) => answer(undefined, trailersOf(error), headers, compression),
     }),
   };
+}
+
+function bytesOfMessage(message: Uint8Array | string): Uint8Array {
+  return typeof message === "string" ? Buffer.from(message) : message;
 }
 
 function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Array {

@@ -8,10 +8,13 @@ import { createPayoutRoutes } from "./api/payouts.ts";
 import { createRecurrentPaymentRoute } from "./api/recurrent-payment.ts";
 import { createResendCallbackRoute } from "./api/resend-callback.ts";
 import { createSubscriptionRoutes } from "./api/subscriptions.ts";
+import { createTestRoutes } from "./api/test-routes.ts";
 import { createWalletRoutes } from "./api/wallet-routes.ts";
+import { createClock, type SandboxClock } from "./clock.ts";
 import { createCallbacks } from "./ledger/callbacks.ts";
 import { createCardVault } from "./ledger/cards.ts";
 import { seedSubscriptions, seedWallet } from "./ledger/demo-data.ts";
+import { createJournal, type Journal } from "./ledger/journal.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { type LedgerView, ledgerView } from "./ledger/ledger-view.ts";
 import { createPaymentFlow } from "./ledger/payment-flow.ts";
@@ -24,11 +27,15 @@ import { createPageRoutes } from "./pages/page-routes.ts";
 export interface Emulator {
   readonly routes: readonly Route[];
   readonly schedule: Schedule;
+  readonly clock: SandboxClock;
+  readonly journal: Journal;
+  /** Whether a page of a payment has this token in its address. */
+  hasPage(pageToken: string): boolean;
   view(): LedgerView;
   close(): Promise<void>;
 }
 
-type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "rateLimit" | "log">>;
+export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "rateLimit" | "log">>;
 
 const defaultMaxRecords = 10_000;
 
@@ -37,33 +44,42 @@ export function createEmulator(options: EmulatorOptions, baseUrl: string): Emula
   const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
   const delays = { ...defaultDelays, ...options.delays };
   const retry = { ...defaultCallbackRetry, ...options.callbackRetry };
-  const schedule = createSchedule((error) => log({ event: "internal_error", error }));
-  const callbacks = createCallbacks({ password, retry, schedule, maxWaiting: maxRecords, log });
+  const clock = createClock();
+  const journal = createJournal(clock);
+  const schedule = createSchedule(clock, (error) => log({ event: "internal_error", error }));
+  const callbacks = createCallbacks({
+    ...{ password, retry, schedule, clock, journal, log },
+    maxWaiting: maxRecords,
+  });
   const ledger = createLedger(maxRecords);
   const vault = createCardVault(maxRecords);
   const wallets = createWallets(maxRecords);
   seedWallet(wallets, vault);
-  const flow = createPaymentFlow({ ledger, wallets, callbacks, schedule, delays, baseUrl });
+  const flow = createPaymentFlow({ ledger, wallets, callbacks, schedule, clock, delays, baseUrl });
   const { slowAnswerMs } = delays;
-  const charge = createCharge({ flow, rateLimit, slowAnswerMs, baseUrl });
+  const charge = createCharge({ flow, clock, rateLimit, slowAnswerMs, baseUrl });
 
   return {
     schedule,
+    clock,
+    journal,
+    hasPage: (pageToken) => ledger.paymentByPage(pageToken) !== undefined,
     view: () => ledgerView(ledger),
     async close() {
       await schedule.close();
       callbacks.close();
     },
     routes: [
-      createNewPaymentRoute({ ledger, vault, wallets, charge, baseUrl }),
+      createNewPaymentRoute({ ledger, vault, wallets, charge, clock, baseUrl }),
       createRecurrentPaymentRoute(ledger, charge),
       createConfirmPaymentRoute(ledger, charge),
       createResendCallbackRoute(ledger, flow, callbacks),
-      ...createPayoutRoutes({ ledger, vault, callbacks, schedule, delays, rateLimit }),
+      ...createPayoutRoutes({ ledger, vault, callbacks, schedule, clock, delays, rateLimit }),
       ...createWalletRoutes(wallets, ledger),
       ...createSubscriptionRoutes(seedSubscriptions()),
       createOperationRoute(ledger, baseUrl),
       ...createControlRoutes({ ledger, flow, charge, baseUrl }),
+      ...createTestRoutes(clock, journal),
       ...createPageRoutes(ledger, vault, flow),
     ],
   };

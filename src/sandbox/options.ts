@@ -24,7 +24,7 @@ export interface CallbackRetry {
   /** Pause after the first attempt; it doubles with each further one. Default 1,000. */
   readonly firstPauseMs: number;
   /** Longest pause. Default 60,000. */
-  readonly longestPauseMs: number;
+  readonly maxPauseMs: number;
   /** Longest one attempt may take. Default 10,000. */
   readonly attemptTimeoutMs: number;
   /** No attempt starts later than this after the first one. Default 24 hours. */
@@ -58,7 +58,7 @@ export const defaultDelays: SandboxDelays = {
 
 export const defaultCallbackRetry: CallbackRetry = {
   firstPauseMs: 1_000,
-  longestPauseMs: 60_000,
+  maxPauseMs: 60_000,
   attemptTimeoutMs: 10_000,
   giveUpAfterMs: 24 * 60 * 60 * 1_000,
 };

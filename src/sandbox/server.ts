@@ -1,19 +1,19 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
-import { createBasicAuth } from "./api/basic-auth.ts";
-import { type Answer, errorAnswer, readBody, send } from "./api/http.ts";
-import { createRateLimit } from "./api/rate-limit.ts";
-import { createRouter } from "./api/router.ts";
-import { createEmulator } from "./emulator.ts";
+import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
+import type { SandboxClock } from "./clock.ts";
 import type { LedgerView } from "./ledger/ledger-view.ts";
 import type { SandboxOptions } from "./options.ts";
+import { createRuns, type Run } from "./runs.ts";
 
 /** A running sandbox. */
 export interface Sandbox {
   /** Base address, without a slash at its end. */
   readonly url: string;
   readonly port: number;
+  /** The time of the main run. */
+  readonly clock: SandboxClock;
   /** What the ledger holds now, without card numbers. */
   ledger(): LedgerView;
   /** Resolves when nothing is to happen by itself any more: no callback, no delayed settlement. */
@@ -38,30 +38,36 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { port } = server.address() as AddressInfo;
   const url = `http://${authority(options.host, port)}`;
   const log = options.log ?? (() => {});
-  const limit = options.rateLimit ?? defaultRateLimit;
-  const emulator = createEmulator({ ...options, log, rateLimit: limit }, options.publicUrl ?? url);
-  const isMerchant = createBasicAuth(options.login, options.password);
-  const rateLimit = createRateLimit(limit, () => performance.now());
-  const findRoute = createRouter(emulator.routes);
+  const rateLimit = options.rateLimit ?? defaultRateLimit;
+  const runs = createRuns({ ...options, log, rateLimit }, options.publicUrl ?? url);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const target = URL.parse(request.url ?? "", "http://sandbox");
     const path = target?.pathname ?? "";
     const isApi = path.startsWith("/api/");
+    const run = runOf(request, path);
+    const { emulator, rateLimit, findRoute } = run ?? runs.main;
     const match = findRoute(request.method ?? "", path);
     const body = await readBody(request);
-    let answer: Answer;
+    const query = target?.searchParams ?? new URLSearchParams();
+    let answer: HttpResponse;
     try {
-      if (isApi || path.startsWith("/sandbox/")) authorize(request);
+      if (!run) throw new ApiError("authorization_failed");
       if (isApi && !rateLimit.take()) throw new ApiError("too_many_requests");
       if (!("route" in match)) throw noRoute(match.allowed);
       if (body instanceof ApiError) throw body;
-      const query = target?.searchParams ?? new URLSearchParams();
       const { route, params } = match;
       answer = await route.handle({ params, query, headers: request.headers, body });
     } catch (error) {
-      answer = errorAnswer(toApiError(error));
+      answer = errorResponse(toApiError(error));
+    }
+    const outcome = answer.lost ? "lost" : String(answer.status);
+    if (run && isApi) {
+      const text = typeof body === "string" ? body : "";
+      const externalId = externalIdOf(text, query);
+      const method = request.method ?? "";
+      emulator.journal.request({ method, path, externalId, body: text, outcome });
     }
     if (answer.delayMs !== undefined) await emulator.schedule.sleep(answer.delayMs);
     const limits = isApi ? rateLimit.headers() : {};
@@ -72,13 +78,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       event: "request",
       method: "route" in match ? match.route.method : "other",
       route: "route" in match ? match.route.path : "none",
-      outcome: answer.lost ? "lost" : String(answer.status),
+      outcome,
       durationMs: performance.now() - startedAt,
     });
   }
 
-  function authorize(request: IncomingMessage): void {
-    if (!isMerchant(request.headers.authorization)) throw new ApiError("authorization_failed");
+  /** Undefined for credentials that are wrong; pages need none. */
+  function runOf({ headers }: IncomingMessage, path: string): Run | undefined {
+    if (/^\/(?:api|sandbox|__sandbox)\//.test(path)) return runs.of(headers.authorization);
+    return runs.ofPage(path.split("/", 3)[2] ?? "");
   }
 
   function toApiError(error: unknown): ApiError {
@@ -90,21 +98,38 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   server.on("request", (request, response) => {
     serve(request, response).catch((error: unknown) => {
       response.destroy();
-      if (!emulator.schedule.closing.aborted) log({ event: "internal_error", error });
+      if (!runs.main.emulator.schedule.closing.aborted) log({ event: "internal_error", error });
     });
   });
 
   return {
     url,
     port,
-    ledger: emulator.view,
-    idle: emulator.schedule.idle,
+    clock: runs.main.emulator.clock,
+    ledger: runs.main.emulator.view,
+    async idle() {
+      await Promise.all(Array.from(runs.all(), ({ emulator }) => emulator.schedule.idle()));
+    },
     async close() {
       const closed = new Promise<void>((done) => server.close(() => done()));
       server.closeAllConnections();
-      await Promise.all([closed, emulator.close()]);
+      const ended = Array.from(runs.all(), ({ emulator }) => emulator.close());
+      await Promise.all([closed, ...ended]);
     },
   };
+}
+
+/** What a request is about, where it says so as the spec's requests do. */
+function externalIdOf(body: string, query: URLSearchParams): string | undefined {
+  const given = query.get("external_id");
+  if (given !== null || body === "") return given ?? undefined;
+  try {
+    const { external_id: own, order } = JSON.parse(body);
+    const id: unknown = own ?? order?.external_id;
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function noRoute(allowed: readonly string[]): ApiError {

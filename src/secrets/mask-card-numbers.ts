@@ -5,13 +5,13 @@
  * nothing more is shown either.
  */
 export function maskCardNumbers(text: string): string {
-  return text.replace(RUN, maskRun);
+  return text.replace(digitRun, maskRun);
 }
 
-const RUN =
+const digitRun =
   /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
-const LONGEST = 19;
-const SHORTEST = 12;
+const maxDigits = 19;
+const minDigits = 12;
 
 /** A run may hold more than the number (`4111 1111 1111 1111 12`), so stretches of groups count. */
 function maskRun(run: string): string {
@@ -38,10 +38,10 @@ function maskRun(run: string): string {
 /** The last group of the longest card number that begins with the group `first`. */
 function lastOfCardNumber(groups: readonly string[], first: number): number | undefined {
   let digits = groups[first]!;
-  if (digits.length > LONGEST) return first;
+  if (digits.length > maxDigits) return first;
   let last: number | undefined;
-  for (let next = first; digits.length <= LONGEST; digits += groups[next]!) {
-    if (digits.length >= SHORTEST && passesLuhn(digits)) last = next;
+  for (let next = first; digits.length <= maxDigits; digits += groups[next]!) {
+    if (digits.length >= minDigits && passesLuhn(digits)) last = next;
     if (++next >= groups.length) break;
   }
   return last;

@@ -39,7 +39,7 @@ export function createSeal(keys: readonly Buffer[]): Seal {
     if (!found) {
       found = saltedKeys(keys, salt);
       // There are as many as processes were started in the life of what is stored.
-      if (salted.size >= mostSalts) salted.clear();
+      if (salted.size >= maxSalts) salted.clear();
       salted.set(name, found);
     }
     return found;
@@ -78,7 +78,7 @@ const algorithm = "aes-256-gcm";
 const saltBytes = 16;
 const nonceBytes = 12;
 const tagBytes = 16;
-const mostSalts = 1_000;
+const maxSalts = 1_000;
 
 function saltedKeys(keys: readonly Buffer[], salt: Uint8Array): KeyObject[] {
   return keys.map((key) =>

@@ -43,9 +43,9 @@ function take(message: ReflectMessage): ReflectMessage | undefined {
     } else if (field.fieldKind === "list" && field.listKind === "message") {
       const below = [...message.get(field)].map((item) => take(item as ReflectMessage));
       if (!below.some((item) => item)) continue;
-      // Each at its place: those without secrets are empty.
-      const places = found().get(field);
-      for (const item of below) places.add(item ?? reflect(field.message));
+      // Each at its index: those without secrets are empty.
+      const messages = found().get(field);
+      for (const item of below) messages.add(item ?? reflect(field.message));
     } else if (field.fieldKind === "map" && field.mapKind === "message") {
       for (const [key, value] of message.get(field)) {
         const below = take(value as ReflectMessage);

@@ -12,7 +12,7 @@ import { isSecret } from "./secret-fields.ts";
  * field that the contract marks, however that is spelled, or has a word in it that says so.
  */
 export function isSecretName(name: string): boolean {
-  if (name.length > longestName) return isSecretName(name.slice(-longestName));
+  if (name.length > maxNameLength) return isSecretName(name.slice(-maxNameLength));
   const words = unescaped(name)
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
@@ -34,7 +34,7 @@ export function unescaped(text: string): string {
 }
 
 /** No name is longer: of what is, its end tells what it is of. */
-const longestName = 200;
+const maxNameLength = 200;
 
 /** One word, or two in a row, of names that others give to what pays, signs or lets in. */
 const secretWords: ReadonlySet<string> = new Set([

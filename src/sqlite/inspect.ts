@@ -20,15 +20,15 @@ export interface Inspection {
  */
 export function inspectDirectory(directory: string): Inspection {
   const there = existsSync(directory);
-  const place = there ? directory : dirname(directory);
-  if (!existsSync(place)) throw new StoreRefused(`${place} is not there`);
-  if (!statSync(place).isDirectory()) throw new StoreRefused(`${place} is no directory`);
+  const nearest = there ? directory : dirname(directory);
+  if (!existsSync(nearest)) throw new StoreRefused(`${nearest} is not there`);
+  if (!statSync(nearest).isDirectory()) throw new StoreRefused(`${nearest} is no directory`);
   try {
-    accessSync(place, constants.W_OK | constants.X_OK);
+    accessSync(nearest, constants.W_OK | constants.X_OK);
   } catch {
-    throw new StoreRefused(`${place} cannot be written`);
+    throw new StoreRefused(`${nearest} cannot be written`);
   }
-  const { bavail, bsize } = statfsSync(place);
+  const { bavail, bsize } = statfsSync(nearest);
   const freeBytes = bavail * bsize;
   const file = join(directory, databaseFile);
   if (!existsSync(file)) return { freeBytes };

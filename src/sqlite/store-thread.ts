@@ -67,7 +67,7 @@ class Thread implements StoreThread {
   #lastId = 0;
   #trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #patience: NodeJS.Timeout | undefined;
+  #answerTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
@@ -148,7 +148,7 @@ class Thread implements StoreThread {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#timer);
-      clearTimeout(this.#patience);
+      clearTimeout(this.#answerTimer);
       this.#worker?.ref();
       this.#worker?.postMessage("close");
       await this.#ended;
@@ -181,9 +181,9 @@ class Thread implements StoreThread {
 
   /** Lets go who waited too long; should the result come yet, `map` hears of it all the same. */
   #lookIn(ms: number): void {
-    if (this.#patience) return;
-    this.#patience = setTimeout(() => {
-      this.#patience = undefined;
+    if (this.#answerTimer) return;
+    this.#answerTimer = setTimeout(() => {
+      this.#answerTimer = undefined;
       const now = performance.now();
       for (const { sinceMs, reject } of this.#waiting.values()) {
         const leftMs = sinceMs + answerMs - now;

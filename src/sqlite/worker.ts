@@ -19,7 +19,7 @@ import { reasonOf } from "./sqlite-error.ts";
 import { StoreRefused } from "./store-refused.ts";
 
 /** Requests of one transaction at most. */
-const mostAtOnce = 1_000;
+const maxAtOnce = 1_000;
 
 /** The store's thread: what waits when it comes to look is done in one transaction. */
 class StoreWorker {
@@ -50,7 +50,7 @@ class StoreWorker {
    */
   take(first: Request): boolean {
     const requests = [first];
-    while (requests.length < mostAtOnce) {
+    while (requests.length < maxAtOnce) {
       const next = receiveMessageOnPort(this.#port);
       if (next?.message === "close") this.#closing = true;
       if (!next || this.#closing) break;

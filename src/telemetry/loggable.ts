@@ -32,7 +32,7 @@ export function loggable(value: unknown): unknown {
 }
 
 /** Deeper is cut: a record that refers to itself must not take the process down. */
-const mostDeep = 10;
+const maxDepth = 10;
 const redacted = "[redacted]";
 
 function at(value: unknown, depth: number): unknown {
@@ -40,7 +40,7 @@ function at(value: unknown, depth: number): unknown {
   if (typeof value === "bigint") return String(value);
   if (typeof value === "function" || typeof value === "symbol") return `[${typeof value}]`;
   if (typeof value !== "object") return value;
-  if (depth > mostDeep) return "[…]";
+  if (depth > maxDepth) return "[…]";
   if (value instanceof Secret) return redacted;
   if (value instanceof Error) return errorRecord(value, depth);
   if (value instanceof Date) return value;
@@ -124,7 +124,7 @@ function messageRecord(message: Message, depth: number): unknown {
 }
 
 function fields(message: ReflectMessage, depth: number): unknown {
-  if (depth > mostDeep) return "[…]";
+  if (depth > maxDepth) return "[…]";
   if (message.desc.typeName === TimestampSchema.typeName) {
     return timestampDate(message.message as Timestamp);
   }

@@ -125,7 +125,7 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
       // Anybody may send these, as many as they like.
-      if (unverified.has(verdict)) refusals.tell(`${account} ${resource} ${verdict}`, entry);
+      if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
       else log[level](entry, "callback");
       if (conflict) {
         log.error({ account, ...about }, "an operation has two different final states");
@@ -195,8 +195,8 @@ export function reconcileObserver(
       metrics.settled.inc({ account, by });
       log.info({ account, method, externalId, was: state, by }, "settled");
     },
-    onProbe({ account, rail, outcome }) {
-      metrics.probes.inc({ account, rail, outcome });
+    onProbe({ account, lookupMethod, outcome }) {
+      metrics.probes.inc({ account, rail: lookupMethod, outcome });
     },
     onGivenUp({ account, intent: { method, externalId, state, startedAtMs } }) {
       metrics.givenUp.inc({ account });

@@ -1,7 +1,7 @@
 /** Logs refusals that anybody can cause, without letting anybody fill the log. */
 export interface RefusalLog {
   /** One more refusal of its sort, which `about` describes. */
-  tell(sort: string, about: object): void;
+  add(sort: string, about: object): void;
 }
 
 /**
@@ -26,7 +26,7 @@ export function createRefusalLog(
   }
 
   return {
-    tell(sort, about) {
+    add(sort, about) {
       const open = more.get(sort);
       if (open) {
         open.count += 1;

@@ -1,13 +1,13 @@
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
-import { type Understood, understand } from "./answer.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type HttpAnswer } from "./exchange.ts";
+import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
 import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
+import { type ParsedResponse, parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
 import { rateLimitHeaders } from "./retry-after.ts";
 import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.ts";
@@ -70,7 +70,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const { moneyExternalId } = call;
     const movesMoney = moneyExternalId !== undefined;
     const breaker = movesMoney ? breakers.money : breakers.other;
-    const patience = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
+    const waitBudget = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
     const customer = customerHeaders(call.customer);
     const headers = call.body === undefined ? bodiless : withBody;
 
@@ -80,7 +80,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const askedAt = performance.now();
     let permit: Permit;
     try {
-      permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...patience });
+      permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...waitBudget });
     } catch (error) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
@@ -90,7 +90,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       permit.release();
       return ended(refusedByBreaker(breaker.refusal()));
     }
-    const tell = (verdict: Verdict, sent: boolean) =>
+    const settleBreakers = (verdict: Verdict, sent: boolean) =>
       movesMoney ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
@@ -104,7 +104,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       },
     });
-    const tellCall = (outcome: string, failure?: string): number => {
+    const reportCall = (outcome: string, failure?: string): number => {
       const durationMs = performance.now() - startedAt;
       observer.onCall({ endpoint, outcome, durationMs });
       endSpan(span, outcome, failure);
@@ -116,7 +116,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     }
     observer.onInFlight?.(1);
 
-    let answer: HttpAnswer;
+    let answer: HttpResponse;
     try {
       const request = {
         method: call.endpoint.method,
@@ -124,26 +124,26 @@ export function createAttempts(options: AttemptOptions): Attempts {
         headers: [...headers, ...customer, ...span.headers()],
         body: call.body ?? null,
       };
-      const limits = { ...patience, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
+      const limits = { ...waitBudget, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
       const exchanged = exchange(connections, request, { ...limits, onSent });
       underWay.add(exchanged);
       answer = await exchanged.finally(() => underWay.delete(exchanged));
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
-        tell("nothing", false);
+        settleBreakers("nothing", false);
         throw failure;
       }
       const verdict = verdictOf(failure, performance.now() - startedAt);
-      tell(verdict, failure.sent);
+      settleBreakers(verdict, failure.sent);
       settleUnanswered(permit, failure);
       const error = errorOfFailure(failure, moneyExternalId);
-      return ended(error, verdict, tellCall(error.code, failure.kind));
+      return ended(error, verdict, reportCall(error.code, failure.kind));
     } finally {
       observer.onInFlight?.(-1);
     }
 
-    const understood = understand<Result>(answer, {
+    const response = parseResponse<Result>(answer, {
       read: call.read,
       moneyExternalId,
       isResult: call.isResult,
@@ -153,26 +153,26 @@ export function createAttempts(options: AttemptOptions): Attempts {
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: (fault) => observer.onFieldFault({ endpoint, ...fault }),
     });
-    const mixedUp = understood.kind === "error" && understood.mixedUp === true;
+    const mixedUp = response.kind === "error" && response.mixedUp === true;
     if (mixedUp) {
       connections.onMixUp();
       observer.onMixUp?.({ endpoint });
     }
-    const failed = understood.kind === "error" && understood.serviceFailed;
+    const failed = response.kind === "error" && response.serviceFailed;
     const verdict = failed ? "failed" : "answered";
-    tell(verdict, true);
+    settleBreakers(verdict, true);
     if (mixedUp) permit.observe({});
-    else settleAnswered(permit, answer, understood);
-    const lastedMs = tellCall(String(answer.status), failed ? "answer" : undefined);
-    if (understood.kind === "result") {
-      tellCredentials(true);
-      return understood;
+    else settleAnswered(permit, answer, response);
+    const lastedMs = reportCall(String(answer.status), failed ? "answer" : undefined);
+    if (response.kind === "result") {
+      reportCredentials(true);
+      return response;
     }
-    if (understood.credentialsRefused) tellCredentials(false);
-    return ended(understood.error, verdict, lastedMs);
+    if (response.credentialsRefused) reportCredentials(false);
+    return ended(response.error, verdict, lastedMs);
   }
 
-  function tellCredentials(accepted: boolean): void {
+  function reportCredentials(accepted: boolean): void {
     if (accepted === credentialsAccepted) return;
     credentialsAccepted = accepted;
     observer.onCredentials(accepted);
@@ -219,9 +219,13 @@ function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void
   else permit.observe(head ? rateLimitHeaders(head) : {});
 }
 
-function settleAnswered(permit: Permit, answer: HttpAnswer, understood: Understood<unknown>): void {
+function settleAnswered(
+  permit: Permit,
+  answer: HttpResponse,
+  response: ParsedResponse<unknown>,
+): void {
   const headers = rateLimitHeaders(answer);
-  if (understood.kind === "error" && understood.rateLimited) permit.rejected(headers);
+  if (response.kind === "error" && response.rateLimited) permit.rejected(headers);
   else permit.observe(headers);
 }
 

@@ -29,7 +29,7 @@ export interface BreakerPolicy {
   readonly timeoutsInARow: number;
   /** The first pause; each failed probe doubles it. Up to a half is taken off at random. */
   readonly firstPauseMs: number;
-  readonly longestPauseMs: number;
+  readonly maxPauseMs: number;
 }
 
 export type BreakerState = "closed" | "open" | "halfOpen";
@@ -80,7 +80,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions):
   }
 
   function open(at: number): void {
-    const full = Math.min(policy.firstPauseMs * 2 ** openings++, policy.longestPauseMs);
+    const full = Math.min(policy.firstPauseMs * 2 ** openings++, policy.maxPauseMs);
     const pauseMs = full * (1 - random() / 2);
     openUntil = at + pauseMs;
     current = undefined;

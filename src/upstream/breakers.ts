@@ -51,6 +51,6 @@ const common = {
 
 const policies: Readonly<Record<keyof Breakers, BreakerPolicy>> = {
   // A service that is back is known to be within seconds, and payments wait the least.
-  money: { ...common, longestPauseMs: 2_000 },
-  other: { ...common, longestPauseMs: 10_000 },
+  money: { ...common, maxPauseMs: 2_000 },
+  other: { ...common, maxPauseMs: 10_000 },
 };

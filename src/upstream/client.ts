@@ -7,7 +7,7 @@ import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
 import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
-import { createInFlight, type SharedPatience } from "./in-flight.ts";
+import { createInFlight, type SharedWaitBudget } from "./in-flight.ts";
 import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { decideRetry } from "./retry.ts";
@@ -75,7 +75,7 @@ export function createClient(options: ClientOptions): Client {
     throw attempted.error;
   }
 
-  async function read<Result>(call: RestCall<Result>, shared: SharedPatience): Promise<Result> {
+  async function read<Result>(call: RestCall<Result>, shared: SharedWaitBudget): Promise<Result> {
     if (closing.signal.aborted) throw closedError();
     const { signal } = shared;
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;

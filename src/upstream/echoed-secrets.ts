@@ -9,8 +9,8 @@ export function hideSecretsOf(schema: DescMessage, request: Message): (text: str
   const secrets = new Set<string>();
   collect(reflect(schema, request), secrets);
   // The longest first: one secret may be a part of another.
-  const longestFirst = [...secrets].sort((a, b) => b.length - a.length);
-  return (text) => longestFirst.reduce(hide, text);
+  const byLength = [...secrets].sort((a, b) => b.length - a.length);
+  return (text) => byLength.reduce(hide, text);
 }
 
 function collect(message: ReflectMessage, secrets: Set<string>): void {
@@ -23,7 +23,7 @@ function collect(message: ReflectMessage, secrets: Set<string>): void {
       for (const item of message.get(field)) collect(item as ReflectMessage, secrets);
     } else if (field.fieldKind === "scalar" && secret) {
       const value: unknown = message.get(field);
-      if (typeof value === "string" && value.length >= SHORTEST) {
+      if (typeof value === "string" && value.length >= minLength) {
         secrets.add(value);
         // A quoted request body holds it as JSON does: an Apple Pay token is JSON itself.
         secrets.add(JSON.stringify(value).slice(1, -1));
@@ -33,7 +33,7 @@ function collect(message: ReflectMessage, secrets: Set<string>): void {
 }
 
 /** Shorter ones would blot out half of any text and tell nothing by themselves. */
-const SHORTEST = 3;
+const minLength = 3;
 
 /** Only where it stands alone: a cvv is no secret as a part of some longer number. */
 function hide(text: string, secret: string): string {

@@ -16,7 +16,7 @@ export interface HttpHead {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-export interface HttpAnswer extends HttpHead {
+export interface HttpResponse extends HttpHead {
   readonly text: string;
 }
 
@@ -65,7 +65,7 @@ export function exchange(
   dispatcher: Pick<Dispatcher, "dispatch">,
   request: HttpRequest,
   options: ExchangeOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     new Exchange(options, resolve, reject).begin(dispatcher, request);
   });
@@ -78,7 +78,7 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
-  readonly #resolve: (answer: HttpAnswer) => void;
+  readonly #resolve: (answer: HttpResponse) => void;
   readonly #reject: (failure: ExchangeFailure) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
@@ -90,7 +90,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(
     options: ExchangeOptions,
-    resolve: (answer: HttpAnswer) => void,
+    resolve: (answer: HttpResponse) => void,
     reject: (failure: ExchangeFailure) => void,
   ) {
     this.#options = options;

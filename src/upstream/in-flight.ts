@@ -2,7 +2,7 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { startTimer } from "./timer.ts";
 
 /** Until when one of several callers waits. */
-export interface Patience {
+export interface WaitBudget {
   readonly signal: AbortSignal;
   /** In milliseconds since the epoch. */
   readonly deadlineMs?: number;
@@ -14,15 +14,15 @@ export interface InFlight {
    * Joins the call of this key that has no answer yet, or starts one. Each caller leaves by its own
    * signal and deadline. The answer is one object for all: nobody may change it.
    */
-  share<Answer>(
+  share<Result>(
     key: string,
-    patience: Patience,
-    start: (shared: SharedPatience) => Promise<Answer>,
-  ): Promise<Answer>;
+    waitBudget: WaitBudget,
+    start: (shared: SharedWaitBudget) => Promise<Result>,
+  ): Promise<Result>;
 }
 
 /** Until when the callers of one call wait. */
-export interface SharedPatience {
+export interface SharedWaitBudget {
   /** Aborts when all have left. */
   readonly signal: AbortSignal;
   /** The latest deadline of any of them so far, in milliseconds since the epoch, or Infinity. */
@@ -32,7 +32,7 @@ export interface SharedPatience {
 interface SharedCall {
   readonly answer: Promise<unknown>;
   readonly abort: AbortController;
-  readonly patience: { deadlineMs: number };
+  readonly waitBudget: { deadlineMs: number };
   waiting: number;
 }
 
@@ -45,13 +45,13 @@ export function createInFlight(): InFlight {
 
   function begin(
     key: string,
-    start: (shared: SharedPatience) => Promise<unknown>,
+    start: (shared: SharedWaitBudget) => Promise<unknown>,
     deadlineMs: number,
   ): SharedCall {
     const abort = new AbortController();
-    const patience = { deadlineMs };
-    const answer = start({ signal: abort.signal, deadlineMs: () => patience.deadlineMs });
-    const call = { answer, abort, waiting: 0, patience };
+    const waitBudget = { deadlineMs };
+    const answer = start({ signal: abort.signal, deadlineMs: () => waitBudget.deadlineMs });
+    const call = { answer, abort, waiting: 0, waitBudget };
     calls.set(key, call);
     // The first to hear of the answer, so that none who acts on it joins a call that is over.
     const over = () => forget(key, call);
@@ -60,18 +60,18 @@ export function createInFlight(): InFlight {
   }
 
   return {
-    async share<Answer>(
+    async share<Result>(
       key: string,
-      { signal, deadlineMs }: Patience,
-      start: (shared: SharedPatience) => Promise<Answer>,
-    ): Promise<Answer> {
+      { signal, deadlineMs }: WaitBudget,
+      start: (shared: SharedWaitBudget) => Promise<Result>,
+    ): Promise<Result> {
       if (signal.aborted) throw errorOfAbort(signal);
       if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
       const deadline = deadlineMs ?? Infinity;
       const call = calls.get(key) ?? begin(key, start, deadline);
       call.waiting++;
-      call.patience.deadlineMs = Math.max(call.patience.deadlineMs, deadline);
-      return await new Promise<Answer>((resolve, reject) => {
+      call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
+      return await new Promise<Result>((resolve, reject) => {
         const leave = (error: GatewayError) => {
           done();
           reject(error);
@@ -92,7 +92,7 @@ export function createInFlight(): InFlight {
         call.answer.then(
           (answer) => {
             done();
-            resolve(answer as Answer);
+            resolve(answer as Result);
           },
           (error: unknown) => {
             done();

@@ -2,8 +2,8 @@ import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import { encode } from "../wire/wire.ts";
-import type { Question } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { Question } from "./parse-response.ts";
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>

@@ -15,18 +15,18 @@ export interface RetryBudget {
  * @param now milliseconds on a clock that never goes back
  */
 export function createRetryBudget(now: () => number): RetryBudget {
-  const reads = new RollingCount(WINDOW_MS);
-  const retries = new RollingCount(WINDOW_MS);
+  const reads = new RollingCount(windowMs);
+  const retries = new RollingCount(windowMs);
   return {
     onRead: () => reads.add(now()),
     allows() {
-      const most = Math.max(FLOOR, reads.total(now()) * SHARE);
-      return retries.total(now()) + 1 <= most;
+      const max = Math.max(minRetries, reads.total(now()) * retryShare);
+      return retries.total(now()) + 1 <= max;
     },
     onRetry: () => retries.add(now()),
   };
 }
 
-const WINDOW_MS = 10_000;
-const SHARE = 0.1;
-const FLOOR = 10;
+const windowMs = 10_000;
+const retryShare = 0.1;
+const minRetries = 10;

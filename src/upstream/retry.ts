@@ -44,10 +44,10 @@ export function decideRetry(failed: FailedCall): RetryDecision {
   if (failed.verdict === "timeout") return no.timeout;
   // Our side or the caller ended it.
   if (failed.verdict === "nothing") return no.ended;
-  if (failed.retries >= MOST_RETRIES) return no.tries;
+  if (failed.retries >= maxRetries) return no.tries;
   // Too many calls fail for this one to be bad luck.
   if (failed.breakerOpen) return no.breaker;
-  const pauseMs = failed.jitter * FIRST_PAUSE_MS * 2 ** failed.retries;
+  const pauseMs = failed.jitter * firstPauseMs * 2 ** failed.retries;
   // The failure at hand tells more than a deadline that passes during the pause.
   if (pauseMs >= failed.leftMs) return no.deadline;
   // Last, so that only retries which would be made are told as refused by the budget.
@@ -55,8 +55,8 @@ export function decideRetry(failed: FailedCall): RetryDecision {
   return { retry: true, pauseMs };
 }
 
-const MOST_RETRIES = 2;
-const FIRST_PAUSE_MS = 100;
+const maxRetries = 2;
+const firstPauseMs = 100;
 
 const no = {
   write: { retry: false, why: "write" },

@@ -1,18 +1,18 @@
 /** How many of something there were lately: a sliding window that moves on by tenths of itself. */
 export class RollingCount {
   readonly #slotMs: number;
-  readonly #slots: number[] = Array(SLOTS).fill(0);
+  readonly #slots: number[] = Array(slots).fill(0);
   #newest = 0;
   #total = 0;
 
   constructor(windowMs: number) {
-    this.#slotMs = windowMs / SLOTS;
+    this.#slotMs = windowMs / slots;
   }
 
   /** Counts one at the time `now`, in milliseconds on a clock that never goes back. */
   add(now: number): void {
     this.#moveOn(now);
-    const at = this.#newest % SLOTS;
+    const at = this.#newest % slots;
     this.#slots[at] = (this.#slots[at] ?? 0) + 1;
     this.#total++;
   }
@@ -25,8 +25,8 @@ export class RollingCount {
   #moveOn(now: number): void {
     const slot = Math.floor(now / this.#slotMs);
     if (slot <= this.#newest) return;
-    for (let passed = Math.max(this.#newest + 1, slot - SLOTS + 1); passed <= slot; passed++) {
-      const at = passed % SLOTS;
+    for (let passed = Math.max(this.#newest + 1, slot - slots + 1); passed <= slot; passed++) {
+      const at = passed % slots;
       this.#total -= this.#slots[at] ?? 0;
       this.#slots[at] = 0;
     }
@@ -34,4 +34,4 @@ export class RollingCount {
   }
 }
 
-const SLOTS = 10;
+const slots = 10;

@@ -17,7 +17,7 @@ export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): V
       return "nothing";
     case "caller":
       // Short deadlines are the callers' own; so that they cannot turn the service off for others.
-      return lastedMs >= SLOW_MS ? "timeout" : "nothing";
+      return lastedMs >= slowMs ? "timeout" : "nothing";
     case "timeout":
       return "timeout";
     case "tooLarge":
@@ -28,6 +28,6 @@ export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): V
 }
 
 /** Whoever leaves after this long was let down by the service. */
-const SLOW_MS = 5_000;
+const slowMs = 5_000;
 
 const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);

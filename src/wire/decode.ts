@@ -228,7 +228,7 @@ const readBool: Read = (value, walk, parent, key) =>
   typeof value === "boolean" ? value : walk.fault(parent, key);
 
 const readInt32: Read = (value, walk, parent, key) => {
-  const number = typeof value === "string" && INTEGER.test(value) ? Number(value) : value;
+  const number = typeof value === "string" && integerText.test(value) ? Number(value) : value;
   if (typeof number !== "number") return walk.fault(parent, key);
   const integer = number | 0; // Also makes 0 of -0.
   return integer === number ? integer : walk.fault(parent, key);
@@ -241,13 +241,13 @@ const readInt64: Read = (value, walk, parent, key) => {
   else if (typeof value === "number") {
     digits = plainDecimal(walk.numberText(parent, key))?.replace(/\.0+$/, "");
   }
-  if (digits === undefined || !INTEGER.test(digits)) return walk.fault(parent, key);
+  if (digits === undefined || !integerText.test(digits)) return walk.fault(parent, key);
   const integer = BigInt(digits);
   return BigInt.asIntN(64, integer) === integer ? integer : walk.fault(parent, key);
 };
 
 /** Bounded, so that no text can make a BigInt of a megabyte of digits. */
-const INTEGER = /^-?[0-9]{1,40}$/;
+const integerText = /^-?[0-9]{1,40}$/;
 
 const readTimestamp: Read = (value, walk, parent, key) =>
   (typeof value === "string" ? readInstant(value) : undefined) ?? walk.fault(parent, key);

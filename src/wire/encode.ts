@@ -102,11 +102,11 @@ function listWriter(write: Write): Write {
 
 /** Most texts need no escaping: looking is cheaper than a call of `JSON.stringify`. */
 function quoted(text: string): string {
-  return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
+  return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
 /** Lone surrogates are among them: `JSON.stringify` writes those as escapes. */
-const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
+const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 function refuse(name: string, expected: string): never {
   throw new RangeError(`${name} does not hold ${expected}`);

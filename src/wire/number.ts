@@ -3,11 +3,11 @@
  * out (`1.5e-3` is `0.0015`). Undefined for an exponent beyond ±40, which no amount or id has.
  */
 export function plainDecimal(source: string): string | undefined {
-  const parts = EXPONENT_FORM.exec(source);
+  const parts = exponentForm.exec(source);
   if (parts === null) return source;
   const [, sign = "", whole = "", fraction = "", power = ""] = parts;
   const exponent = Number(power);
-  if (Math.abs(exponent) > LARGEST_EXPONENT) return undefined;
+  if (Math.abs(exponent) > maxExponent) return undefined;
 
   const digits = whole + fraction;
   const point = whole.length + exponent;
@@ -17,8 +17,8 @@ export function plainDecimal(source: string): string | undefined {
   return behind === "" ? sign + integer : `${sign}${integer}.${behind}`;
 }
 
-const EXPONENT_FORM = /^(-?)([0-9]+)(?:\.([0-9]+))?[eE]([+-]?[0-9]+)$/;
-const LARGEST_EXPONENT = 40;
+const exponentForm = /^(-?)([0-9]+)(?:\.([0-9]+))?[eE]([+-]?[0-9]+)$/;
+const maxExponent = 40;
 
 /**
  * A decimal text as a JSON number of the same value: only needless leading zeros go, since JSON
@@ -26,13 +26,13 @@ const LARGEST_EXPONENT = 40;
  * written into a body unquoted.
  */
 export function jsonNumber(text: string): string | undefined {
-  if (JSON_DECIMAL.test(text)) return text;
-  const parts = ZERO_LED_DECIMAL.exec(text);
+  if (jsonDecimal.test(text)) return text;
+  const parts = zeroLedDecimal.exec(text);
   return parts === null ? undefined : `${parts[1]}${parts[2]}`;
 }
 
-const JSON_DECIMAL = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
-const ZERO_LED_DECIMAL = /^(-?)0*((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)$/;
+const jsonDecimal = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
+const zeroLedDecimal = /^(-?)0*((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)$/;
 
 /**
  * The same JSON text with each number as a string of its own text, so that a plain `JSON.parse`
@@ -44,9 +44,9 @@ export function quoteNumbers(text: string): string {
   let at = 0;
   while (at < text.length) {
     const code = text.charCodeAt(at);
-    if (code === QUOTE) {
+    if (code === quote) {
       at = endOfString(text, at);
-    } else if (code === MINUS || isDigit(code)) {
+    } else if (code === minus || isDigit(code)) {
       const start = at;
       while (isPartOfNumber(text.charCodeAt(at))) at++;
       quoted += `${text.slice(copied, start)}"${text.slice(start, at)}"`;
@@ -58,18 +58,18 @@ export function quoteNumbers(text: string): string {
   return quoted + text.slice(copied);
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const PLUS = 0x2b;
-const MINUS = 0x2d;
-const POINT = 0x2e;
+const quote = 0x22;
+const backslash = 0x5c;
+const plus = 0x2b;
+const minus = 0x2d;
+const point = 0x2e;
 
 /** Index behind the closing quote: the first one with an even number of backslashes before it. */
 function endOfString(text: string, opening: number): number {
   let end = text.indexOf('"', opening + 1);
   for (;;) {
     let slash = end - 1;
-    while (text.charCodeAt(slash) === BACKSLASH) slash--;
+    while (text.charCodeAt(slash) === backslash) slash--;
     if ((end - slash) % 2 === 1) return end + 1;
     end = text.indexOf('"', end + 1);
   }
@@ -81,5 +81,5 @@ function isDigit(code: number): boolean {
 
 function isPartOfNumber(code: number): boolean {
   const isE = (code | 0x20) === 0x65;
-  return isDigit(code) || code === POINT || code === MINUS || code === PLUS || isE;
+  return isDigit(code) || code === point || code === minus || code === plus || isE;
 }

@@ -69,11 +69,11 @@ function wireField(field: DescField): WireField {
     list,
     type,
     freeText,
-    unset: implicit && !list ? UNSET[type.kind] : undefined,
+    unset: implicit && !list ? unset[type.kind] : undefined,
   };
 }
 
-const UNSET = {
+const unset = {
   string: "",
   number: "",
   bool: false,

@@ -7,7 +7,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
  * outside 1 to 9999.
  */
 export function readInstant(text: string): Timestamp | undefined {
-  const parts = ISO_8601.exec(text);
+  const parts = iso8601.exec(text);
   if (parts === null) return undefined;
   const year = Number(parts[1]);
   const month = Number(parts[2]);
@@ -25,17 +25,17 @@ export function readInstant(text: string): Timestamp | undefined {
   const offset = (offsetHour * 60 + offsetMinute) * (parts[8] === "-" ? -60 : 60);
   const time = hour * 3600 + minute * 60 + second;
   const seconds = daysSinceEpoch(year, month, day) * 86_400 + time - offset;
-  if (seconds < FIRST_SECOND || seconds > LAST_SECOND) return undefined;
+  if (seconds < firstSecond || seconds > lastSecond) return undefined;
   const nanos = parts[7] === undefined ? 0 : Number(parts[7].padEnd(9, "0"));
   return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
 }
 
-const ISO_8601 =
+const iso8601 =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9})\d*)?)?(?: ?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?))?)?$/;
 
 /** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of Timestamp. */
-const FIRST_SECOND = -62_135_596_800;
-const LAST_SECOND = 253_402_300_799;
+const firstSecond = -62_135_596_800;
+const lastSecond = 253_402_300_799;
 
 /**
  * Writes an instant as ISO 8601 in UTC, with 0, 3, 6 or 9 digits of a fraction.
@@ -43,7 +43,7 @@ const LAST_SECOND = 253_402_300_799;
  */
 export function writeInstant({ seconds, nanos }: Timestamp): string | undefined {
   const whole = Number(seconds);
-  if (!(whole >= FIRST_SECOND && whole <= LAST_SECOND)) return undefined;
+  if (!(whole >= firstSecond && whole <= lastSecond)) return undefined;
   if (!(Number.isInteger(nanos) && nanos >= 0 && nanos < 1e9)) return undefined;
   const text = new Date(whole * 1000).toISOString();
   if (nanos === 0) return `${text.slice(0, 19)}Z`;

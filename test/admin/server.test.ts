@@ -20,7 +20,7 @@ async function serve(t: TestContext, about: Partial<Console> = {}): Promise<stri
     },
     console: {
       page: undefined,
-      isForeign: () => false,
+      isCrossOrigin: () => false,
       operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
       data: undefined as never,
       graphql: () => {},

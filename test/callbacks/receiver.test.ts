@@ -402,7 +402,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       append: async () => {
         throw error;
       },
-      bury: async () => {
+      addDeadLetter: async () => {
         throw error;
       },
     });

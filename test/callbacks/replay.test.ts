@@ -14,7 +14,7 @@ const understood =
 /** A log with one dead letter, such as one that an older gateway did not understand. */
 async function buried(body: string, kind: EventKind = EventKind.PAYMENT): Promise<EventLog> {
   const log = createMemoryLog({ retentionMs: 86_400_000 });
-  await log.bury("shop", {
+  await log.addDeadLetter("shop", {
     id: "letter-1",
     kind,
     body: Buffer.from(body).toString("base64"),
@@ -45,7 +45,7 @@ describe("replaying a dead letter", () => {
   it("forgets one whose event came by another callback", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "shop", "letter-1"), "stored");
-    await log.bury("shop", {
+    await log.addDeadLetter("shop", {
       id: "letter-2",
       kind: EventKind.PAYMENT,
       body: Buffer.from(`${understood}\n`).toString("base64"),

@@ -17,7 +17,7 @@ after(() => gateway.stop());
 
 const letters = (...args: string[]) => run(["dead-letters", ...args], { env: placesOf(gateway) });
 
-async function bury(body: string): Promise<void> {
+async function addDeadLetter(body: string): Promise<void> {
   const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
     method: "POST",
     headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
@@ -30,8 +30,8 @@ test("lists, shows without card data, and gives the raw bytes when asked", async
   const none = await letters("list");
   assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
   const body = '{"cc": {"number": "4111111111111111", "cvv":"941"} }';
-  await bury(body);
-  await bury('{"second": true}');
+  await addDeadLetter(body);
+  await addDeadLetter('{"second": true}');
 
   const listed = await letters("list", "--json");
   const [newest, oldest] = listed.out
@@ -65,7 +65,7 @@ test("replays one or all, and says how many are still not understood", async () 
 });
 
 test("lists no more than asked for, and all of them page by page", async () => {
-  for (let nth = 0; nth < 120; nth++) await bury(`{"nth": ${nth}}`);
+  for (let nth = 0; nth < 120; nth++) await addDeadLetter(`{"nth": ${nth}}`);
   const all = (await letters("list", "--json")).out.trim().split("\n");
   assert.equal(new Set(all).size, 122);
   const some = (await letters("list", "--json", "--limit", "3")).out.trim().split("\n");

@@ -51,7 +51,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     await log.append("shop", payment({ operation: "refund", source: "response" }));
     await log.append("shop", payout({ status: "processing" }));
     await log.append("market", payment({ externalId: "order-2", paymentId: "p-2" }));
-    await log.bury("shop", letter);
+    await log.addDeadLetter("shop", letter);
     const endings: Record<string, Ending | undefined> = {
       running: undefined,
       unknown: { state: "unknown" },
@@ -155,7 +155,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     const rest = await log.read("shop", { kinds: [] }, before.all.at(-1) ?? "", { signal });
     const next = await log.append("shop", payment({ operation: "cancel" }));
     assert.deepEqual(cursors(await take(rest, 1)), [next.event?.cursor]);
-    await log.exhume("shop", "l-1");
+    await log.removeDeadLetter("shop", "l-1");
     assert.deepEqual(await lettersOf(log, "shop"), []);
 
     const again = await move(redis.url);

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { understand } from "../../src/callbacks/understand.ts";
+import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { triggeredEvents } from "../../src/cli/trigger-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -61,7 +61,7 @@ test("its callbacks are read without a fault, and say what their names say", () 
     const kind = callback.kind === "payments" ? EventKind.PAYMENT : EventKind.PAYOUT;
     const faults: string[] = [];
     const entries = callback.bodies(values).map((body) => {
-      const { entry } = understand(kind, Buffer.from(JSON.stringify(body)), ({ path }) =>
+      const { entry } = parseCallback(kind, Buffer.from(JSON.stringify(body)), ({ path }) =>
         faults.push(path),
       );
       return entry;

@@ -3,9 +3,9 @@ import { after, before, test } from "node:test";
 import type {
   Calls,
   History,
+  SandboxResult,
   Scenarios,
   Status,
-  TrialAnswer,
 } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
@@ -33,15 +33,15 @@ async function post(path: string, body: string, type = "application/json") {
   return { status: response.status, body: (await response.json()) as { error: string } };
 }
 
-const trial = { scenario: "success", amount: "10.00", currency: "UAH", by: "card" };
+const order = { scenario: "success", amount: "10.00", currency: "UAH", by: "card" };
 
-async function pay(about: object): Promise<TrialAnswer> {
+async function pay(about: object): Promise<SandboxResult> {
   const { status, body } = await post(
     "/api/sandbox/payments",
-    JSON.stringify({ ...trial, ...about }),
+    JSON.stringify({ ...order, ...about }),
   );
   assert.equal(status, 200);
-  return body as unknown as TrialAnswer;
+  return body as unknown as SandboxResult;
 }
 
 test("the magic values are told without a card's number", async () => {
@@ -79,7 +79,7 @@ test("a trial is answered with what a caller of the gateway would have got", asy
 
 test("what is wrong with a trial is told", async () => {
   const wrong = (about: object) =>
-    post("/api/sandbox/payments", JSON.stringify({ ...trial, externalId: "wrong", ...about }));
+    post("/api/sandbox/payments", JSON.stringify({ ...order, externalId: "wrong", ...about }));
   for (const [about, message] of [
     [{ scenario: "none" }, /there is no such scenario/],
     [{ scenario: "3ds", by: "amount" }, /no amount triggers/],
@@ -95,7 +95,7 @@ test("what is wrong with a trial is told", async () => {
   assert.equal(refused.code, "INVALID_ARGUMENT");
   assert.equal((await post("/api/sandbox/payments", "{")).status, 400);
   assert.equal(
-    (await post("/api/sandbox/payments", JSON.stringify(trial), "text/plain")).status,
+    (await post("/api/sandbox/payments", JSON.stringify(order), "text/plain")).status,
     415,
   );
   assert.equal((await post("/api/sandbox/payments", `"${"x".repeat(20_000)}"`)).status, 413);

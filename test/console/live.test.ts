@@ -186,14 +186,14 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
   });
 
   /** As releases of long ago would have kept them. */
-  async function bury(bodies: readonly string[], name: string): Promise<void> {
+  async function addDeadLetter(bodies: readonly string[], name: string): Promise<void> {
     const connector = connectRedis(new Secret(redis.url), () => {});
     await until(async () => connector.client.status === "ready");
     const keyring = await deriveKeyring("default", [new Secret("sandbox-password")]);
     const keyringOf = () => keyring;
     const log = createRedisLog({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
     for (const [at, body] of bodies.entries()) {
-      await log.bury("default", {
+      await log.addDeadLetter("default", {
         id: `${name}-${at}`,
         kind: EventKind.PAYMENT,
         body: Buffer.from(body).toString("base64"),
@@ -211,7 +211,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
       JSON.stringify({ external_id: "from-a-letter", operation: "payment", details }),
       '{"still": "not understood", "token": "tok_secret", "broken": ',
     ];
-    await bury(bodies, "letter");
+    await addDeadLetter(bodies, "letter");
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     const letters = page.locator("#letters");
@@ -231,7 +231,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
 
   it("discards a dead letter once it has asked, and lists older ones page by page", async () => {
     const many = 60;
-    await bury(
+    await addDeadLetter(
       Array.from({ length: many }, (_, at) => `{"nobody": ${at}}`),
       "hopeless",
     );

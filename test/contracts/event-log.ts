@@ -870,9 +870,9 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await log.history(account, EventKind.PAYMENT, "order-1", 10), []);
         const same = await stored(entry);
         assert.deepEqual(cursors(await take(mine, 1)), [same.cursor]);
-        await log.bury("other", letter("l-1"));
+        await log.addDeadLetter("other", letter("l-1"));
         assert.deepEqual(await lettersOf(log, account), []);
-        await log.exhume(account, "l-1");
+        await log.removeDeadLetter(account, "l-1");
         assert.equal((await lettersOf(log, "other")).length, 1);
       });
     });
@@ -989,21 +989,21 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
 
     describe("dead letters", () => {
-      it("are kept once per id, in order, until they are exhumed", async () => {
+      it("are kept once per id, in order, until they are removed", async () => {
         assert.deepEqual(await lettersOf(log, account), []);
-        await log.bury(account, letter("l-1"));
-        await log.bury(account, letter("l-2"));
-        await log.bury(account, letter("l-1"));
+        await log.addDeadLetter(account, letter("l-1"));
+        await log.addDeadLetter(account, letter("l-2"));
+        await log.addDeadLetter(account, letter("l-1"));
         assert.deepEqual(await lettersOf(peer, account), [letter("l-1"), letter("l-2")]);
         assert.equal(await peer.countDeadLetters(account), 2);
         assert.equal(await peer.countDeadLetters("other account"), 0);
-        assert.equal(await log.exhume(account, "l-1"), true);
-        assert.equal(await log.exhume(account, "l-1"), false);
+        assert.equal(await log.removeDeadLetter(account, "l-1"), true);
+        assert.equal(await log.removeDeadLetter(account, "l-1"), false);
         assert.deepEqual(await lettersOf(log, account), [letter("l-2")]);
       });
 
       it("are found by their ids", async () => {
-        await log.bury(account, letter("l-1"));
+        await log.addDeadLetter(account, letter("l-1"));
         const { place, ...found } = (await peer.deadLetter(account, "l-1")) ?? { place: "" };
         assert.deepEqual(found, letter("l-1"));
         assert.deepEqual(
@@ -1017,26 +1017,26 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       it("are listed from either end, and on behind a place, also of one that is gone", async () => {
         // More than are read at once.
         const all = Array.from({ length: 45 }, (_, i) => letter(`l-${i}`));
-        for (const one of all) await log.bury(account, one);
+        for (const one of all) await log.addDeadLetter(account, one);
         assert.deepEqual(await lettersOf(peer, account), all);
         const newestFirst = true;
         assert.deepEqual(await lettersOf(log, account, { newestFirst }), all.toReversed());
 
         const kept = await keptLettersOf(log, account);
         const behind = kept[20]?.place;
-        await log.exhume(account, "l-20");
-        await log.exhume(account, "l-22");
+        await log.removeDeadLetter(account, "l-20");
+        await log.removeDeadLetter(account, "l-22");
         const gone = [all[21], ...all.slice(23)];
         assert.deepEqual(await lettersOf(peer, account, { behind }), gone);
         const before = all.slice(0, 20).reverse();
         assert.deepEqual(await lettersOf(log, account, { behind, newestFirst }), before);
       });
 
-      it("are missed by no list that goes on, when the newest were exhumed", async () => {
-        await log.bury(account, letter("l-1"));
+      it("are missed by no list that goes on, when the newest were removed", async () => {
+        await log.addDeadLetter(account, letter("l-1"));
         const [last] = await keptLettersOf(log, account);
-        await log.exhume(account, "l-1");
-        await log.bury(account, letter("l-2"));
+        await log.removeDeadLetter(account, "l-1");
+        await log.addDeadLetter(account, letter("l-2"));
         const behind = last?.place;
         assert.deepEqual(await lettersOf(log, account, { behind }), [letter("l-2")]);
       });

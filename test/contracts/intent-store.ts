@@ -261,7 +261,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       while ((await ids()).length < 2) await delay(1);
       await a.postpone(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
       assert.deepEqual(await ids(), [second.id]);
-      await b.hasten(account, EventKind.PAYMENT, "1");
+      await b.scheduleNow(account, EventKind.PAYMENT, "1");
       while ((await ids()).length < 2) await delay(1);
       const postponed = (await b.due(account, 10)).find(({ id }) => id === first.id);
       assert.deepEqual([postponed?.checks, postponed?.notFound], [3, 1]);
@@ -271,10 +271,10 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.open(account, EventKind.PAYMENT, "1"), []);
     });
 
-    it("hastens no call that is running: it is not for others to look at", async (t) => {
+    it("schedules no call that is running: it is not for others to look at", async (t) => {
       const [a, b] = await stores(t);
       started(await a.begin(account, given()));
-      await b.hasten(account, EventKind.PAYMENT, "order");
+      await b.scheduleNow(account, EventKind.PAYMENT, "order");
       assert.deepEqual(await b.due(account, 10), []);
     });
 

@@ -52,7 +52,7 @@ function rig() {
     accounts: new Map([[account, { upstream } as never]]),
     ...{ log, intents, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
     payoutEnds: defaultPayoutEnds,
-    patience: { maxWaitMs: 1_000, timeoutMs: 5_000 },
+    timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
     observer: {
       onUnrecorded: ({ error }) => assert.fail(error as Error),

@@ -50,10 +50,10 @@ function moneyCalls(intents: IntentStore = memory(), { recorded = true } = {}) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
-    learn: async (_, externalId) => learned.push(externalId) > 0 && recorded,
-    tell: async (_, __, outcome) => void told.push(outcome),
-    released: async () => false,
-    paid: async () => {},
+    recordResponse: async (_, externalId) => learned.push(externalId) > 0 && recorded,
+    publishOutcome: async (_, __, outcome) => void told.push(outcome),
+    releaseLock: async () => false,
+    settleAsPaid: async () => {},
     maxWaitMs: 2_000,
     timeoutMs: 30_000,
   });

@@ -33,7 +33,7 @@ function rig(found: Payout | GatewayError) {
     accounts: new Map([[account, { upstream: { getPayout } as unknown as Upstream } as never]]),
     ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
     payoutEnds: defaultPayoutEnds,
-    patience: { maxWaitMs: 1_000, timeoutMs: 1_000 },
+    timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
     callbackUrl: () => "http://127.0.0.1/",
     observer: {
       onUnrecorded: ({ error }) => assert.fail(error as Error),

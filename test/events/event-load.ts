@@ -121,7 +121,7 @@ export async function assertKept(
 }
 
 /** The longest time that nothing was acknowledged, in milliseconds. */
-export function longestPause({ acknowledged }: Callbacks): number {
+export function maxPause({ acknowledged }: Callbacks): number {
   const times = [...acknowledged.values()].toSorted((one, other) => one - other);
   return Math.max(...times.map((time, at) => time - (times[at - 1] ?? time)));
 }

@@ -88,6 +88,18 @@ describe("the grpc-js example", () => {
   });
 });
 
+describe("the integration test example", () => {
+  it("passes", async () => {
+    const env = { SANDBOX_URL: gateway.sandboxUrl ?? "" };
+    const { code, lines } = await start("integration.test.ts", [], env).exit;
+    assert.equal(code, 0, lines.join("\n"));
+    assert.ok(
+      lines.some((line) => line.endsWith("pass 2")),
+      lines.join("\n"),
+    );
+  });
+});
+
 describe("the webhook example", () => {
   it("takes what is signed, and nothing else", async () => {
     const password = "a password";

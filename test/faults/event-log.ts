@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { assertKept, longestPause, sendCallbacks, watch } from "../events/event-load.ts";
+import { assertKept, maxPause, sendCallbacks, watch } from "../events/event-load.ts";
 import { replica } from "../events/redis/rig.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, until, withoutRedis } from "../redis/server.ts";
@@ -36,7 +36,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
       },
       async check() {
         await callbacks.stop();
-        const pause = Math.round(longestPause(callbacks));
+        const pause = Math.round(maxPause(callbacks));
         await assertKept(logs[0]!, callbacks, watchers);
         const restarts = watchers.map((watcher) => watcher.restarts());
         t.diagnostic(`${callbacks.acknowledged.size} acknowledged, ${callbacks.refused()} refused`);

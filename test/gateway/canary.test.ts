@@ -8,7 +8,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { understand } from "../../src/callbacks/understand.ts";
+import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createRedisLog } from "../../src/events/redis/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -643,12 +643,12 @@ test("the same search finds it with sealing off", { skip: withoutRedis }, async 
     await log.close();
     await connector.close();
   });
-  const understood = understand(EventKind.PAYMENT, Buffer.from(goodCallback));
+  const understood = parseCallback(EventKind.PAYMENT, Buffer.from(goodCallback));
   assert.ok(understood.entry);
   await log.append("default", understood.entry);
   const body = Buffer.from(letterCallback).toString("base64");
   const letter = { id: "l", kind: EventKind.PAYMENT, body, reason: "r", receivedAtMs: 0 };
-  await log.bury("default", letter);
+  await log.addDeadLetter("default", letter);
   const found = findCanaries(secrets, await placesIn(redis)).join("\n");
   for (const where of ["events", "state:payment:success-callback"]) {
     assert.match(found, new RegExp(`answeredToken: plain, unsealed:\\{default\\}:${where}`));

@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-async function bury(account: string, body: string, resource = "payments"): Promise<void> {
+async function addDeadLetter(account: string, body: string, resource = "payments"): Promise<void> {
   const { status } = await fetch(`${gateway.publicUrl}/callbacks/${account}/${resource}`, {
     method: "POST",
     headers: { "x-service-signature": sign(Buffer.from(body), `password-of-${account}`) },
@@ -85,7 +85,7 @@ async function pagesOf(query: string): Promise<Answer["json"][]> {
 
 test("an operator sees what was not understood, reads it whole and replays it", async () => {
   const body = '{"transaction_id": "no external id"}';
-  await bury("shop", body, "payouts");
+  await addDeadLetter("shop", body, "payouts");
   const { text, json: listed } = await ask("GET", "/dead-letters");
   const [letter] = listed.dead_letters;
   assert.equal(letter?.account, "shop");
@@ -105,7 +105,7 @@ test("an operator sees what was not understood, reads it whole and replays it", 
 });
 
 test("an operator gives a letter up, and the log says who", async () => {
-  await bury("market", '{"nobody": "understands"}');
+  await addDeadLetter("market", '{"nobody": "understands"}');
   const { json: listed } = await ask("GET", "/dead-letters?account=market");
   const path = `/dead-letters/market/${listed.dead_letters[0].id}`;
   const ofOther = { authorization: `Bearer ${shopKey}` };
@@ -125,7 +125,7 @@ test("an operator gives a letter up, and the log says who", async () => {
   assert.ok(!lines.some((line) => line.includes("understands")), "nothing of its body is logged");
 
   // It is forgotten, not barred.
-  await bury("market", '{"nobody": "understands"}');
+  await addDeadLetter("market", '{"nobody": "understands"}');
   assert.equal((await ask("GET", "/dead-letters?account=market")).json.total, 1);
   await ask("DELETE", path);
 });
@@ -133,7 +133,7 @@ test("an operator gives a letter up, and the log says who", async () => {
 test("the list comes in pages over all accounts, from either end, whatever leaves it", async () => {
   const before = (await ask("GET", "/dead-letters?order=oldest")).json.dead_letters;
   for (let nth = 0; nth < 7; nth++) {
-    await bury(nth % 3 === 0 ? "market" : "shop", `{"nth": ${nth}}`);
+    await addDeadLetter(nth % 3 === 0 ? "market" : "shop", `{"nth": ${nth}}`);
   }
   const all = (await ask("GET", "/dead-letters?order=oldest")).json.dead_letters;
   assert.equal(all.length, before.length + 7);

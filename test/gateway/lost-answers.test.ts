@@ -182,6 +182,27 @@ test("a payment that another client made settles though its last callback never 
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
+test("what nobody can tell the end of is an operator's when a day was moved by", async (t) => {
+  const own = await startTestGateway({ RECONCILE_GIVE_UP: "24h" });
+  t.after(() => own.stop());
+  const { createPayment, getPayment } = createClient(PaymentService, transport(own));
+  const externalId = "silence";
+  await assertUnknown(createPayment(paymentOf(externalId, "4000000000000838")), externalId);
+  assert.equal((await getPayment({ externalId })).needsOperator, false);
+
+  const response = await fetch(`${own.sandboxUrl}/__sandbox/clock`, {
+    method: "POST",
+    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+    body: JSON.stringify({ advance_ms: 24 * 3_600_000 + 1_000 }),
+  });
+  assert.equal(response.status, 200);
+  const deadlineMs = Date.now() + patienceMs;
+  while (!(await getPayment({ externalId })).needsOperator) {
+    assert.ok(Date.now() < deadlineMs, "it is flagged");
+    await delay(10);
+  }
+});
+
 test("the metrics tell what was settled, by what", async () => {
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   for (const by of ["event", "resend", "operation", "payout", "notFound"]) {
@@ -226,16 +247,20 @@ async function watch(externalId: string): Promise<string[]> {
 }
 
 function create(externalId: string, number: string) {
-  return rpc().createPayment({
+  return rpc().createPayment(paymentOf(externalId, number));
+}
+
+function paymentOf(externalId: string, number: string) {
+  return {
     amount: "10.10",
     currency: "UAH",
     mode: PaymentMode.DIRECT,
     externalId,
     customer: { email: "customer@shop.example" },
     paymentMethod: {
-      method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+      method: { case: "cc" as const, value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
     },
-  });
+  };
 }
 
 function requestPayout(externalId: string, originalAmount: string) {
@@ -251,8 +276,8 @@ function rpc() {
   return createClient(PaymentService, transport());
 }
 
-function transport() {
-  return createGrpcTransport({ baseUrl: gateway.rpcUrl });
+function transport({ rpcUrl } = gateway) {
+  return createGrpcTransport({ baseUrl: rpcUrl });
 }
 
 function patience() {

@@ -39,7 +39,7 @@ describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 },
     const keyringOf = () => keyring;
     const log = createRedisLog({ redis: connector, prefix: "pgw", retentionMs: 60_000, keyringOf });
     await until(async () => (await connector.client.ping()) === "PONG");
-    for (const id of ["same", "rotated", "dropped"]) await log.bury("default", letter(id));
+    for (const id of ["same", "rotated", "dropped"]) await log.addDeadLetter("default", letter(id));
     await log.close();
     await connector.close();
   });

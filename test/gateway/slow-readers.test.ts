@@ -20,7 +20,7 @@ diagnostics.subscribe("net.server.socket", (message) => {
 const names = Object.keys(transports);
 /** Few of them fill what the system buffers for a connection, which is megabytes. */
 const eventBytes = 32_768;
-const mostEvents = 6_000;
+const maxEvents = 6_000;
 
 test("whoever reads too slowly is cut on every transport, holds up nobody and misses nothing", {
   timeout: 120_000,
@@ -70,7 +70,7 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
   // A client that is not reading does not see its connection end, but it sees a stream of one end.
   const isCut = (client: SlowClient) =>
     cut.has(client) || (client.localPort !== undefined && !connected.has(client.localPort));
-  while (!slow.every(isCut) && sent < mostEvents) {
+  while (!slow.every(isCut) && sent < maxEvents) {
     // As fast as those go that read.
     await send(50);
     await caughtUp(fast);

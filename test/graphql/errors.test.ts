@@ -117,8 +117,8 @@ const createPayment = `mutation { createPayment(input: {
   __typename
   ... on Error { message }
   ... on PaymentServiceError { code type param paymentId errorId retryable }
-  ... on RateLimitError { retryAfterSeconds }
-  ... on OutcomeUnknownError { externalId }
+  ... on RateLimitError { retryAfterSeconds code errorId }
+  ... on OutcomeUnknownError { externalId code errorId }
   ... on InvalidInputError { fields { path message } }
 } }`;
 
@@ -160,6 +160,12 @@ test("a mutation answers with the payments service's error", async (t) => {
   });
 });
 
+/** What the service's own error adds to a failure; nothing where the gateway itself speaks. */
+const ofService = ({ upstream: error }: GatewayErrorDetails) => ({
+  code: error?.code ?? null,
+  errorId: error?.errorId ?? null,
+});
+
 test("a mutation answers with RateLimitError, whoever set the limit", async (t) => {
   for (const details of [{ retryAfterMs: 200 }, { retryAfterMs: 200, upstream }]) {
     assert.deepEqual(await failing(t, "RESOURCE_EXHAUSTED", details), {
@@ -168,6 +174,7 @@ test("a mutation answers with RateLimitError, whoever set the limit", async (t) 
           __typename: "RateLimitError",
           message: "what went wrong",
           retryAfterSeconds: 1,
+          ...ofService(details),
         },
       },
     });
@@ -184,6 +191,7 @@ test("a mutation whose outcome is unknown says so, and says of what", async (t) 
             __typename: "OutcomeUnknownError",
             message: "what went wrong",
             externalId: "e",
+            ...ofService(details),
           },
         },
       });

@@ -9,7 +9,11 @@ import { patienceMs } from "../start.ts";
 import { serve } from "./serve.ts";
 
 test("what GraphiQL opens with fits the schema", () => {
-  for (const { query } of firstDocuments) assert.deepEqual(validate(schema, parse(query)), []);
+  for (const { query } of firstDocuments) {
+    assert.deepEqual(validate(schema, parse(query)), []);
+    assert.match(query, /^ +state$/m, "is it paid? That is what state says, and no status");
+    assert.doesNotMatch(query, /details \{[^}]*status/);
+  }
 });
 
 test("GraphiQL opens with our first query, which runs, and subscription", {

@@ -20,15 +20,15 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
-import { createExchange } from "../../src/graphql/exchange.ts";
 import { createLive } from "../../src/graphql/live.ts";
+import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord, type GraphqlObserver } from "../../src/graphql/operation-record.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import { createStraightPath } from "../../src/graphql/straight-path.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import type { Admission } from "../../src/net/admission.ts";
-import { freePlace } from "../../src/net/admission.ts";
+import { freeSlot } from "../../src/net/admission.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
@@ -120,7 +120,7 @@ const trusted = new Map([
 /** Where all is as full as it may be for calls that move no money. */
 const moneyOnly: Admission = {
   inFlight: 0,
-  enter: ({ start }) => start({ ...freePlace, moneyOnly: true }),
+  enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
 };
 
 interface Variant {
@@ -602,11 +602,11 @@ test("ordinary operations never reach Yoga, and odd ones do", async (t) => {
       },
       log: createLogger("silent"),
     });
-    const exchange = createExchange({
+    const lifetime = createLifetime({
       ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new Set<AbortController>() },
     });
-    t.after(exchange.end);
-    const surroundings = { exchange, authenticate: async () => somebody, live: createLive("") };
+    t.after(lifetime.end);
+    const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
     const answer = await path.answer(request as never, "application/json", surroundings);
     // What goes to Yoga goes with its body.
     if (!answer) assert.ok("body" in request);

@@ -23,7 +23,7 @@ export async function keepsAnswering(
   const told: string[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const before = slowness();
-    const wait = await longestWaitMs(adminUrl, attack, attackMs);
+    const wait = await maxWaitMs(adminUrl, attack, attackMs);
     const allowed = longestMs * Math.max(before, slowness());
     if (wait <= allowed && wait < stillMs) return;
     told.push(`${Math.round(wait)} of ${Math.round(allowed)} ms`);
@@ -44,7 +44,7 @@ function slowness(): number {
   return Math.max(1, (performance.now() - startedMs) / cpuMs);
 }
 
-async function longestWaitMs(adminUrl: string, attack: Attack, attackMs: number): Promise<number> {
+async function maxWaitMs(adminUrl: string, attack: Attack, attackMs: number): Promise<number> {
   let longest = 0;
   let over = false;
   const attacked = attack(AbortSignal.timeout(attackMs)).finally(() => {

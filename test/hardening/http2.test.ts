@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { openStreamsPerConnection } from "../../src/rpc/door.ts";
+import { openStreamsPerConnection } from "../../src/rpc/admission-gate.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
 import { type Started, start } from "../rpc/start.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";

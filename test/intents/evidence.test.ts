@@ -11,7 +11,7 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
-import { settleByEvents, standingsOf } from "../../src/intents/settle.ts";
+import { openCallsOf, settleByEvents } from "../../src/intents/settle.ts";
 import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
 
 const account = "default";
@@ -69,13 +69,13 @@ function books() {
     },
     /** What the events tell of a call. */
     async evidenceOf({ id }: Intent) {
-      const { standings } = await standingsOf({ log, intents }, account, PAYMENT, externalId);
-      return standings.find(({ intent }) => intent.id === id)?.evidence;
+      const { openCalls } = await openCallsOf({ log, intents }, account, PAYMENT, externalId);
+      return openCalls.find(({ intent }) => intent.id === id)?.evidence;
     },
     /** Settles what the events tell of, and names what is open still. */
     async settle(): Promise<string[]> {
       const open = async () =>
-        (await standingsOf({ log, intents }, account, PAYMENT, externalId)).standings;
+        (await openCallsOf({ log, intents }, account, PAYMENT, externalId)).openCalls;
       for (const standing of await open()) {
         await settleByEvents({ log, intents }, account, standing);
       }

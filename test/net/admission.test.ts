@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CallKind, createAdmission, type Place } from "../../src/net/admission.ts";
+import { type CallKind, createAdmission, type Slot } from "../../src/net/admission.ts";
 
 /** An admission whose time and whose turns are the test's. */
 function createRig(maxCalls: number | undefined) {
@@ -12,7 +12,7 @@ function createRig(maxCalls: number | undefined) {
   });
   const begun: string[] = [];
   const refused: string[] = [];
-  const places = new Map<string, Place>();
+  const places = new Map<string, Slot>();
 
   return {
     admission,
@@ -39,12 +39,12 @@ function createRig(maxCalls: number | undefined) {
         owner: owners[owner] ?? {},
         timeoutMs,
         isGone,
-        start(place) {
+        start(slot) {
           begun.push(name);
-          places.set(name, place);
+          places.set(name, slot);
           if (workMs === undefined) return;
           nowMs += workMs;
-          place.leave();
+          slot.leave();
         },
         refuse: () => refused.push(name),
       });
@@ -98,16 +98,16 @@ test("a place is given back once, and one that waits for its client does not cou
   const rig = createRig(10);
   rig.arrive("call");
   rig.turns();
-  const place = rig.places.get("call");
-  place?.suspend();
-  place?.suspend();
+  const slot = rig.places.get("call");
+  slot?.suspend();
+  slot?.suspend();
   assert.equal(rig.admission.inFlight, 0);
-  place?.resume();
-  place?.resume();
+  slot?.resume();
+  slot?.resume();
   assert.equal(rig.admission.inFlight, 1);
-  place?.leave();
-  place?.leave();
-  place?.resume();
+  slot?.leave();
+  slot?.leave();
+  slot?.resume();
   assert.equal(rig.admission.inFlight, 0);
 });
 

@@ -191,7 +191,7 @@ test("what the service does not know three times too early stays open", async (t
   await until(async () => {
     // No pause is waited for: each look comes at once.
     await books.tell("elsewhere", PaymentStatus.PENDING, "another");
-    await books.intents.hasten(account, PAYMENT, externalId);
+    await books.intents.scheduleNow(account, PAYMENT, externalId);
     return given.probes >= 4;
   });
   const [open] = await books.intents.open(account, PAYMENT, externalId);

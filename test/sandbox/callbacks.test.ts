@@ -114,7 +114,7 @@ test("callback/resend sends the latest or the named operation's callback again",
 
 test("callback/resend cuts the pause of a callback short that was refused", async (t) => {
   const { call } = await startRig(t, {
-    callbackRetry: { firstPauseMs: 3_600_000, longestPauseMs: 3_600_000 },
+    callbackRetry: { firstPauseMs: 3_600_000, maxPauseMs: 3_600_000 },
   });
   const receiver = await startReceiver(t, 500);
   await call("POST", paths.new, newPayment({ callback_url: receiver.url }));

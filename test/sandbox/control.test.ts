@@ -20,10 +20,16 @@ test("refunds call back under the same payment_id until all is given back", asyn
   assert.deepEqual((await receiver.next()).body, part.body);
   const over = await refund({ amount: 7.51 });
   assert.equal(over.body.code, "incorrect_refund_sum_or_currency");
-  assert.equal((await refund()).body.details.amount, "7.5");
-  assert.equal((await receiver.next()).body.details.amount, "7.5");
+  assert.equal((await refund({ amount: "4" })).body.details.amount, "4", "as text too");
+  assert.equal((await receiver.next()).body.details.amount, "4");
+  assert.equal((await refund()).body.details.amount, "3.5");
+  assert.equal((await receiver.next()).body.details.amount, "3.5");
   assert.equal((await refund()).body.code, "incorrect_refund_sum_or_currency");
-  assert.equal((await refund({ amount: "1" })).body.code, "wrong_amount");
+  for (const amount of ["", "x", "-1", "0", true]) {
+    const { body } = await refund({ amount });
+    assert.match(body.code, /^(wrong_amount|invalid_request_body)$/);
+    assert.equal(body.param, "amount");
+  }
 });
 
 test("a held payment is canceled once, and then neither confirmed nor refunded", async (t) => {

@@ -103,6 +103,10 @@ const expectations: Readonly<Record<string, Expected>> = {
     ...{ card: "4000000000000820", cents: "82", answer: [200, "success"] },
     ...{ callbacks: ["success"], ledger: paid },
   },
+  silence: {
+    ...{ card: "4000000000000838", cents: "83", answer: undefined },
+    ...{ callbacks: [], ledger: paid },
+  },
 };
 
 for (const [name, expected] of Object.entries(expectations)) {
@@ -158,6 +162,16 @@ test("a lost callback comes when it is asked for", async (t) => {
   assert.equal(receiver.received.length, 0);
   await call("POST", paths.resend, { external_id: "order-1" });
   assert.equal((await receiver.next()).body.details.status, "success");
+});
+
+test("of a silent payment no callback comes when it is asked for", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const payment = cardPayment("4000000000000838", { callback_url: receiver.url });
+  await assert.rejects(call("POST", paths.new, payment));
+  assert.equal((await call("POST", paths.resend, { external_id: "order-1" })).status, 200);
+  await sandbox.idle();
+  assert.equal(receiver.received.length, 0);
 });
 
 test("the three duplicates are the same bytes; the late pending one is of the same payment", async (t) => {

@@ -189,3 +189,12 @@ function pay(payment_method: object): object {
 function without(body: object, name: string): object {
   return Object.fromEntries(Object.entries(body).filter(([key]) => key !== name));
 }
+
+test("the values of a fingerprint may be empty", async (t) => {
+  const { call } = await startRig(t);
+  const names = ["accept_header", "color_depth", "ip_address", "java_enabled", "language"];
+  names.push("screen_height", "screen_width", "time_zone", "time_zone_offset", "user_agent");
+  const fingerprint = Object.fromEntries(names.map((name) => [`browser_${name}`, ""]));
+  const { status } = await call("POST", paths.new, { ...direct, fingerprint });
+  assert.equal(status, 200);
+});

@@ -44,7 +44,7 @@ export async function startRig(
     password: new Secret(password),
     rateLimit: 10_000,
     delays: { callbackMs: 0, settleMs: 0, payoutMs: 0, slowAnswerMs: 0, ...options.delays },
-    callbackRetry: { firstPauseMs: 1, longestPauseMs: 4, ...options.callbackRetry },
+    callbackRetry: { firstPauseMs: 1, maxPauseMs: 4, ...options.callbackRetry },
     log: (record) => records.push(record),
     ...without(options),
   });

@@ -6,19 +6,19 @@ test("a flood of refusals is one line a minute of each sort, with their number",
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const lines: object[] = [];
   const log = createRefusalLog((record) => void lines.push(record));
-  for (let n = 1; n <= 1_000; n++) log.tell("bad_signature", { requestId: n });
-  log.tell("too_large", { requestId: 0 });
+  for (let n = 1; n <= 1_000; n++) log.add("bad_signature", { requestId: n });
+  log.add("too_large", { requestId: 0 });
   assert.deepEqual(lines.splice(0), [{ requestId: 1 }, { requestId: 0 }]);
   t.mock.timers.tick(60_000);
   assert.deepEqual(lines.splice(0), [{ requestId: 1_000, repeated: 999 }]);
 
   // It goes on: still one line a minute, and none of what has ended.
-  for (let n = 1; n <= 10; n++) log.tell("bad_signature", { requestId: n });
+  for (let n = 1; n <= 10; n++) log.add("bad_signature", { requestId: n });
   assert.deepEqual(lines, []);
   t.mock.timers.tick(60_000);
   assert.deepEqual(lines.splice(0), [{ requestId: 10, repeated: 10 }]);
   t.mock.timers.tick(120_000);
   assert.deepEqual(lines, []);
-  log.tell("bad_signature", { requestId: "later" });
+  log.add("bad_signature", { requestId: "later" });
   assert.deepEqual(lines, [{ requestId: "later" }]);
 });

@@ -10,7 +10,7 @@ const policy: BreakerPolicy = {
   failureShare: 0.5,
   timeoutsInARow: 5,
   firstPauseMs: 1_000,
-  longestPauseMs: 10_000,
+  maxPauseMs: 10_000,
 };
 
 /** A breaker in virtual time, without jitter unless told otherwise. */
@@ -174,13 +174,13 @@ test("it never holds calls back for longer than the longest pause, and never all
         const refusal = breaker.refusal();
         const pass = breaker.enter();
         assert.equal(pass === undefined, refusal !== undefined);
-        assert.ok(refusal === undefined || (refusal > 0 && refusal <= policy.longestPauseMs));
+        assert.ok(refusal === undefined || (refusal > 0 && refusal <= policy.maxPauseMs));
         if (pass) waiting.push(() => pass.settle(verdict));
         if (waiting.length > keep) waiting.shift()?.();
       }
       // Once the service answers again, and all is settled, one pause later calls go through.
       for (const settle of waiting) settle();
-      time.now += policy.longestPauseMs;
+      time.now += policy.maxPauseMs;
       breaker.enter()?.settle("answered");
       assert.equal(breaker.refusal(), undefined);
     }),

@@ -28,7 +28,7 @@ import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { isAbout, subjectKey } from "../topics.ts";
 import { rememberTrace } from "../trace-of.ts";
-import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
+import { maxUnfinished, memberOf, ofMember } from "../unfinished.ts";
 
 export interface MemoryAccountOptions {
   readonly retentionMs: number;
@@ -87,8 +87,8 @@ export class MemoryAccount implements StoredLog {
     const held = known?.states.get(stateKey(entry));
     const { replaces, late, conflict } = merge(held, entry);
     const fact = storedFact(entry, now);
-    const tellsHold = known !== undefined && takeHold(known, fact, entry.call);
-    if (this.#isDuplicate(entry, late) && !tellsHold) {
+    const changesHold = known !== undefined && takeHold(known, fact, entry.call);
+    if (this.#isDuplicate(entry, late) && !changesHold) {
       return { outcome: "duplicate", conflict: false };
     }
 
@@ -206,7 +206,7 @@ export class MemoryAccount implements StoredLog {
     if (entry.rank === 2) this.#unfinished.delete(member);
     else if (!this.#unfinished.has(member)) this.#unfinished.set(member, now);
     const [oldest] = this.#unfinished.keys();
-    if (this.#unfinished.size > mostUnfinished && oldest) this.#unfinished.delete(oldest);
+    if (this.#unfinished.size > maxUnfinished && oldest) this.#unfinished.delete(oldest);
   }
 
   #isDuplicate(entry: Entry, late: boolean): boolean {

@@ -15,7 +15,7 @@ export class MemoryDeadLetters {
   #buried = 0;
 
   /** @throws GatewayError UNAVAILABLE when the account's share is full. */
-  bury(account: string, letter: DeadLetter): void {
+  addDeadLetter(account: string, letter: DeadLetter): void {
     const letters = this.#accounts.get(account) ?? new Map<string, PlacedLetter>();
     if (letters.has(letter.id)) return;
     let characters = letter.body.length;
@@ -52,7 +52,7 @@ export class MemoryDeadLetters {
     return this.#accounts.get(account)?.size ?? 0;
   }
 
-  exhume(account: string, id: string): boolean {
+  removeDeadLetter(account: string, id: string): boolean {
     return this.#accounts.get(account)?.delete(id) ?? false;
   }
 }

@@ -64,9 +64,9 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return accountOf(account).cursorBefore(count);
     },
 
-    async bury(account, letter) {
+    async addDeadLetter(account, letter) {
       if (closed) throw closedError();
-      letters.bury(account, letter);
+      letters.addDeadLetter(account, letter);
     },
 
     deadLetters: (account, options) => letters.of(account, options),
@@ -79,8 +79,8 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return letters.count(account);
     },
 
-    async exhume(account, id) {
-      return letters.exhume(account, id);
+    async removeDeadLetter(account, id) {
+      return letters.removeDeadLetter(account, id);
     },
 
     async unfinished(account, forMs, limit) {

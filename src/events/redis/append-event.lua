@@ -32,8 +32,8 @@ local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
 local bytes, teller, operation, operation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rank, status, retention_ms = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
-local member, most_unfinished = ARGV[12], tonumber(ARGV[13])
-local told_fact, max_failures = cjson.decode(ARGV[14]), tonumber(ARGV[15])
+local member, max_unfinished = ARGV[12], tonumber(ARGV[13])
+local new_fact, max_failures = cjson.decode(ARGV[14]), tonumber(ARGV[15])
 local last_seq = 0xffffff
 
 -- As merge.ts has it.
@@ -188,8 +188,8 @@ local merged = merge(held)
 local head = open(log, events, ARGV[8])
 local known = redis.call('HGET', state, 'facts')
 local facts = known and cjson.decode(known) or facts_of_states()
-local tells_hold = take_hold(facts, told_fact)
-if is_duplicate(merged.late) and not tells_hold then
+local changes_hold = take_hold(facts, new_fact)
+if is_duplicate(merged.late) and not changes_hold then
   if ARGV[11] == '1' then
     redis.call('HSET', log, 'tail', head.tail)
   end
@@ -210,8 +210,8 @@ if merged.replaces then
     id = id,
   }
   redis.call('HSET', state, operation, cjson.encode(told), 'e' .. operation, bytes)
-  told_fact[9] = string.format('%.0f', now)
-  fold_in(facts, told_fact)
+  new_fact[9] = string.format('%.0f', now)
+  fold_in(facts, new_fact)
   redis.call('HSET', state, 'facts', cjson.encode(facts))
 end
 local marks = redis.call('HMGET', state, 'holds', 'folded')
@@ -227,7 +227,7 @@ if member ~= '' and merged.replaces then
   -- To the microsecond, so that what comes in the same millisecond keeps its order.
   elseif redis.call('ZADD', unfinished, 'NX',
       string.format('%.3f', now + (time[2] % 1000) / 1000), member) == 1 then
-    redis.call('ZREMRANGEBYRANK', unfinished, 0, -most_unfinished - 1)
+    redis.call('ZREMRANGEBYRANK', unfinished, 0, -max_unfinished - 1)
     redis.call('PEXPIRE', unfinished, 2 * retention_ms)
   end
 end

@@ -34,12 +34,12 @@ export class RedisDeadLetters {
   }
 
   /** @throws GatewayError UNAVAILABLE when the account's share is full or Redis is away. */
-  async bury(keys: AccountKeys, seal: Seal, letter: DeadLetter): Promise<void> {
+  async addDeadLetter(keys: AccountKeys, seal: Seal, letter: DeadLetter): Promise<void> {
     const { writer, touchDuplicates } = this.#options;
     const { maxLetters = 10_000, maxCharacters = 64 * 1024 * 1024 } = this.#options;
     const body = seal.close(Buffer.from(letter.body, "base64"), letter.id).toString("base64");
     const stored: StoredLetter = { ...letter, body, sealed: true };
-    const answer = await writer.run(buryLetter, ownKeys(keys), [
+    const answer = await writer.run(addDeadLetterScript, ownKeys(keys), [
       letter.id,
       JSON.stringify(stored),
       `${body.length}`,
@@ -82,7 +82,7 @@ export class RedisDeadLetters {
       if (ids.length === 0) return;
       const page = await ask(client, () => client.hmget(deadLetters, ...ids));
       for (const [i, text] of page.entries()) {
-        // One that was exhumed meanwhile is none any more.
+        // One that was removed meanwhile is none any more.
         if (text !== null) yield read(text, places[i] ?? "", seal);
       }
       place = Number(places.at(-1));
@@ -101,14 +101,14 @@ export class RedisDeadLetters {
     return ask(client, () => client.zcard(deadLetterOrder));
   }
 
-  async exhume(keys: AccountKeys, id: string): Promise<boolean> {
+  async removeDeadLetter(keys: AccountKeys, id: string): Promise<boolean> {
     const { client } = this.#options;
-    return (await ask(client, () => exhumeLetter.run(client, ownKeys(keys), [id]))) === 1;
+    return (await ask(client, () => removeDeadLetterScript.run(client, ownKeys(keys), [id]))) === 1;
   }
 }
 
-const buryLetter = loadScript(new URL("./bury-letter.lua", import.meta.url));
-const exhumeLetter = loadScript(new URL("./exhume-letter.lua", import.meta.url));
+const addDeadLetterScript = loadScript(new URL("./add-dead-letter.lua", import.meta.url));
+const removeDeadLetterScript = loadScript(new URL("./remove-dead-letter.lua", import.meta.url));
 
 /** `body` is base64 of the sealed bytes, or of the body itself where it is not `sealed`. */
 interface StoredLetter extends DeadLetter {

@@ -75,7 +75,7 @@ function* subjects(
       ...(holds !== "[]" && { holds }),
     };
     for (const { key: name, facts, bytes } of states) {
-      fields[name] = JSON.stringify(told(facts));
+      fields[name] = JSON.stringify(storedFacts(facts));
       fields[`e${name}`] = Buffer.from(bytes);
     }
     yield (pipeline) => pipeline.del(key).hset(key, fields).pexpire(key, leftMs);
@@ -83,7 +83,7 @@ function* subjects(
 }
 
 /** As append-event.lua writes it. */
-function told({ rank, status, operationId, since, place }: StateFacts) {
+function storedFacts({ rank, status, operationId, since, place }: StateFacts) {
   const ids = { since: idOfPlace(since), id: idOfPlace(place) };
   return { rank, status, operation_id: operationId, ...ids };
 }

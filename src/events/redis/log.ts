@@ -29,7 +29,7 @@ export interface RedisLogOptions {
 /** What the log tells its surroundings, for metrics and logs. */
 export interface RedisLogObserver {
   /** The live delivery of an account's events has come to this state; see FeedState. */
-  onFeed(told: {
+  onFeed(details: {
     readonly account: string;
     readonly state: FeedState;
     readonly error?: unknown;
@@ -38,7 +38,7 @@ export interface RedisLogObserver {
    * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
    * event is told without its secret fields, the letter without its body.
    */
-  onLocked(told: { readonly account: string; readonly what: "event" | "dead_letter" }): void;
+  onLocked(details: { readonly account: string; readonly what: "event" | "dead_letter" }): void;
 }
 
 /**
@@ -110,9 +110,9 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return accountOf(account).store.cursorBefore(count);
     },
 
-    async bury(account, letter) {
+    async addDeadLetter(account, letter) {
       if (closed) throw closedError();
-      await letters.bury(keysOf(account), keyringOf(account).deadLetters, letter);
+      await letters.addDeadLetter(keysOf(account), keyringOf(account).deadLetters, letter);
     },
 
     async *deadLetters(account, options) {
@@ -135,8 +135,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return letters.count(keysOf(account));
     },
 
-    async exhume(account, id) {
-      return letters.exhume(keysOf(account), id);
+    async removeDeadLetter(account, id) {
+      return letters.removeDeadLetter(keysOf(account), id);
     },
 
     async unfinished(account, forMs, limit) {

@@ -33,7 +33,7 @@ import { stateKey } from "../merge.ts";
 import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
-import { memberOf, mostUnfinished, ofMember } from "../unfinished.ts";
+import { maxUnfinished, memberOf, ofMember } from "../unfinished.ts";
 import { cursorOf, idOf } from "./place.ts";
 
 export interface RedisStoreOptions {
@@ -109,7 +109,7 @@ export class RedisStore {
         keys.wakeUp,
         awaitsReplicas ? "1" : "0",
         memberOf(entry) ?? "",
-        `${mostUnfinished}`,
+        `${maxUnfinished}`,
         JSON.stringify(storedFact(entry, 0)),
         `${maxFailures}`,
         entry.call ?? "",
@@ -260,10 +260,10 @@ export class RedisStore {
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 
-  #eventsOf(told: readonly Buffer[], epoch: string): Event[] {
+  #eventsOf(rows: readonly Buffer[], epoch: string): Event[] {
     const events: Event[] = [];
-    for (let at = 0; at + 2 < told.length; at += 3) {
-      const [id, bytes, facts] = told.slice(at, at + 3) as [Buffer, Buffer, Buffer];
+    for (let at = 0; at + 2 < rows.length; at += 3) {
+      const [id, bytes, facts] = rows.slice(at, at + 3) as [Buffer, Buffer, Buffer];
       const event = this.#eventOf(`${id}`, bytes, epoch);
       const after = `${facts}`;
       // Of an event that came from another store, the state alone.

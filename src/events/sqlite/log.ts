@@ -21,7 +21,7 @@ export interface SqliteLogOptions {
    * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
    * event is told without its secret fields, the letter without its body.
    */
-  readonly onLocked?: (told: {
+  readonly onLocked?: (details: {
     readonly account: string;
     readonly what: "event" | "dead_letter";
   }) => void;
@@ -47,7 +47,7 @@ const sweepMs = 60_000;
  */
 export function createSqliteLog(options: SqliteLogOptions): EventLog {
   const { thread, retentionMs, keyringOf, onLocked, now = Date.now } = options;
-  const { letters: most = { letters: 10_000, bytes: 64 * 1024 * 1024 } } = options;
+  const { letters: max = { letters: 10_000, bytes: 64 * 1024 * 1024 } } = options;
   const accounts = new Map<string, SqliteAccount>();
   let closed = false;
   const sweeper = setInterval(() => void sweep(), sweepMs).unref();
@@ -122,10 +122,10 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return accountOf(account).cursorBefore(count);
     },
 
-    async bury(account: string, { receivedAtMs: receivedMs, ...letter }: DeadLetter) {
+    async addDeadLetter(account: string, { receivedAtMs: receivedMs, ...letter }: DeadLetter) {
       const body = sealOf(account).close(Buffer.from(letter.body, "base64"), letter.id);
       const row: Omit<LetterRow, "place"> = { ...letter, receivedMs, body };
-      if (await onLetters<boolean>(account, "bury", row, most)) return;
+      if (await onLetters<boolean>(account, "addDeadLetter", row, max)) return;
       throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
         reason: "DEAD_LETTERS_FULL",
       });
@@ -151,8 +151,8 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return onLetters<number>(account, "countLetters");
     },
 
-    async exhume(account, id) {
-      return onLetters<boolean>(account, "exhume", id);
+    async removeDeadLetter(account, id) {
+      return onLetters<boolean>(account, "removeDeadLetter", id);
     },
 
     async unfinished(account, forMs, limit) {

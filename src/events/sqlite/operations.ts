@@ -13,7 +13,7 @@ import {
 } from "../facts.ts";
 import { merge, stateKey } from "../merge.ts";
 import { stateAfter } from "../payment-state.ts";
-import { memberOf, mostUnfinished } from "../unfinished.ts";
+import { maxUnfinished, memberOf } from "../unfinished.ts";
 import type {
   AppendedRow,
   EventRow,
@@ -75,7 +75,7 @@ export function open(database: DatabaseSync): RoomOperations {
     sql.forgetUnfinished.run(row.account, member, row.nowMs - 2 * row.retentionMs);
     if (sql.begin.run(row.account, member, row.nowMs).changes === 0) return;
     const { many } = sql.countUnfinished.get(row.account) as { many: number };
-    if (many > mostUnfinished) sql.forgetOldest.run(row.account);
+    if (many > maxUnfinished) sql.forgetOldest.run(row.account);
   }
 
   return {
@@ -166,8 +166,8 @@ export function open(database: DatabaseSync): RoomOperations {
             (one) => JSON.parse(one.state) as StateFacts,
           ),
         );
-        const tellsHold = takeHold(kept, row.fact, row.call);
-        if (isDuplicate(row, late) && !tellsHold) {
+        const changesHold = takeHold(kept, row.fact, row.call);
+        if (isDuplicate(row, late) && !changesHold) {
           const { facts, holds } = kept;
           const texts = [JSON.stringify(facts), JSON.stringify(holds)];
           sql.keep.run(...texts, account, kind, externalId);
@@ -222,16 +222,17 @@ export function open(database: DatabaseSync): RoomOperations {
       },
 
       /** @returns false when the account's share is full */
-      bury(account: number, letter: Omit<LetterRow, "place">, most: LettersBound): boolean {
+      addDeadLetter(account: number, letter: Omit<LetterRow, "place">, max: LettersBound): boolean {
         const { id, kind, body, reason, receivedMs } = letter;
         if (sql.letter.get(account, id)) return true;
         const { many, size } = sql.countLetters.get(account) as { many: number; size: number };
-        if (many >= most.letters || size + body.length > most.bytes) return false;
-        sql.bury.run(account, id, kind, body, reason, receivedMs);
+        if (many >= max.letters || size + body.length > max.bytes) return false;
+        sql.addDeadLetter.run(account, id, kind, body, reason, receivedMs);
         return true;
       },
 
-      exhume: (account: number, id: string) => sql.exhume.run(account, id).changes > 0,
+      removeDeadLetter: (account: number, id: string) =>
+        sql.removeDeadLetter.run(account, id).changes > 0,
 
       /** Forgets some of what is older than its time. @returns whether there may be more */
       sweep(nowMs: number, retentionMs: number): boolean {
@@ -402,7 +403,7 @@ function statementsOf(database: DatabaseSync) {
        (SELECT id FROM unfinished WHERE since_ms < ? ORDER BY since_ms LIMIT ?)`,
     ),
 
-    bury: make(
+    addDeadLetter: make(
       "INSERT INTO dead_letters (account, id, kind, body, reason, received_ms) VALUES (?, ?, ?, ?, ?, ?)",
     ),
     letter: make(`SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND id = ?`),
@@ -415,6 +416,6 @@ function statementsOf(database: DatabaseSync) {
     countLetters: make(
       "SELECT count(*) AS many, coalesce(sum(length(body)), 0) AS size FROM dead_letters WHERE account = ?",
     ),
-    exhume: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
+    removeDeadLetter: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
   };
 }

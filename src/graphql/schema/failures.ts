@@ -68,15 +68,27 @@ const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
   }),
 });
 
+/** What an Error object of the payments service says, where one stands behind the failure. */
+const serviceFields = (
+  t: PothosSchemaTypes.ObjectFieldBuilder<typeof builder.$inferSchemaTypes, Failure>,
+) => ({
+  code: t.string({
+    description:
+      "One of the service's error codes, such as `insufficient_funds`. An open set: new ones may " +
+      "appear. Null where the service did not answer with one.",
+    resolve: ({ error }) => error.details.upstream?.code,
+  }),
+  errorId: t.string({
+    description: "Identifier of this occurrence: give it to the service's support.",
+    resolve: ({ error }) => error.details.upstream?.errorId,
+  }),
+});
+
 const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").implement({
   description: "The payments service answered with an error.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
-    code: t.string({
-      description:
-        "One of the service's error codes, such as `insufficient_funds`. An open set: new ones may appear.",
-      resolve: ({ error }) => error.details.upstream?.code,
-    }),
+    ...serviceFields(t),
     type: t.field({
       description: "The kind of problem.",
       type: enumRef(ErrorTypeSchema),
@@ -89,10 +101,6 @@ const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").im
     paymentId: t.string({
       description: "The payment that the error is about.",
       resolve: ({ error }) => error.details.upstream?.paymentId,
-    }),
-    errorId: t.string({
-      description: "Identifier of this occurrence: give it to the service's support.",
-      resolve: ({ error }) => error.details.upstream?.errorId,
     }),
     retryable: t.boolean({
       description: "Whether the very same call may succeed later.",
@@ -112,6 +120,7 @@ const RateLimitError = builder.objectRef<Failure>("RateLimitError").implement({
       description: "When a retry may succeed, in seconds from now; null when it is not known.",
       resolve: ({ error }) => retryAfterSeconds(error),
     }),
+    ...serviceFields(t),
   }),
 });
 
@@ -126,6 +135,7 @@ const OutcomeUnknownError = builder.objectRef<Failure>("OutcomeUnknownError").im
       nullable: false,
       resolve: ({ error }) => error.details.outcomeUnknown?.externalId ?? "",
     }),
+    ...serviceFields(t),
   }),
 });
 

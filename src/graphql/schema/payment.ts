@@ -44,7 +44,7 @@ const Payment = messageType(PaymentSchema);
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
 /** Events that one `Payment.events` may ask for. */
-const mostEvents = 100;
+const maxEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
   state: t.field({
@@ -76,14 +76,14 @@ builder.objectFields(Payment, (t) => ({
       "may have moved, whatever the state says. Told of payments that were looked up by `payment`, " +
       "else false.",
     nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.outcomeUnknown ?? false,
+    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.outcomeUnknown ?? false,
   }),
   needsOperator: t.boolean({
     description:
       "The gateway could not find out in time what became of the payment or of such a call: look at " +
       "the payments service, by hand. Told as `outcomeUnknown` is.",
     nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.standingOf(payment)?.needsOperator ?? false,
+    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.needsOperator ?? false,
   }),
   operationInfo: t.field({
     description:
@@ -104,14 +104,14 @@ builder.objectFields(Payment, (t) => ({
     nullable: false,
     args: {
       first: t.arg.int({
-        description: `How many at most, 1 to ${mostEvents}.`,
+        description: `How many at most, 1 to ${maxEvents}.`,
         defaultValue: 20,
       }),
     },
     resolve: ({ externalId }, { first }, { loaders }) => {
       const limit = first ?? 20;
-      if (limit < 1 || limit > mostEvents) {
-        throw invalidFields([{ path: "first", message: `must be 1 to ${mostEvents}` }]);
+      if (limit < 1 || limit > maxEvents) {
+        throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
       return externalId ? loaders.paymentEvents(externalId, limit) : [];
     },

@@ -48,14 +48,14 @@ builder.objectFields(Payout, (t) => ({
       "A `requestPayout` for this externalId is out and has no understood answer: the money may have " +
       "moved, whatever the state says. Told of payouts that were looked up by `payout`, else false.",
     nullable: false,
-    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.outcomeUnknown ?? false,
+    resolve: (payout, _, { loaders }) => loaders.flagsOf(payout)?.outcomeUnknown ?? false,
   }),
   needsOperator: t.boolean({
     description:
       "The gateway could not find out in time what became of the payout or of such a call: look at " +
       "the payments service, by hand. Told as `outcomeUnknown` is.",
     nullable: false,
-    resolve: (payout, _, { loaders }) => loaders.standingOf(payout)?.needsOperator ?? false,
+    resolve: (payout, _, { loaders }) => loaders.flagsOf(payout)?.needsOperator ?? false,
   }),
 }));
 

@@ -8,7 +8,7 @@ export interface OriginHeaders {
 }
 
 /** What a request tells of the page. */
-export function toldOf(headers: IncomingHttpHeaders): OriginHeaders {
+export function originHeadersOf(headers: IncomingHttpHeaders): OriginHeaders {
   const { origin, host, "sec-fetch-site": secFetchSite } = headers;
   return { origin, host, secFetchSite: secFetchSite?.toString() };
 }
@@ -18,7 +18,7 @@ export function toldOf(headers: IncomingHttpHeaders): OriginHeaders {
  * that a browser sends without asking first (GET, WebSocket) CORS hides no more than the answers.
  * What says nothing of a page is no browser of today, or a same-origin request of an older one.
  */
-export function isForeign(headers: OriginHeaders, listed: readonly string[]): boolean {
+export function isCrossOrigin(headers: OriginHeaders, listed: readonly string[]): boolean {
   const { origin, host, secFetchSite } = headers;
   if (origin === undefined) return secFetchSite === "cross-site" || secFetchSite === "same-site";
   if (listed.includes(origin) || secFetchSite === "same-origin") return false;

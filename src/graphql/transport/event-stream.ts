@@ -156,13 +156,13 @@ function formatted({ errors, ...result }: ExecutionResult) {
   };
 }
 
-const leastReconnectMs = 1_000;
+const minReconnectMs = 1_000;
 const crowdedReconnectMs = 10_000;
 
 /** When to come back: at a moment of its own for each client, so that they do not all come at once. */
 function reconnectMs(error: unknown): number {
   const details = error instanceof GatewayError ? error.details : {};
   const crowded = details.reason === "TOO_MANY_STREAMS" ? crowdedReconnectMs : 0;
-  const least = Math.max(leastReconnectMs, crowded, details.retryAfterMs ?? 0);
-  return Math.round(least * (1 + 2 * Math.random()));
+  const minMs = Math.max(minReconnectMs, crowded, details.retryAfterMs ?? 0);
+  return Math.round(minMs * (1 + 2 * Math.random()));
 }

@@ -16,7 +16,7 @@ export interface EventStreamSending {
 }
 
 /** How long a client that does not read may take to read on once its stream has failed. */
-const patienceMs = 5_000;
+const unreadTimeoutMs = 5_000;
 
 /**
  * Writes an event stream out as fast as its client takes it, with comments while there is nothing
@@ -74,7 +74,7 @@ function cutIfUnread(response: ServerResponse, failing: AbortSignal): () => void
   const onFailing = () => {
     timer = setTimeout(() => {
       if (response.writableLength > 0) response.destroy();
-    }, patienceMs);
+    }, unreadTimeoutMs);
   };
   if (failing.aborted) onFailing();
   else failing.addEventListener("abort", onFailing, { once: true });

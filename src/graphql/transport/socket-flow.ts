@@ -3,7 +3,7 @@ import type { WebSocket } from "ws";
 import type { LimitObserver } from "../../net/observer.ts";
 
 /** How long a client that does not read may take to read on once a stream of it has failed. */
-const patienceMs = 5_000;
+const unreadTimeoutMs = 5_000;
 
 /**
  * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. Its own
@@ -23,7 +23,7 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
 export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
   setTimeout(() => {
     if (!isOver() && socket.bufferedAmount > 0) socket.terminate();
-  }, patienceMs).unref();
+  }, unreadTimeoutMs).unref();
 }
 
 /**

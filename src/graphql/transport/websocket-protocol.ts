@@ -7,14 +7,14 @@ import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import type { Identify } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Place } from "../../net/admission.ts";
+import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import type { Context, Surroundings } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
-import { createExchange, type Exchange, type UnderWay } from "../exchange.ts";
 import { limits } from "../limits.ts";
 import { createLive } from "../live.ts";
+import { createLifetime, type OperationLifetime, type UnderWay } from "../operation-lifetime.ts";
 import {
   createOperationRecord,
   type RecordOptions,
@@ -43,7 +43,7 @@ export interface Connection {
   readonly socket: WebSocket;
   readonly request: IncomingMessage;
   /** Operations under way, by the client's ids. */
-  readonly exchanges: Map<string, Exchange>;
+  readonly lifetimes: Map<string, OperationLifetime>;
   /** Operations that wait for their turn. */
   waiting: number;
   caller?: Caller;
@@ -69,9 +69,9 @@ export function createProtocol(options: ProtocolOptions) {
 
     async onSubscribe({ extra }, id, payload) {
       const { operationName, variables } = payload;
-      let place: Place;
+      let slot: Slot;
       try {
-        place = await turnOf(extra, overload);
+        slot = await turnOf(extra, overload);
       } catch (error) {
         return [formatError(error)];
       }
@@ -80,13 +80,13 @@ export function createProtocol(options: ProtocolOptions) {
       const connection = "websocket";
       const record = createOperationRecord({ requestId, connection, span, log, observer });
       record.begin();
-      const exchange = createExchange({ requestId, record, timeoutMs, place, underWay });
-      extra.exchanges.set(id, exchange);
+      const lifetime = createLifetime({ requestId, record, timeoutMs, slot, underWay });
+      extra.lifetimes.set(id, lifetime);
       const live = createLive(undefined);
-      const isOver = () => extra.exchanges.get(id) !== exchange;
+      const isOver = () => extra.lifetimes.get(id) !== lifetime;
       live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
       try {
-        const surroundings = { exchange, live, authenticate: async () => stillValid(extra.caller) };
+        const surroundings = { lifetime, live, authenticate: async () => stillValid(extra.caller) };
         const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
@@ -109,7 +109,7 @@ export function createProtocol(options: ProtocolOptions) {
               span.run(async () => {
                 const result = await execute(args);
                 // An answer that nobody reads holds nobody's place.
-                place.leave();
+                slot.leave();
                 return result;
               }) as never,
             subscribe: (args) => span.run(() => subscribe(args)) as never,
@@ -129,13 +129,13 @@ export function createProtocol(options: ProtocolOptions) {
     onNext: (_, __, ___, ____, { errors, ...result }) =>
       errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
     onError: ({ extra }, id, _, errors) => {
-      extra.exchanges.get(id)?.record.failed(codeOf(errors[0]));
+      extra.lifetimes.get(id)?.record.failed(codeOf(errors[0]));
       end(extra, id);
       return errors.map((error) => withoutHttp(error as GraphQLError));
     },
     onComplete: ({ extra }, id) => end(extra, id),
     onClose: ({ extra }) => {
-      for (const [id, { record }] of extra.exchanges) {
+      for (const [id, { record }] of extra.lifetimes) {
         record.failed("CANCELLED");
         end(extra, id);
       }
@@ -148,24 +148,24 @@ interface Engine {
   subscribe(args: ExecutionArgs): never;
 }
 
-function end({ exchanges }: Connection, id: string): void {
-  const exchange = exchanges.get(id);
-  exchange?.record.settle();
-  exchange?.record.span.end();
-  exchange?.end();
-  exchanges.delete(id);
+function end({ lifetimes }: Connection, id: string): void {
+  const lifetime = lifetimes.get(id);
+  lifetime?.record.settle();
+  lifetime?.record.span.end();
+  lifetime?.end();
+  lifetimes.delete(id);
 }
 
 /** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
-async function turnOf(connection: Connection, overload: Overload): Promise<Place> {
-  const { socket, exchanges } = connection;
-  if (exchanges.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
+async function turnOf(connection: Connection, overload: Overload): Promise<Slot> {
+  const { socket, lifetimes } = connection;
+  if (lifetimes.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
   connection.waiting += 1;
-  const place = await overload.enterBySocket(socket).finally(() => {
+  const slot = await overload.enterBySocket(socket).finally(() => {
     connection.waiting -= 1;
   });
-  if (socket.readyState === socket.OPEN) return place;
-  place.leave();
+  if (socket.readyState === socket.OPEN) return slot;
+  slot.leave();
   throw new GatewayError("CANCELLED", "the caller went away");
 }
 

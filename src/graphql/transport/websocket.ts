@@ -10,7 +10,7 @@ import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { LimitObserver } from "../../net/observer.ts";
 import { limits } from "../limits.ts";
-import { isForeign } from "./browser-origin.ts";
+import { isCrossOrigin } from "./browser-origin.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
 import { createUnreadSockets } from "./unread-sockets.ts";
@@ -89,7 +89,7 @@ export function serveWebSockets(
             drain.track(socket, handled);
           }),
       },
-      { socket, request, exchanges: new Map(), waiting: 0 },
+      { socket, request, lifetimes: new Map(), waiting: 0 },
     );
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
     socket.once("close", (code, reason) => {
@@ -116,5 +116,5 @@ function refusal(
   if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
   const secFetchSite = headers["sec-fetch-site"]?.toString();
   const { origin, host } = headers;
-  return isForeign({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
+  return isCrossOrigin({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
 }

@@ -11,8 +11,8 @@ import {
   keptBeyondMs,
   type MoneyMethod,
   markOfEnding,
-  mostAnswered,
-  mostTracked,
+  maxAnswered,
+  maxTracked,
   type NewIntent,
   type NextLook,
   type Pending,
@@ -121,7 +121,7 @@ export class MemoryIntents implements IntentStore {
       was === "pending" && ending.state === "pending" && kept.intent.subjectId === subjectId;
     const mark = markOfEnding(ending);
     if (mark !== undefined && !again) {
-      subject.answered = [...subject.answered, mark].slice(-mostAnswered);
+      subject.answered = [...subject.answered, mark].slice(-maxAnswered);
     }
     if (ending.state === "closed") {
       this.remove(account, kept.intent);
@@ -146,7 +146,7 @@ export class MemoryIntents implements IntentStore {
     const now = this.#now();
     const intent = intentOf(pending, now);
     if (this.#intents.has(id(account, intent.id))) return true;
-    if (this.#of(account).length >= mostTracked) return false;
+    if (this.#of(account).length >= maxTracked) return false;
     this.#keep(account, intent, now);
     return true;
   }
@@ -168,7 +168,7 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = this.#now() + next.inMs;
   }
 
-  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
     const now = this.#now();
     for (const { id: intentId, state, needsOperator } of await this.open(
       account,
@@ -328,7 +328,7 @@ export class MemoryIntents implements IntentStore {
     }
     for (const [key, { touchedMs, open }] of this.#subjects) {
       const isOld = touchedMs <= now - this.#keepMs;
-      if (!isOld && (open.size > 0 || this.#subjects.size <= mostSubjects)) break;
+      if (!isOld && (open.size > 0 || this.#subjects.size <= maxSubjects)) break;
       if (open.size === 0) this.#subjects.delete(key);
     }
   }
@@ -343,7 +343,7 @@ function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean
 }
 
 /** Of more external ids it is not remembered what was answered for them, unless a call is open. */
-const mostSubjects = 100_000;
+const maxSubjects = 100_000;
 
 function id(...parts: readonly (string | number)[]): string {
   return JSON.stringify(parts);

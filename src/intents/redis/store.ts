@@ -18,14 +18,14 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
-  mostTracked,
+  maxTracked,
   type NewIntent,
   type NextLook,
   type Pending,
   type Unsettled,
   type UnsettledIntent,
 } from "../store.ts";
-import { mostLookedInto, unsettledOf } from "../unsettled.ts";
+import { maxInspected, unsettledOf } from "../unsettled.ts";
 import { RedisIntentWrites, startedIntent } from "./writes.ts";
 
 export interface RedisIntentsOptions extends IntentStoreOptions {
@@ -172,7 +172,7 @@ class RedisIntents implements IntentStore {
   async track(account: string, pending: Pending): Promise<boolean> {
     const intent = intentOf(pending, this.nowMs(account));
     return await this.#writes.adopt(account, intent, {
-      ...{ ageMs: pending.ageMs, leaseMs: 0, most: mostTracked },
+      ...{ ageMs: pending.ageMs, leaseMs: 0, max: maxTracked },
     });
   }
 
@@ -194,13 +194,13 @@ class RedisIntents implements IntentStore {
     await this.#ask(() => scripts.postpone.run(this.#client, on, args));
   }
 
-  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
     const ids = (await this.open(account, kind, externalId))
       .filter(({ state }) => state !== "running")
       .map(({ id }) => id);
     if (ids.length === 0) return;
     const keys = this.#keys(account);
-    await this.#ask(() => scripts.hasten.run(this.#client, [keys.intentsDue], ids));
+    await this.#ask(() => scripts.scheduleNow.run(this.#client, [keys.intentsDue], ids));
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
@@ -224,7 +224,7 @@ class RedisIntents implements IntentStore {
 
   async unsettled(account: string, limit: number): Promise<Unsettled> {
     const { intentsDue, intentsGivenUp } = this.#keys(account);
-    const last = String(mostLookedInto - 1);
+    const last = String(maxInspected - 1);
     const dueAt = scoresOf(
       await this.#ask(() => this.#client.zrange(intentsDue, "0", last, "WITHSCORES")),
     );
@@ -338,6 +338,6 @@ const script = (name: string) => loadScript(new URL(`./${name}.lua`, import.meta
 const scripts = {
   due: script("due-intents"),
   postpone: script("postpone-intent"),
-  hasten: script("hasten-intents"),
+  scheduleNow: script("schedule-intents-now"),
   lease: script("lease-reconciler"),
 };

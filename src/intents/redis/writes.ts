@@ -15,7 +15,7 @@ import {
   keptBeyondMs,
   keyRetentionMs,
   markOfEnding,
-  mostAnswered,
+  maxAnswered,
   type NewIntent,
 } from "../store.ts";
 
@@ -30,7 +30,7 @@ export interface RedisIntentWritesOptions extends IntentStoreOptions {
 export interface Adoption extends Pick<NewIntent, "leaseMs"> {
   readonly ageMs: number;
   /** How many may be open. Default: any number. */
-  readonly most?: number;
+  readonly max?: number;
 }
 
 /** What becomes of intents in Redis: each step is one script. */
@@ -92,13 +92,13 @@ export class RedisIntentWrites {
   async adopt(
     account: string,
     intent: Intent,
-    { ageMs, leaseMs, most = 0 }: Adoption,
+    { ageMs, leaseMs, max = 0 }: Adoption,
   ): Promise<boolean> {
     const leftMs = Math.max(leaseMs - ageMs, 0);
     const { giveUpMs } = this.#options;
     const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
     // What has its answer bars no other call.
-    const limits = [intent.state === "pending" ? "" : intent.method, String(most)];
+    const limits = [intent.state === "pending" ? "" : intent.method, String(max)];
     const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
     const on = this.#keysOf(account, intent);
     return (await this.#write(scripts.adopt, on, args)) === 1;
@@ -121,7 +121,7 @@ export class RedisIntentWrites {
     const args = [
       ...[intent.id, ending.state, ending.state === "pending" ? ending.subjectId : ""],
       ...[String(this.#options.firstLookMs), String(endedForMs)],
-      ...[mark === undefined ? "0" : "1", mark ?? "", String(mostAnswered)],
+      ...[mark === undefined ? "0" : "1", mark ?? "", String(maxAnswered)],
       ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
       ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
     ];

@@ -131,8 +131,8 @@ class SqliteIntents implements IntentStore {
     await this.#save(namesOf(account, intent, [intent.id]));
   }
 
-  async hasten(account: string, kind: EventKind, externalId: string): Promise<void> {
-    await this.#memory.hasten(account, kind, externalId);
+  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
+    await this.#memory.scheduleNow(account, kind, externalId);
     const open = await this.#memory.open(account, kind, externalId);
     const ids = open.map(({ id }) => id);
     if (ids.length > 0) await this.#save(namesOf(account, { kind, externalId }, ids));

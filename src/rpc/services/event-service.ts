@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import type { EventService } from "../../gen/payments/v1/event_service_pb.ts";
-import { callOf } from "../exchange.ts";
+import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
 
 /** The events of an account and tokens to watch single ones, as the contract has them. */

@@ -34,11 +34,11 @@ export function createHealth(services: readonly DescService[]): HealthStatus {
         statuses: Object.fromEntries(names.map((name) => [name, { status: current() }])),
       }),
       async *watch({ service }, { signal }) {
-        let told: ServingStatus | undefined;
+        let sent: ServingStatus | undefined;
         while (true) {
           const status = known.has(service) ? current() : ServingStatus.SERVICE_UNKNOWN;
-          if (status !== told) {
-            told = status;
+          if (status !== sent) {
+            sent = status;
             yield { status };
           } else if (down) {
             throw new ConnectError("the gateway is shutting down", Code.Unavailable);

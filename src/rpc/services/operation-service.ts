@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import type { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
-import { callOf } from "../exchange.ts";
+import { callOf } from "../gated-call.ts";
 
 /** Operations of alternative payments, as the contract has them. */
 export function operationService(core: Core): ServiceImpl<typeof OperationService> {

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import type { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
-import { callOf } from "../exchange.ts";
+import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
 
 /** Payouts, as the contract has them: each method is one use case of the core. */

@@ -20,7 +20,7 @@ import {
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
-import type { Admission, Place } from "../../net/admission.ts";
+import type { Admission, Slot } from "../../net/admission.ts";
 import type { LimitObserver } from "../../net/observer.ts";
 import { overloaded } from "../../net/overloaded.ts";
 import type { RpcObserver } from "../call-record.ts";
@@ -63,13 +63,13 @@ export function addReflection(
         const startedMs = performance.now();
         let code = "RESOURCE_EXHAUSTED";
         try {
-          const place = await placeOf(context, admission, limitObserver);
+          const slot = await slotOf(context, admission, limitObserver);
           try {
             const messageResponse = answerOf(request.messageRequest);
             code = "OK";
             yield { validHost: request.host, originalRequest: request, messageResponse };
           } finally {
-            place.leave();
+            slot.leave();
           }
         } finally {
           ended?.({ code, durationMs: performance.now() - startedMs });
@@ -94,11 +94,11 @@ function tooMany(): GatewayError {
 }
 
 /** A question's turn. @throws GatewayError RESOURCE_EXHAUSTED; what aborted, once the caller left */
-function placeOf(
+function slotOf(
   { signal, ...owner }: HandlerContext,
   admission: Admission,
   observer: LimitObserver,
-): Promise<Place> {
+): Promise<Slot> {
   return new Promise((resolve, reject) => {
     const onGone = () => reject(errorOfAbort(signal));
     signal.addEventListener("abort", onGone, { once: true });
@@ -110,7 +110,7 @@ function placeOf(
       kind: "other",
       owner,
       isGone: () => signal.aborted,
-      start: (place) => settle(() => (signal.aborted ? place.leave() : resolve(place))),
+      start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
       refuse() {
         observer.onRefused("other");
         settle(() => reject(overloaded()));
@@ -119,19 +119,19 @@ function placeOf(
   });
 }
 
-type Answer = NonNullable<
+type ReflectionResponse = NonNullable<
   MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]
 >;
 
 /** Answers questions about some services. What a file amounts to is encoded once. */
 export function createAnswers(
   services: readonly DescService[],
-): (question: ServerReflectionRequest["messageRequest"]) => Answer {
+): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
   const index = createSymbolIndex(services, errorDetails);
   const names = services.map((service) => ({ name: service.typeName }));
-  const encoded = new Map<DescFile, Answer>();
+  const encoded = new Map<DescFile, ReflectionResponse>();
 
-  function fileAnswer(file: DescFile | undefined): Answer {
+  function fileAnswer(file: DescFile | undefined): ReflectionResponse {
     if (!file) return failure(Code.NotFound, "not found");
     let answer = encoded.get(file);
     if (!answer) {
@@ -191,6 +191,6 @@ function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile
   return [...found];
 }
 
-function failure(errorCode: Code, errorMessage: string): Answer {
+function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
 }

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import type { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
-import { callOf } from "../exchange.ts";
+import { callOf } from "../gated-call.ts";
 
 /** Billing subscriptions, as the contract has them: each method is one use case of the core. */
 export function subscriptionService(core: Core): ServiceImpl<typeof SubscriptionService> {

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Core } from "../../core/core.ts";
 import type { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
-import { callOf } from "../exchange.ts";
+import { callOf } from "../gated-call.ts";
 
 /** Wallets, as the contract has them: each method is one use case of the core. */
 export function walletService(core: Core): ServiceImpl<typeof WalletService> {

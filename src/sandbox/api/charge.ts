@@ -1,9 +1,10 @@
+import type { SandboxClock } from "../clock.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
 import type { PaymentOperationRecord, PaymentRecord } from "../ledger/records.ts";
 import type { Scenario } from "../ledger/scenarios.ts";
 import { ApiError, isApiErrorCode } from "./api-error.ts";
 import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
-import { type Answer, errorAnswer, json } from "./http.ts";
+import { errorResponse, type HttpResponse, json } from "./http.ts";
 import { paymentBody } from "./payment-view.ts";
 
 /** Where an operation was recorded. */
@@ -17,10 +18,11 @@ export interface Recorded {
  * object (with the payment's id, since the attempt is in the ledger) or payment data. A scenario that fails before
  * the charge records nothing.
  */
-export type Charge = (scenario: Scenario, record: () => Recorded) => Answer;
+export type Charge = (scenario: Scenario, record: (createdAt: Date) => Recorded) => HttpResponse;
 
 export interface ChargeOptions {
   readonly flow: PaymentFlow;
+  readonly clock: SandboxClock;
   readonly rateLimit: number;
   readonly slowAnswerMs: number;
   readonly baseUrl: string;
@@ -30,15 +32,15 @@ export function createCharge(options: ChargeOptions): Charge {
   return (scenario, record) => {
     const fault = faultBeforeCharge(scenario, options.rateLimit);
     if (fault) return fault;
-    const { payment, operation } = record();
+    const { payment, operation } = record(new Date(options.clock.now()));
     options.flow.begin(payment, operation);
     return faultAfterCharge(answerOf(payment, operation), scenario, options.slowAnswerMs);
   };
 
-  function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): Answer {
+  function answerOf(payment: PaymentRecord, operation: PaymentOperationRecord): HttpResponse {
     const { status, statusCode, scenario } = operation;
     if (status === "failure" && scenario.declines === "error" && isApiErrorCode(statusCode)) {
-      return errorAnswer(new ApiError(statusCode, { paymentId: payment.paymentId }));
+      return errorResponse(new ApiError(statusCode, { paymentId: payment.paymentId }));
     }
     return json(paymentBody(payment, operation, options.baseUrl));
   }

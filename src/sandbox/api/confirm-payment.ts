@@ -26,13 +26,14 @@ export function createConfirmPaymentRoute(ledger: Ledger, charge: Charge): Route
       const payment = heldPayment(attemptsOf(ledger, externalId));
       checkAgainst(payment, amount, currency);
       const scenario = amount === undefined ? success : scenarioFor(amount);
-      return charge(scenario, () => {
+      return charge(scenario, (createdAt) => {
         const operation = newOperation({
           kind: "confirm",
           amount: amount ?? payment.amount,
           scenario,
           payload,
           callbackUrl: callbackUrl ?? payment.callbackUrl,
+          createdAt,
         });
         payment.operations.push(operation);
         return { payment, operation };

@@ -32,9 +32,9 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
 
   function change(payment: PaymentRecord, kind: OperationKind, amount: string, magic: boolean) {
     const scenario = magic ? scenarioFor(amount) : success;
-    return charge(scenario, () => {
+    return charge(scenario, (createdAt) => {
       const { callbackUrl } = payment;
-      const operation = newOperation({ kind, amount, scenario, callbackUrl });
+      const operation = newOperation({ kind, amount, scenario, callbackUrl, createdAt });
       payment.operations.push(operation);
       return { payment, operation };
     });
@@ -46,7 +46,7 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
       path: "/sandbox/payments/{payment_id}/refund",
       handle(request) {
         const payment = paymentOf(request);
-        const given = request.body ? fieldsOf(request).amount("amount") : undefined;
+        const given = request.body ? fieldsOf(request).amountOrText("amount") : undefined;
         return change(payment, "refund", refundable(payment, given), given !== undefined);
       },
     },

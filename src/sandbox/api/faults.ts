@@ -1,10 +1,10 @@
 import type { Scenario } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import { type Answer, errorAnswer } from "./http.ts";
+import { errorResponse, type HttpResponse } from "./http.ts";
 import { rateLimitHeaders } from "./rate-limit.ts";
 
 /** The answer of a scenario that fails before anything is charged; undefined for the others. */
-export function faultBeforeCharge(scenario: Scenario, rateLimit: number): Answer | undefined {
+export function faultBeforeCharge(scenario: Scenario, rateLimit: number): HttpResponse | undefined {
   switch (scenario.answer) {
     case "html_500":
       return {
@@ -13,9 +13,9 @@ export function faultBeforeCharge(scenario: Scenario, rateLimit: number): Answer
         body: "<html><body><h1>500 Internal Server Error</h1></body></html>",
       };
     case "internal_error":
-      return errorAnswer(new ApiError("internal_error"));
+      return errorResponse(new ApiError("internal_error"));
     case "too_many_requests": {
-      const answer = errorAnswer(new ApiError("too_many_requests"));
+      const answer = errorResponse(new ApiError("too_many_requests"));
       return { ...answer, headers: { ...answer.headers, ...rateLimitHeaders(rateLimit, 0, 1) } };
     }
     default:
@@ -24,7 +24,11 @@ export function faultBeforeCharge(scenario: Scenario, rateLimit: number): Answer
 }
 
 /** What becomes of the answer after the charge. */
-export function faultAfterCharge(answer: Answer, scenario: Scenario, slowAnswerMs: number): Answer {
+export function faultAfterCharge(
+  answer: HttpResponse,
+  scenario: Scenario,
+  slowAnswerMs: number,
+): HttpResponse {
   if (scenario.answer === "lost") return { ...answer, lost: true };
   if (scenario.answer === "slow") return { ...answer, delayMs: slowAnswerMs };
   return answer;

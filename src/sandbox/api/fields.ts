@@ -41,6 +41,11 @@ export class Fields {
     return this.#required(name, this.text(name, format) || undefined);
   }
 
+  /** A string that has to be there. */
+  presentText(name: string): string {
+    return this.#required(name, this.text(name));
+  }
+
   nullableText(name: string): string | undefined {
     return this.has(name) && this.#object[name] === null ? undefined : this.text(name);
   }
@@ -83,6 +88,13 @@ export class Fields {
     const value = this.#object[name];
     if (!(value instanceof NumberText)) throw this.#wrongAmount(name, "must be a number");
     return this.#positive(name, value.text);
+  }
+
+  /** The same, which may be a string too. */
+  amountOrText(name: string): string | undefined {
+    return typeof this.#object[name] === "string"
+      ? this.requiredAmountText(name)
+      : this.amount(name);
   }
 
   requiredAmount(name: string): string {

@@ -14,7 +14,7 @@ export interface SandboxRequest {
 }
 
 /** What a route answers. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -28,14 +28,14 @@ export interface Route {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** A path template, as in `/api/subscriptions/v1/subscriptions/{subscription_id}`. */
   readonly path: string;
-  handle(request: SandboxRequest): Answer | Promise<Answer>;
+  handle(request: SandboxRequest): HttpResponse | Promise<HttpResponse>;
 }
 
-export function json(body: string, status = 200): Answer {
+export function json(body: string, status = 200): HttpResponse {
   return { status, headers: { "Content-Type": "application/json" }, body };
 }
 
-export function errorAnswer(error: ApiError): Answer {
+export function errorResponse(error: ApiError): HttpResponse {
   return json(encode(UpstreamErrorSchema, error.toMessage()), error.status);
 }
 
@@ -77,7 +77,7 @@ export async function readBody(request: IncomingMessage): Promise<string | ApiEr
   }
 }
 
-export function send(response: ServerResponse, answer: Answer): void {
+export function send(response: ServerResponse, answer: HttpResponse): void {
   if (answer.lost) {
     response.socket?.destroy();
     return;

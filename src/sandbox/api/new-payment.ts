@@ -1,3 +1,4 @@
+import type { SandboxClock } from "../clock.ts";
 import type { Card, CardVault } from "../ledger/cards.ts";
 import { type Ledger, primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
 import { newPayment, type PaymentInput } from "../ledger/new-records.ts";
@@ -5,7 +6,7 @@ import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
 import type { Wallets } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import type { Charge } from "./charge.ts";
-import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
 import type { CardDetails } from "./payment-method-request.ts";
 import { type NewPayment, readNewPayment } from "./payment-request.ts";
 import { paymentBody } from "./payment-view.ts";
@@ -15,25 +16,28 @@ export interface NewPaymentOptions {
   readonly vault: CardVault;
   readonly wallets: Wallets;
   readonly charge: Charge;
+  readonly clock: SandboxClock;
   readonly baseUrl: string;
 }
 
 /** POST payments/v1/new, in its three modes. */
 export function createNewPaymentRoute(options: NewPaymentOptions): Route {
-  const { ledger, vault, wallets, charge, baseUrl } = options;
+  const { ledger, vault, wallets, charge, clock, baseUrl } = options;
 
-  function payDirectly(request: NewPayment): Answer {
+  function payDirectly(request: NewPayment): HttpResponse {
     const card = cardOf(request);
     const scenario = directScenario(request, card);
-    return charge(scenario, () => {
-      const payment = newPayment({ ...inputOf(request), card }, "payment", scenario);
+    return charge(scenario, (createdAt) => {
+      const input = { ...inputOf(request), card };
+      const payment = newPayment(input, "payment", scenario, createdAt);
       ledger.addPayment(payment);
       return { payment, operation: primaryOperation(payment) };
     });
   }
 
-  function openCheckout(request: NewPayment): Answer {
-    const payment = newPayment({ ...inputOf(request), waitingFor: "card" }, "payment", success);
+  function openCheckout(request: NewPayment): HttpResponse {
+    const input = { ...inputOf(request), waitingFor: "card" } as const;
+    const payment = newPayment(input, "payment", success, new Date(clock.now()));
     const operation = primaryOperation(payment);
     operation.statusCode = "waiting_for_redirect";
     ledger.addPayment(payment);

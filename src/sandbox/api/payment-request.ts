@@ -99,7 +99,7 @@ function readCustomer(customer: Fields | undefined): {
   };
 }
 
-/** The browser's user agent. Inside a fingerprint every field is required. */
+/** The browser's user agent. Inside a fingerprint every field is required, and may be empty. */
 function readFingerprint(fingerprint: Fields | undefined): string | undefined {
   if (!fingerprint) return undefined;
   for (const name of [
@@ -113,9 +113,9 @@ function readFingerprint(fingerprint: Fields | undefined): string | undefined {
     "browser_time_zone",
     "browser_time_zone_offset",
   ]) {
-    fingerprint.requiredText(name);
+    fingerprint.presentText(name);
   }
-  return fingerprint.requiredText("browser_user_agent");
+  return fingerprint.presentText("browser_user_agent");
 }
 
 function readProduct(product: Fields): ProductRecord {

@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from "node:crypto";
+import type { SandboxClock } from "../clock.ts";
 import type { Callbacks } from "../ledger/callbacks.ts";
 import type { CardVault } from "../ledger/cards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -18,6 +19,7 @@ export interface PayoutRoutesOptions {
   readonly vault: CardVault;
   readonly callbacks: Callbacks;
   readonly schedule: Schedule;
+  readonly clock: SandboxClock;
   readonly delays: SandboxDelays;
   readonly rateLimit: number;
 }
@@ -36,11 +38,11 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
     if (plan === "reordered") send(payout, [ended, pending]);
   }
 
-  function send({ callbackUrl, transactionId }: PayoutRecord, bodies: readonly string[]): void {
-    if (callbackUrl === undefined) return;
+  function send(payout: PayoutRecord, bodies: readonly string[]): void {
+    const { callbackUrl: url, transactionId: subject, externalId } = payout;
+    if (url === undefined) return;
     for (const body of bodies) {
-      const delayMs = delays.callbackMs;
-      callbacks.send({ subject: transactionId, url: callbackUrl, body, delayMs });
+      callbacks.send({ subject, externalId, url, body, delayMs: delays.callbackMs });
     }
   }
 
@@ -68,7 +70,7 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
         const scenario = magicOf(input);
         const fault = faultBeforeCharge(scenario, options.rateLimit);
         if (fault) return fault;
-        const payout = newPayout(input);
+        const payout = newPayout(input, new Date(options.clock.now()));
         ledger.addPayout(payout);
         const ms = scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
         schedule.after(ms, () => settle(payout, scenario));
@@ -89,13 +91,13 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
 
 const distantFuture = new Date(8_640_000_000_000_000);
 
-function newPayout(input: NewPayout): PayoutRecord {
+function newPayout(input: NewPayout, createdAt: Date): PayoutRecord {
   const { card: _, ...kept } = input;
   return {
     ...kept,
     transactionId: randomUUID(),
     fcId: randomInt(1, 2 ** 31),
-    createdAt: new Date(),
+    createdAt,
     status: "pending",
     statusCode: "pending",
   };

@@ -31,11 +31,12 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
       refuseIfPaid(ledger, given.externalId);
       const input = { ...given, currency, customer, methodType, card };
       const scenario = scenarioFor(given.amount);
-      return charge(scenario, () => {
+      return charge(scenario, (createdAt) => {
         const payment = newPayment(
           { ...input, saveToWallet: false, products: [] },
           "recurrent",
           scenario,
+          createdAt,
         );
         ledger.addPayment(payment);
         return { payment, operation: primaryOperation(payment) };

@@ -3,7 +3,7 @@ import { attemptsOf, type Ledger } from "../ledger/ledger.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { ApiError } from "./api-error.ts";
-import { type Answer, fieldsOf, json, type Route } from "./http.ts";
+import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
 import { payoutCallbackBody } from "./payout-view.ts";
 
 /**
@@ -15,11 +15,12 @@ export function createResendCallbackRoute(
   flow: PaymentFlow,
   callbacks: Callbacks,
 ): Route {
-  function resendPayout({ transactionId, callbackUrl: url, ...rest }: PayoutRecord): Answer {
+  function resendPayout(payout: PayoutRecord): HttpResponse {
+    const { transactionId: subject, externalId, callbackUrl: url } = payout;
     if (url === undefined) throw withoutCallbackUrl();
-    const body = payoutCallbackBody({ transactionId, ...rest });
-    callbacks.send({ subject: transactionId, url, body, delayMs: 0 });
-    callbacks.hurry(transactionId);
+    const body = payoutCallbackBody(payout);
+    callbacks.send({ subject, externalId, url, body, delayMs: 0 });
+    callbacks.hurry(subject);
     return onItsWay;
   }
 

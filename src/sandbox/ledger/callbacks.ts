@@ -2,12 +2,15 @@ import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from 
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { Secret } from "../../secrets/secret.ts";
 import { sign } from "../../wire/signature.ts";
+import type { SandboxClock } from "../clock.ts";
 import type { CallbackRetry, SandboxRecord } from "../options.ts";
+import type { Journal } from "./journal.ts";
 import type { Schedule } from "./schedule.ts";
 
 export interface Callback {
   /** payment_id or transaction_id: the callbacks of one subject arrive in the order of sending. */
   readonly subject: string;
+  readonly externalId: string;
   readonly url: string;
   readonly body: string;
   /** How long to wait before the first attempt, in milliseconds. */
@@ -28,6 +31,8 @@ export interface CallbacksOptions {
   readonly password: Secret;
   readonly retry: CallbackRetry;
   readonly schedule: Schedule;
+  readonly clock: SandboxClock;
+  readonly journal: Journal;
   /** Undelivered callbacks that are kept; further ones are dropped. */
   readonly maxWaiting: number;
   readonly log: (record: SandboxRecord) => void;
@@ -38,7 +43,7 @@ export interface CallbacksOptions {
  * answer is 200 OK. The spec does not show schedule and time-out: they are options.
  */
 export function createCallbacks(options: CallbacksOptions): Callbacks {
-  const { schedule, retry, log } = options;
+  const { schedule, clock, journal, retry, log } = options;
   const lanes = new Map<string, Lane>();
   const http = new HttpAgent({ keepAlive: true });
   const https = new HttpsAgent({ keepAlive: true });
@@ -53,17 +58,18 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
     lanes.delete(subject);
   }
 
-  async function deliver({ subject, url, body, delayMs }: Callback, lane: Lane): Promise<void> {
+  async function deliver(callback: Callback, lane: Lane): Promise<void> {
+    const { subject, externalId, url, body, delayMs } = callback;
     await pause(delayMs, lane);
     const bytes = Buffer.from(body);
-    const giveUpAt = performance.now() + retry.giveUpAfterMs;
+    const giveUpAtMs = clock.now() + retry.giveUpAfterMs;
     for (let attempt = 1; ; attempt++) {
-      const outcome = await post(url, bytes);
-      log({ event: "callback", subject, attempt, outcome: String(outcome) });
-      if (outcome === 200) return;
+      const outcome = String(await post(url, bytes));
+      journal.callback({ subject, externalId, url, body, attempt, outcome });
+      log({ event: "callback", subject, attempt, outcome });
+      if (outcome === "200") return;
       const pauseMs = pauseAfter(attempt, retry);
-      if (performance.now() + pauseMs > giveUpAt)
-        return log({ event: "callback_given_up", subject });
+      if (clock.now() + pauseMs > giveUpAtMs) return log({ event: "callback_given_up", subject });
       await pause(pauseMs, lane);
     }
   }
@@ -127,7 +133,7 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
 
 /** How long to wait after the attempt of this number (from 1), in milliseconds. */
 export function pauseAfter(attempt: number, retry: CallbackRetry): number {
-  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.longestPauseMs);
+  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.maxPauseMs);
 }
 
 interface Lane {

@@ -74,9 +74,9 @@ export const cvv: TextFormat = {
 
 function luhn(number: string): boolean {
   let sum = 0;
-  for (let place = 0; place < number.length; place++) {
-    const digit = Number(number.at(-1 - place));
-    sum += place % 2 === 0 ? digit : digit * 2 - (digit > 4 ? 9 : 0);
+  for (let at = 0; at < number.length; at++) {
+    const digit = Number(number.at(-1 - at));
+    sum += at % 2 === 0 ? digit : digit * 2 - (digit > 4 ? 9 : 0);
   }
   return sum % 10 === 0;
 }

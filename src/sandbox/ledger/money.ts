@@ -8,12 +8,12 @@ export function compare(a: string, b: string): number {
 }
 
 export function add(a: string, b: string): string {
-  return format(parse(a) + parse(b), Math.max(places(a), places(b)));
+  return format(parse(a) + parse(b), Math.max(decimals(a), decimals(b)));
 }
 
 /** `b` is at most `a`. */
 export function subtract(a: string, b: string): string {
-  return format(parse(a) - parse(b), Math.max(places(a), places(b)));
+  return format(parse(a) - parse(b), Math.max(decimals(a), decimals(b)));
 }
 
 /** One percent, rounded half up to two digits behind the point: what the sandbox charges as a fee. */
@@ -29,7 +29,7 @@ function parse(text: string): bigint {
   return BigInt(whole + fraction.padEnd(digits, "0"));
 }
 
-function places(text: string): number {
+function decimals(text: string): number {
   return text.split(".")[1]?.length ?? 0;
 }
 

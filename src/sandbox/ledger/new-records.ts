@@ -8,6 +8,7 @@ export interface OperationInput {
   readonly scenario: Scenario;
   readonly payload?: string | undefined;
   readonly callbackUrl?: string | undefined;
+  readonly createdAt: Date;
 }
 
 /** A pending operation with ids of its own. */
@@ -15,7 +16,6 @@ export function newOperation(input: OperationInput): PaymentOperationRecord {
   return {
     ...input,
     operationId: randomUUID(),
-    createdAt: new Date(),
     rrn: digits(12),
     authCode: digits(6),
     status: "pending",
@@ -33,6 +33,7 @@ export function newPayment(
   input: PaymentInput,
   kind: "payment" | "recurrent",
   scenario: Scenario,
+  createdAt: Date,
 ): PaymentRecord {
   const { amount, callbackUrl } = input;
   return {
@@ -40,7 +41,7 @@ export function newPayment(
     paymentId: randomUUID(),
     transactionId: randomUUID(),
     pageToken: randomBytes(24).toString("hex"),
-    operations: [newOperation({ kind, amount, scenario, callbackUrl })],
+    operations: [newOperation({ kind, amount, scenario, callbackUrl, createdAt })],
   };
 }
 

@@ -1,4 +1,5 @@
 import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
+import type { SandboxClock } from "../clock.ts";
 import type { SandboxDelays } from "../options.ts";
 import type { Callbacks } from "./callbacks.ts";
 import { isOpen, type Ledger, primaryOperation, succeeded } from "./ledger.ts";
@@ -28,12 +29,13 @@ export interface PaymentFlowOptions {
   readonly wallets: Wallets;
   readonly callbacks: Callbacks;
   readonly schedule: Schedule;
+  readonly clock: SandboxClock;
   readonly delays: SandboxDelays;
   readonly baseUrl: string;
 }
 
 export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
-  const { ledger, wallets, callbacks, schedule, delays, baseUrl } = options;
+  const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = options;
 
   function begin(payment: PaymentRecord, operation: PaymentOperationRecord): void {
     const { scenario } = operation;
@@ -77,7 +79,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     const outcome =
       wanted === "success" && primary && paidAlready ? "transaction_already_paid" : wanted;
     if (primary) payment.waitingFor = undefined;
-    operation.processedAt = new Date();
+    operation.processedAt = new Date(clock.now());
     if (outcome === "success") {
       operation.status = "success";
       operation.statusCode = "transaction_successful";
@@ -109,7 +111,9 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
   }
 
   function lookUp(payment: PaymentRecord, { amount, callbackUrl }: PaymentOperationRecord): void {
-    const operation = newOperation({ kind: "lookup", amount, scenario: success, callbackUrl });
+    const createdAt = new Date(clock.now());
+    const scenario = success;
+    const operation = newOperation({ kind: "lookup", amount, scenario, callbackUrl, createdAt });
     payment.operations.push(operation);
     begin(payment, operation);
   }
@@ -135,19 +139,20 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
   }
 
   function send(
-    { paymentId }: PaymentRecord,
-    { callbackUrl }: PaymentOperationRecord,
+    { paymentId: subject, externalId }: PaymentRecord,
+    { callbackUrl: url }: PaymentOperationRecord,
     body: string,
     delayMs: number,
   ): void {
-    if (callbackUrl === undefined) return;
-    callbacks.send({ subject: paymentId, url: callbackUrl, body, delayMs });
+    if (url === undefined) return;
+    callbacks.send({ subject, externalId, url, body, delayMs });
   }
 
   return {
     begin,
     settle,
     resend(payment, operation) {
+      if (!operation.scenario.resends) return;
       send(payment, operation, paymentBody(payment, operation, baseUrl), 0);
       callbacks.hurry(payment.paymentId);
     },

@@ -15,6 +15,8 @@ export interface Scenario {
   /** Whether the end is known at once or only later, by callback. */
   readonly settles: "now" | "later";
   readonly callbacks: "once" | "three times" | "reordered" | "never";
+  /** Whether a callback is sent when `callback/resend` asks for it. */
+  readonly resends: boolean;
   /** How a call is answered that is declined at once: by an Error object or by payment data. */
   readonly declines: "error" | "payment";
   /** Codes of the fiscal receipt, each told by a callback of its own; none without a receipt. */
@@ -40,6 +42,7 @@ const plain = {
   begins: "pending",
   settles: "now",
   callbacks: "once",
+  resends: true,
   declines: "error",
   receipt: [],
   lookup: false,
@@ -278,6 +281,18 @@ export const magicValues: readonly MagicValue[] = [
       name: "batch",
       batch: true,
       summary: "Success, as part of a batch: it has a `batch_external_id`",
+    },
+  },
+  {
+    cards: ["4000000000000838"],
+    cents: "83",
+    scenario: {
+      ...plain,
+      name: "silence",
+      answer: "lost",
+      callbacks: "never",
+      resends: false,
+      summary: "Success, but neither answer nor callback comes, not even when asked for",
     },
   },
 ];

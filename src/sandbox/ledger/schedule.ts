@@ -1,4 +1,4 @@
-import { setTimeout as wait } from "node:timers/promises";
+import type { SandboxClock } from "../clock.ts";
 
 /** Everything that the sandbox does on its own, so that it can be waited for and ended. */
 export interface Schedule {
@@ -16,7 +16,7 @@ export interface Schedule {
   close(): Promise<void>;
 }
 
-export function createSchedule(onError: (error: unknown) => void): Schedule {
+export function createSchedule(clock: SandboxClock, onError: (error: unknown) => void): Schedule {
   const controller = new AbortController();
   const closing = controller.signal;
   const underWay = new Set<Promise<void>>();
@@ -32,7 +32,8 @@ export function createSchedule(onError: (error: unknown) => void): Schedule {
 
   async function sleep(ms: number, wake?: AbortSignal): Promise<void> {
     const signal = wake ? AbortSignal.any([closing, wake]) : closing;
-    await wait(ms, undefined, { signal }).catch(() => closing.throwIfAborted());
+    await clock.sleep(ms, signal);
+    closing.throwIfAborted();
   }
 
   async function idle(): Promise<void> {

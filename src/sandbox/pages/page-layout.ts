@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Answer } from "../api/http.ts";
+import type { HttpResponse } from "../api/http.ts";
 import { Html, html } from "./html.ts";
 
 export interface Page {
@@ -12,7 +12,7 @@ export interface Page {
 }
 
 /** A whole page: no scripts, no assets from elsewhere, no way to be cached. */
-export function pageAnswer({ title, body, colorMode, wide, status = 200 }: Page): Answer {
+export function pageAnswer({ title, body, colorMode, wide, status = 200 }: Page): HttpResponse {
   const page = html`<!doctype html>
 <html lang="en" class="${colorMode}">
 <head>
@@ -33,7 +33,7 @@ ${body}
 }
 
 /** Sends the browser on, with GET. */
-export function redirect(location: string): Answer {
+export function redirect(location: string): HttpResponse {
   return { status: 303, headers: { ...pageHeaders, Location: location }, body: "" };
 }
 

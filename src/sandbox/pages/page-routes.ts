@@ -1,5 +1,5 @@
 import { ApiError } from "../api/api-error.ts";
-import type { Answer, Route, SandboxRequest } from "../api/http.ts";
+import type { HttpResponse, Route, SandboxRequest } from "../api/http.ts";
 import { type CardVault, checkCardNumber, cvv } from "../ledger/cards.ts";
 import { type Ledger, primaryOperation, succeeded } from "../ledger/ledger.ts";
 import type { PaymentFlow } from "../ledger/payment-flow.ts";
@@ -20,7 +20,7 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
   function page(
     method: "GET" | "POST",
     name: string,
-    show: (payment: PaymentRecord, request: SandboxRequest) => Answer,
+    show: (payment: PaymentRecord, request: SandboxRequest) => HttpResponse,
   ): Route {
     return {
       method,
@@ -32,7 +32,7 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
     };
   }
 
-  function decideChallenge(payment: PaymentRecord, request: SandboxRequest): Answer {
+  function decideChallenge(payment: PaymentRecord, request: SandboxRequest): HttpResponse {
     if (payment.waitingFor !== "challenge") return goOn(payment);
     const operation = primaryOperation(payment);
     const decision = new URLSearchParams(request.body).get("decision");
@@ -41,7 +41,7 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
     return goOn(payment);
   }
 
-  function decideCheckout(payment: PaymentRecord, request: SandboxRequest): Answer {
+  function decideCheckout(payment: PaymentRecord, request: SandboxRequest): HttpResponse {
     if (payment.waitingFor !== "card") return goOn(payment);
     const operation = primaryOperation(payment);
     const form = new URLSearchParams(request.body);
@@ -85,7 +85,7 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
 }
 
 /** Where the browser goes next. */
-function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): Answer {
+function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): HttpResponse {
   if (waitingFor === "challenge") return redirect(`/3ds/${pageToken}`);
   if (waitingFor === "card") return redirect(`/checkout/${pageToken}`);
   return redirect(resultUrl ?? `/result/${pageToken}`);

@@ -1,4 +1,4 @@
-import type { Answer } from "../api/http.ts";
+import type { HttpResponse } from "../api/http.ts";
 import { describeStatus } from "../api/payment-view.ts";
 import { primaryOperation } from "../ledger/ledger.ts";
 import type { PaymentRecord, PayoutRecord, ProductRecord } from "../ledger/records.ts";
@@ -6,7 +6,7 @@ import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page-layout.ts";
 
 /** What the issuing bank would show: the customer approves or declines. */
-export function challengePage(payment: PaymentRecord): Answer {
+export function challengePage(payment: PaymentRecord): HttpResponse {
   const { colorMode, card } = payment;
   return pageAnswer({
     title: "Confirm your payment",
@@ -27,7 +27,7 @@ ${row("Card", card?.mask)}
 }
 
 /** What a hosted or express checkout shows: the customer enters a card. */
-export function checkoutPage(payment: PaymentRecord, problem?: string): Answer {
+export function checkoutPage(payment: PaymentRecord, problem?: string): HttpResponse {
   const { colorMode, products } = payment;
   return pageAnswer({
     title: "Checkout",
@@ -60,7 +60,7 @@ ${problem === undefined ? undefined : html`<p class="failure" role="alert">${pro
 }
 
 /** How the payment stands: where the browser ends without a `result_url`. */
-export function resultPage(payment: PaymentRecord): Answer {
+export function resultPage(payment: PaymentRecord): HttpResponse {
   const { status, statusCode } = primaryOperation(payment);
   return pageAnswer({
     title: results[status],
@@ -76,7 +76,7 @@ ${row("Code", statusCode)}
 }
 
 /** The receipt of a successful payment. */
-export function receiptPage(payment: PaymentRecord): Answer {
+export function receiptPage(payment: PaymentRecord): HttpResponse {
   const { processedAt, rrn } = primaryOperation(payment);
   return pageAnswer({
     title: "Receipt",
@@ -96,7 +96,7 @@ ${payment.products.map(productRow)}
 export function indexPage(
   payments: readonly PaymentRecord[],
   payouts: readonly PayoutRecord[],
-): Answer {
+): HttpResponse {
   return pageAnswer({
     title: "Payments",
     wide: true,
@@ -107,7 +107,7 @@ ${payouts.length === 0 ? html`<p class="soft">None yet.</p>` : payoutTable(payou
   });
 }
 
-export function notFoundPage(): Answer {
+export function notFoundPage(): HttpResponse {
   const body = html`<h1>Not found</h1>
 <p>There is no such payment here, or it is over.</p>`;
   return pageAnswer({ title: "Not found", status: 404, body });

@@ -149,7 +149,7 @@ describe("memory log", () => {
   it("refuses a dead letter that it has no room for rather than drop another", async () => {
     const { log } = fixture();
     const letter = (id: string, length: number) =>
-      log.bury("shop", {
+      log.addDeadLetter("shop", {
         id,
         kind: EventKind.PAYMENT,
         body: "x".repeat(length),
@@ -166,7 +166,7 @@ describe("memory log", () => {
       (await lettersOf(log, "shop")).map(({ id }) => id),
       ["large", "small"],
     );
-    await log.exhume("shop", "large");
+    await log.removeDeadLetter("shop", "large");
     await letter("fits now", 5 * 1024 * 1024);
   });
 });

@@ -18,8 +18,8 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     await server.close();
   });
 
-  const bury = (account: string, id: string, body = id) =>
-    one.log.bury(account, {
+  const addDeadLetter = (account: string, id: string, body = id) =>
+    one.log.addDeadLetter(account, {
       id,
       kind: EventKind.PAYMENT,
       body,
@@ -35,13 +35,13 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
   it("are refused when there is no room, rather than another dropped", async () => {
     // 60 Mi of the 64 Mi characters, in portions as large as a body may be.
     const mebi = "x".repeat(1024 * 1024);
-    for (let i = 0; i < 60; i++) await bury("large", `large-${i}`, mebi);
-    await assert.rejects(bury("large", "too much", mebi.repeat(5)), isFull);
-    await bury("large", "small");
-    await one.log.exhume("large", "large-0");
-    await one.log.exhume("large", "large-0");
-    await bury("large", "fits now", mebi.repeat(4));
-    await assert.rejects(bury("large", "no more", mebi.repeat(2)), isFull);
+    for (let i = 0; i < 60; i++) await addDeadLetter("large", `large-${i}`, mebi);
+    await assert.rejects(addDeadLetter("large", "too much", mebi.repeat(5)), isFull);
+    await addDeadLetter("large", "small");
+    await one.log.removeDeadLetter("large", "large-0");
+    await one.log.removeDeadLetter("large", "large-0");
+    await addDeadLetter("large", "fits now", mebi.repeat(4));
+    await assert.rejects(addDeadLetter("large", "no more", mebi.repeat(2)), isFull);
     assert.equal((await ids("large")).length, 61);
   });
 
@@ -49,13 +49,13 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     const names = Array.from({ length: 10_000 }, (_, i) => `letter-${i}`);
     // Not all at once: each has a second to be answered.
     for (let at = 0; at < names.length; at += 250) {
-      await Promise.all(names.slice(at, at + 250).map((id) => bury("many", id)));
+      await Promise.all(names.slice(at, at + 250).map((id) => addDeadLetter("many", id)));
     }
-    await assert.rejects(bury("many", "one more"), isFull);
-    await bury("many", "letter-7");
+    await assert.rejects(addDeadLetter("many", "one more"), isFull);
+    await addDeadLetter("many", "letter-7");
     assert.deepEqual(await ids("many"), names);
-    await one.log.exhume("many", "letter-0");
-    await bury("many", "one more");
+    await one.log.removeDeadLetter("many", "letter-0");
+    await addDeadLetter("many", "one more");
     assert.deepEqual(await ids("many"), [...names.slice(1), "one more"]);
   });
 });

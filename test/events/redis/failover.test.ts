@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { addReplica, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { until, withoutRedis } from "../../redis/server.ts";
-import { assertKept, longestPause, sendCallbacks, watch } from "../event-load.ts";
+import { assertKept, maxPause, sendCallbacks, watch } from "../event-load.ts";
 import { replica } from "./rig.ts";
 
 const timeout = 60_000;
@@ -29,7 +29,7 @@ describe("event log through a failover", { skip: withoutRedis, concurrency: true
     await assertKept(a.log, callbacks, watchers);
     const first = [...callbacks.acknowledged.values()].find((at) => at > known) ?? 0;
     t.diagnostic(`${Math.round(first - known)} ms from the new master to the next 200`);
-    t.diagnostic(`${Math.round(longestPause(callbacks))} ms without one`);
+    t.diagnostic(`${Math.round(maxPause(callbacks))} ms without one`);
     t.diagnostic(`${watchers.map(({ restarts }) => restarts())} watchers started again`);
     assert(callbacks.refused() > 0, "the control: it was away");
   });

@@ -58,8 +58,8 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     await live.sees(400);
     assert.deepEqual(cursors(live.seen).toSorted(), cursors(live.seen));
     await live.stop();
-    await one.log.bury("shop", letter("l"));
-    await one.log.bury("shop", letter("l"));
+    await one.log.addDeadLetter("shop", letter("l"));
+    await one.log.addDeadLetter("shop", letter("l"));
     assert.equal((await lettersOf(one.log, "shop")).length, 1);
   });
 
@@ -73,14 +73,14 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
 
   it("acknowledges nothing, not even a repeat, while the replica does not answer", async () => {
     await one.log.append("shop", numbered(0));
-    await one.log.bury("shop", letter("known"));
+    await one.log.addDeadLetter("shop", letter("known"));
     second.pause();
     try {
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       // It is stored here alone: to answer that it is known would acknowledge it.
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
-      await assert.rejects(one.log.bury("shop", letter("new")), isAway);
-      await assert.rejects(one.log.bury("shop", letter("new")), isAway);
+      await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
+      await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
       const unwaiting = await replica(master.url);
       assert.equal((await unwaiting.log.append("shop", numbered(1))).outcome, "duplicate");
       await unwaiting.close();
@@ -92,7 +92,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
       second.resume();
     }
     assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
-    await one.log.bury("shop", letter("new"));
+    await one.log.addDeadLetter("shop", letter("new"));
   });
 
   it("does not hold up reads while it waits for a replica", async () => {

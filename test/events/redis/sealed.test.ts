@@ -99,7 +99,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
       await log.append("shop", paid({ status: "pending" }));
       await log.append("shop", paid({}));
       await log.append("shop", paid({ operation: "refund" }));
-      await log.bury("shop", letter("l-1"));
+      await log.addDeadLetter("shop", letter("l-1"));
       const text = await held(prefix);
       assert.match(text, /41\*\*11/, "the rest stays readable");
       const shown = forms.filter((form) => text.includes(form));
@@ -119,7 +119,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     for (const event of [live.seen[0], snapshot?.states[0]?.event, stored]) {
       assert.equal(tokenOf(event), token);
     }
-    await log.bury("shop", letter("l-1"));
+    await log.addDeadLetter("shop", letter("l-1"));
     assert.deepEqual(await lettersOf(log, "shop"), [letter("l-1")]);
     assert.deepEqual(locked, []);
   });
@@ -127,11 +127,11 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
   it("outlives a change of the password, and a password that is dropped costs the secrets alone", async (t) => {
     const before = await logWith(t, await keyringOf("old"), "rotated");
     await before.log.append("shop", paid({ externalId: "order-1", paymentId: "p-1" }));
-    await before.log.bury("shop", letter("l-1"));
+    await before.log.addDeadLetter("shop", letter("l-1"));
 
     const during = await logWith(t, await keyringOf("new", "old"), "rotated");
     await during.log.append("shop", paid({ externalId: "order-2", paymentId: "p-2" }));
-    await during.log.bury("shop", letter("l-2"));
+    await during.log.addDeadLetter("shop", letter("l-2"));
     const told = async ({ log }: typeof before) => {
       const events = await reader(log, "earliest");
       await events.sees(2);
@@ -178,11 +178,11 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
   it("takes no more room than it is given back", async (t) => {
     const { log } = await logWith(t, await keyringOf("password"), "room");
     const size = () => server.command("GET", accountKeys("room", "shop").deadLetterSize);
-    await log.bury("shop", letter("l-1"));
-    await log.bury("shop", letter("l-2"));
+    await log.addDeadLetter("shop", letter("l-1"));
+    await log.addDeadLetter("shop", letter("l-2"));
     assert.ok(Number(await size()) > 2 * letter("l-1").body.length);
-    await log.exhume("shop", "l-1");
-    await log.exhume("shop", "l-2");
+    await log.removeDeadLetter("shop", "l-1");
+    await log.removeDeadLetter("shop", "l-2");
     assert.equal(Number(await size()), 0);
   });
 });

@@ -30,7 +30,7 @@ it("goes on after a restart: events, cursors, state, repeats and letters", {
   assert.equal(before.log.durable, true);
   const first = await before.log.append("shop", payment());
   const second = await before.log.append("shop", payment({ status: "success" }));
-  await before.log.bury("shop", letter("l-1"));
+  await before.log.addDeadLetter("shop", letter("l-1"));
   await before.close();
 
   const after = await openLog(path);
@@ -57,7 +57,7 @@ it("deletes what is older than its time, and knows it no more", { timeout }, asy
   t.after(close);
   const old = await log.append("shop", payment({ status: "init" }));
   await log.append("shop", payment({ operation: "confirm" }));
-  await log.bury("shop", letter("l-1"));
+  await log.addDeadLetter("shop", letter("l-1"));
   ahead = 7 * day + 1_000;
   const sweep = () => thread.run("events", "sweep", [Date.now() + ahead, 7 * day]);
   assert.equal(await sweep(), false);
@@ -71,7 +71,7 @@ it("deletes what is older than its time, and knows it no more", { timeout }, asy
   assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
   assert.deepEqual(await log.unfinished("shop", 0, 10), []);
   await sweep();
-  assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are exhumed");
+  assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are removed");
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
 });
 
@@ -84,13 +84,13 @@ it("refuses a letter for which there is no room, rather than drop another", {
     error instanceof GatewayError &&
     error.code === "UNAVAILABLE" &&
     error.details.reason === "DEAD_LETTERS_FULL";
-  await log.bury("shop", letter("l-1", "x".repeat(1_500)));
-  await assert.rejects(log.bury("shop", letter("large", "x".repeat(1_500))), isFull);
-  await log.bury("shop", letter("l-2"));
-  await assert.rejects(log.bury("shop", letter("l-3")), isFull);
-  await log.bury("shop", letter("l-1"));
-  await log.exhume("shop", "l-1");
-  await log.bury("shop", letter("l-3"));
+  await log.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
+  await assert.rejects(log.addDeadLetter("shop", letter("large", "x".repeat(1_500))), isFull);
+  await log.addDeadLetter("shop", letter("l-2"));
+  await assert.rejects(log.addDeadLetter("shop", letter("l-3")), isFull);
+  await log.addDeadLetter("shop", letter("l-1"));
+  await log.removeDeadLetter("shop", "l-1");
+  await log.addDeadLetter("shop", letter("l-3"));
 });
 
 it("writes together what comes together, and what fails takes no other with it", {

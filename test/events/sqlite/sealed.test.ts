@@ -72,7 +72,7 @@ for (const [what, off] of [
     const { log, close } = await openLog(path, { keyringOf: keys });
     await log.append("shop", paid({ status: "pending" }));
     await log.append("shop", paid({}));
-    await log.bury("shop", letter("l-1"));
+    await log.addDeadLetter("shop", letter("l-1"));
     await close();
     const files = readdirSync(path).map((name) => readFileSync(join(path, name), "latin1"));
     assert.ok(
@@ -102,7 +102,7 @@ it("outlives a restart and a change of the password; one that is dropped costs t
   };
   const { log, close } = await openLog(path, { keyringOf: await keyringOf("old") });
   await log.append("shop", paid({}));
-  await log.bury("shop", letter("l-1"));
+  await log.addDeadLetter("shop", letter("l-1"));
   await close();
 
   const rotated = await told(await keyringOf("new", "old"));

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import WebSocket from "ws";
 import type { Credentials } from "../../../src/auth/identify.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { isForeign } from "../../../src/graphql/transport/browser-origin.ts";
+import { isCrossOrigin } from "../../../src/graphql/transport/browser-origin.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
@@ -182,5 +182,5 @@ test("sockets of foreign pages are refused, those of listed ones are not", async
 
 test("a request without Host has no origin that is its own", () => {
   const told = { origin: "null", host: undefined, secFetchSite: undefined };
-  assert.equal(isForeign(told, []), true);
+  assert.equal(isCrossOrigin(told, []), true);
 });

@@ -1,19 +1,23 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Kind, ScenarioInfo, Trial } from "../src/admin/console-api.ts";
+import type { Kind, SandboxOrder, ScenarioInfo } from "../src/admin/console-api.ts";
 import { words } from "./format.ts";
 import { capital } from "./parts.tsx";
 import { plainText, titleOf } from "./scenario.ts";
 
 /** A payment or payout with any magic value, amount and id. */
-export function TrialForm(props: {
+export function ActionForm(props: {
   scenarios: readonly ScenarioInfo[];
   newId: (kind: Kind) => string;
-  onTry: (kind: Kind, scenario: ScenarioInfo, trial: Omit<Trial, "scenario">) => Promise<void>;
+  onTry: (
+    kind: Kind,
+    scenario: ScenarioInfo,
+    order: Omit<SandboxOrder, "scenario">,
+  ) => Promise<void>;
 }) {
   const { scenarios, newId, onTry } = props;
   const [kind, setKind] = useState<Kind>("payment");
   const [name, setName] = useState("success");
-  const [by, setBy] = useState<Trial["by"]>("card");
+  const [by, setBy] = useState<SandboxOrder["by"]>("card");
   const [amount, setAmount] = useState("10.00");
   const [externalId, setExternalId] = useState("");
 
@@ -31,8 +35,8 @@ export function TrialForm(props: {
   function submit(event: Event): void {
     event.preventDefault();
     if (!scenario) return;
-    const trial = { amount: sent, currency: "UAH", by: byAmount ? by : "card" } as const;
-    void onTry(kind, scenario, { ...trial, externalId: externalId || newId(kind) });
+    const order = { amount: sent, currency: "UAH", by: byAmount ? by : "card" } as const;
+    void onTry(kind, scenario, { ...order, externalId: externalId || newId(kind) });
     setExternalId("");
   }
 
@@ -80,7 +84,7 @@ export function TrialForm(props: {
           <select
             value={byAmount ? "amount" : "card"}
             disabled={cents === undefined}
-            onChange={({ currentTarget }) => setBy(currentTarget.value as Trial["by"])}
+            onChange={({ currentTarget }) => setBy(currentTarget.value as SandboxOrder["by"])}
           >
             <option value="card">{`its card, ending in ${scenario.card}`}</option>
             {cents !== undefined && (

@@ -21,7 +21,7 @@ local held = tonumber(redis.call('GET', size) or 0)
 if redis.call('HLEN', letters) >= tonumber(ARGV[4]) or held + length > tonumber(ARGV[5]) then
   return 'full'
 end
--- A place is never given twice, also when the newest letter was exhumed: microseconds, and behind the last.
+-- A place is never given twice, also when the newest letter was removed: microseconds, and behind the last.
 local last = redis.call('ZREVRANGE', order, 0, 0, 'WITHSCORES')
 local time = redis.call('TIME')
 local place = math.max((tonumber(last[2]) or 0) + 1, time[1] * 1000000 + time[2])

@@ -10,9 +10,9 @@ import { decode, WireError, type WireFault } from "../wire/wire.ts";
 export type CallbackKind = typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
 
 /** What a verified body means: an entry for the log, or why it means nothing. */
-export type Understanding = { readonly entry: Entry } | NotUnderstood;
+export type ParsedCallback = { readonly entry: Entry } | UnparsedCallback;
 
-export interface NotUnderstood {
+export interface UnparsedCallback {
   readonly entry?: undefined;
   /** Never holds a part of the body. */
   readonly reason: string;
@@ -24,12 +24,12 @@ export interface NotUnderstood {
  * Reads a callback's body. `onFault` is told of each field that was not read as it stood. Never
  * throws: what cannot be read for whatever reason can be kept and read again later.
  */
-export function understand(
+export function parseCallback(
   kind: CallbackKind,
   raw: Uint8Array,
   onFault: (fault: WireFault) => void = () => {},
   payoutEnds?: PayoutEnds,
-): Understanding {
+): ParsedCallback {
   if (!isUtf8(raw)) return { reason: "the body is not UTF-8" };
   const unread: string[] = [];
   const tell = {

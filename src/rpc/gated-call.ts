@@ -3,7 +3,7 @@ import type { Call } from "../core/core.ts";
 import type { CallRecord } from "./call-record.ts";
 
 /** One request and its answer, from the gate on: what interceptor and handler share. */
-export interface Exchange {
+export interface GatedCall {
   readonly record: CallRecord;
   /** Headers of the answer, of an error too, until its first byte is written. */
   readonly answerHeader: AnswerHeader;
@@ -13,21 +13,21 @@ export interface Exchange {
 
 export type AnswerHeader = Pick<Headers, "set">;
 
-export function setExchange(values: ContextValues, exchange: Exchange): void {
-  values.set(key, exchange);
+export function setGatedCall(values: ContextValues, gatedCall: GatedCall): void {
+  values.set(key, gatedCall);
 }
 
-export function exchangeOf(values: ContextValues): Exchange {
-  const exchange = values.get(key);
-  if (!exchange) throw new Error("the request has not passed the gate");
-  return exchange;
+export function gatedCallOf(values: ContextValues): GatedCall {
+  const gatedCall = values.get(key);
+  if (!gatedCall) throw new Error("the request has not passed the gate");
+  return gatedCall;
 }
 
 /** Whom a handler works for. */
 export function callOf(context: Pick<HandlerContext, "values">): Call {
-  const { call } = exchangeOf(context.values);
+  const { call } = gatedCallOf(context.values);
   if (!call) throw new Error("nobody was identified for this call");
   return call;
 }
 
-const key = createContextKey<Exchange | undefined>(undefined, { description: "exchange" });
+const key = createContextKey<GatedCall | undefined>(undefined, { description: "gated call" });

@@ -10,7 +10,7 @@ import {
   readErrorObject,
   sharedWithErrors,
 } from "./error-object.ts";
-import type { HttpAnswer } from "./exchange.ts";
+import type { HttpResponse } from "./exchange.ts";
 import { outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
@@ -42,7 +42,7 @@ export interface Question<Result> {
 type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes" | "about">;
 
 /** What an answer said. */
-export type Understood<Result> =
+export type ParsedResponse<Result> =
   | { readonly kind: "result"; readonly result: Result }
   | {
       readonly kind: "error";
@@ -61,12 +61,12 @@ export type Understood<Result> =
  * Reads an answer by contract section 9. The spec ties no HTTP statuses to errors, so that an Error
  * object counts as one in a 2xx answer too. Never throws.
  */
-export function understand<Result>(
-  answer: HttpAnswer,
+export function parseResponse<Result>(
+  answer: HttpResponse,
   question: Question<Result>,
-): Understood<Result> {
+): ParsedResponse<Result> {
   const { status } = answer;
-  if (status >= 200 && status < 300) return understandSuccess(answer, question);
+  if (status >= 200 && status < 300) return parseSuccess(answer, question);
   const object = readErrorObject(answer.text);
   if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
   const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
@@ -78,9 +78,9 @@ export function understand<Result>(
 /** An answer that names another external_id is no answer to this call (contract, section 3). */
 function unlessMixedUp<Result>(
   result: Result,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   question: Question<Result>,
-): Understood<Result> {
+): ParsedResponse<Result> {
   const { about } = question;
   const named = about?.namedIn(result);
   if (!named || named === about?.externalId) return { kind: "result", result };
@@ -88,11 +88,11 @@ function unlessMixedUp<Result>(
   return { ...notUnderstood(answer, question, cause), mixedUp: true };
 }
 
-function understandSuccess<Result>(
-  answer: HttpAnswer,
+function parseSuccess<Result>(
+  answer: HttpResponse,
   question: Question<Result>,
-): Understood<Result> {
-  let toldOfFaults = false;
+): ParsedResponse<Result> {
+  let hasFaults = false;
   // What has an unknown shape may turn out to be an Error object.
   const unknown: WireFault[] = [];
   const onFault = (fault: WireFault) => {
@@ -100,7 +100,7 @@ function understandSuccess<Result>(
       unknown.push(fault);
       return;
     }
-    toldOfFaults ||= fault.kind === "unset";
+    hasFaults ||= fault.kind === "unset";
     question.onFault(fault);
   };
   let result: Result;
@@ -109,7 +109,7 @@ function understandSuccess<Result>(
   } catch (cause) {
     return notUnderstood(answer, question, cause);
   }
-  const blank = !toldOfFaults && isBlank(result);
+  const blank = !hasFaults && isBlank(result);
   const object = blank ? readErrorObject(answer.text) : undefined;
   const meantAsError = object !== undefined && isUnmistakable(object);
   if (!meantAsError) for (const fault of unknown) question.onFault(fault);
@@ -138,7 +138,7 @@ function isBlank(result: unknown): boolean {
 }
 
 function resultInRefusal<Result>(
-  { status, text }: HttpAnswer,
+  { status, text }: HttpResponse,
   { read, isResult, onFault }: Question<Result>,
 ): Result | undefined {
   if (!isResult || status === 429) return undefined;
@@ -152,18 +152,18 @@ function resultInRefusal<Result>(
 
 /** An Error object, or a mere HTTP status, as the error that callers see. */
 function refusal(
-  answer: HttpAnswer,
+  answer: HttpResponse,
   object: UpstreamError | undefined,
   { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
-): Understood<never> {
+): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
-  const told = rateLimited ? rateLimitError(object) : object;
-  const upstream = told && cleanError(told, status, hideSecrets);
+  const reported = rateLimited ? rateLimitError(object) : object;
+  const upstream = reported && cleanError(reported, status, hideSecrets);
   const reading = readError({
     httpStatus: status,
-    code: told?.code,
-    ...(told && { type: told.type }),
+    code: reported?.code,
+    ...(reported && { type: reported.type }),
     asCustomer,
     movesMoney: moneyExternalId !== undefined,
   });
@@ -213,17 +213,17 @@ function textOf(upstream: UpstreamError | undefined, status: number): string {
 /** The code in the form of `google.rpc.ErrorInfo`: upper case, at most 63 characters. */
 function reasonOf(upstream: UpstreamError | undefined, status: number): string {
   if (upstream?.code === "too_many_requests") return "RATE_LIMITED";
-  if (upstream?.code) return upstream.code.toUpperCase().replace(UNFIT, "_").slice(0, 63);
+  if (upstream?.code) return upstream.code.toUpperCase().replace(unfit, "_").slice(0, 63);
   return status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}`;
 }
 
-const UNFIT = /[^A-Z0-9]+/g;
+const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
-  { status }: HttpAnswer,
+  { status }: HttpResponse,
   { moneyExternalId }: Circumstances,
   cause?: unknown,
-): Extract<Understood<never>, { kind: "error" }> {
+): Extract<ParsedResponse<never>, { kind: "error" }> {
   const error =
     moneyExternalId === undefined
       ? unavailable(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createActivityWindow } from "../../src/admin/activity-window.ts";
 import { Durations } from "../../src/admin/durations.ts";
-import { createRecent } from "../../src/admin/recent.ts";
 import { Ring } from "../../src/admin/ring.ts";
 
 const start = 1_700_000_000_000;
@@ -38,7 +38,7 @@ test("quantiles are right to about a third", () => {
 
 test("calls are counted by how they ended, of the last minute and by endpoint", () => {
   let now = start;
-  const recent = createRecent(() => now);
+  const recent = createActivityWindow(() => now);
   assert.equal(recent.upstream.health, "idle");
   const call = (outcome: string, endpoint = "POST /new") =>
     recent.call({ endpoint, outcome, durationMs: 40 });
@@ -70,7 +70,7 @@ test("calls are counted by how they ended, of the last minute and by endpoint", 
 });
 
 test("breakers and refused credentials go before figures", () => {
-  const recent = createRecent();
+  const recent = createActivityWindow();
   recent.call({ endpoint: "POST /new", outcome: "200", durationMs: 1 });
   recent.breaker("other", "open");
   assert.equal(recent.upstream.health, "failing");
@@ -82,7 +82,7 @@ test("breakers and refused credentials go before figures", () => {
 
 test("callbacks are counted lately and since the start, the budget by the second", () => {
   let now = start;
-  const recent = createRecent(() => now);
+  const recent = createActivityWindow(() => now);
   recent.callback("stored");
   recent.callback("stored");
   now += 301_000;
@@ -96,7 +96,7 @@ test("callbacks are counted lately and since the start, the budget by the second
 });
 
 test("what it remembers is bounded, whatever names come", () => {
-  const recent = createRecent();
+  const recent = createActivityWindow();
   for (let n = 0; n < 10_000; n++) {
     recent.callback(`verdict-${n}`);
     recent.call({ endpoint: `GET /${n}`, outcome: "200", durationMs: 1 });

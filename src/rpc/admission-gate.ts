@@ -2,7 +2,7 @@ import { getOption } from "@bufbuild/protobuf";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moves_money } from "../gen/payments/v1/options_pb.ts";
-import type { Admission, CallKind, Place } from "../net/admission.ts";
+import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -12,19 +12,22 @@ import { createRefusal, type Refuse } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
 /** Where calls get in, before anything is spent on them. */
-export interface Door {
+export interface AdmissionGate {
   /** Begins a call in its turn, or answers it with a refusal. */
-  enter(call: Knock): void;
+  enter(call: AdmissionRequest): void;
 }
 
-export interface Knock {
+export interface AdmissionRequest {
   readonly handler: UniversalHandler;
   readonly head: RequestHead;
-  readonly start: (place: Place) => void;
+  readonly start: (slot: Slot) => void;
 }
 
-/** Health is never refused. A stream takes no place once it has begun. */
-export async function createDoor(admission: Admission, observer: LimitObserver): Promise<Door> {
+/** Health is never refused. A stream takes no slot once it has begun. */
+export async function createAdmissionGate(
+  admission: Admission,
+  observer: LimitObserver,
+): Promise<AdmissionGate> {
   const error = toConnectError(overloaded(), new AbortController().signal, () => {});
   const refuse: Refuse = await createRefusal(error);
   // Looking an option up costs as much as a refusal.

@@ -12,14 +12,14 @@ import { Durations } from "./durations.ts";
 import { Ring } from "./ring.ts";
 
 /** What one replica saw of one account lately: bounded, however long it runs. */
-export interface Recent {
+export interface ActivityWindow {
   call(call: { endpoint: string; outcome: string; durationMs: number }): void;
   callback(verdict: string): void;
   breaker(calls: "money" | "other", state: BreakerState): void;
   credentials(accepted: boolean): void;
   budget(remaining: number): void;
   settled(by: string): void;
-  probe(rail: string, outcome: string): void;
+  probe(lookupMethod: string, outcome: string): void;
   gaveUp(): void;
   /** Whether a call was made in the last seconds. */
   readonly busy: boolean;
@@ -30,8 +30,8 @@ export interface Recent {
 }
 
 /** @param now wall clock in milliseconds */
-export function createRecent(now: () => number = Date.now): Recent {
-  return new RecentOfAccount(now);
+export function createActivityWindow(now: () => number = Date.now): ActivityWindow {
+  return new AccountActivity(now);
 }
 
 const secondsShown = 180;
@@ -40,9 +40,9 @@ const stepsInMinute = 12;
 /** Five minutes. */
 const steps = 60;
 /** More verdicts and endpoints than there are. */
-const mostNames = 50;
+const maxNames = 50;
 
-class RecentOfAccount implements Recent {
+class AccountActivity implements ActivityWindow {
   readonly #seconds: Ring<{ remaining: number | null; sent: number }>;
   readonly #calls: Ring<Map<string, Figures>>;
   readonly #callbacks: Ring<Counts>;
@@ -60,11 +60,11 @@ class RecentOfAccount implements Recent {
     this.#callbacks = new Ring({ stepMs, length: steps, create: () => new Counts(), now });
   }
 
-  call({ endpoint, outcome, durationMs }: Parameters<Recent["call"]>[0]): void {
+  call({ endpoint, outcome, durationMs }: Parameters<ActivityWindow["call"]>[0]): void {
     this.#seconds.current.sent += 1;
     const figures = this.#calls.current;
     const ofEndpoint = figures.get(endpoint) ?? new Figures();
-    if (figures.size < mostNames) figures.set(endpoint, ofEndpoint);
+    if (figures.size < maxNames) figures.set(endpoint, ofEndpoint);
     ofEndpoint.add(outcome, durationMs);
   }
 
@@ -89,8 +89,8 @@ class RecentOfAccount implements Recent {
     this.#settled.add(by);
   }
 
-  probe(rail: string, outcome: string): void {
-    this.#probes.add(`${rail} ${outcome}`);
+  probe(lookupMethod: string, outcome: string): void {
+    this.#probes.add(`${lookupMethod} ${outcome}`);
   }
 
   gaveUp(): void {
@@ -127,14 +127,14 @@ class RecentOfAccount implements Recent {
     const recent = new Counts();
     for (const step of history) if (step) recent.addAll(step);
     return {
-      recent: recent.told,
-      total: this.#verdicts.told,
+      recent: recent.counts,
+      total: this.#verdicts.counts,
       history: history.map((step) => step?.sum ?? 0),
     };
   }
 
   get reconciled(): ReconciledStatus {
-    return { settled: this.#settled.told, probes: this.#probes.told, givenUp: this.#givenUp };
+    return { settled: this.#settled.counts, probes: this.#probes.counts, givenUp: this.#givenUp };
   }
 
   #healthOf({ calls, failed }: CallFigures): UpstreamHealth {
@@ -177,7 +177,7 @@ class Counts {
   sum = 0;
 
   add(name: string, count = 1): void {
-    if (this.#counts.size >= mostNames && !this.#counts.has(name)) return;
+    if (this.#counts.size >= maxNames && !this.#counts.has(name)) return;
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
     this.sum += count;
   }
@@ -186,7 +186,7 @@ class Counts {
     for (const [name, count] of other.#counts) this.add(name, count);
   }
 
-  get told(): Readonly<Record<string, number>> {
+  get counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts);
   }
 }

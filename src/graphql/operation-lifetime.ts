@@ -1,8 +1,8 @@
-import type { Place } from "../net/admission.ts";
+import type { Slot } from "../net/admission.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** One operation and how long it lives: until its client goes away or its time is over. */
-export interface Exchange {
+export interface OperationLifetime {
   /** Ties its log records together; told to the client. */
   readonly requestId: string;
   readonly record: OperationRecord;
@@ -11,20 +11,20 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
-  /** The operation's place among the calls in flight. */
-  readonly place: Place | undefined;
-  /** Lifts the deadline, and gives the place back: the operation is a stream. */
+  /** The operation's slot among the calls in flight. */
+  readonly slot: Slot | undefined;
+  /** Lifts the deadline, and gives the slot back: the operation is a stream. */
   readonly liftDeadline: () => void;
   /** The client is gone, or has its answer: what still runs for it is cancelled. */
   readonly end: () => void;
 }
 
-export interface ExchangeOptions {
+export interface OperationLifetimeOptions {
   readonly requestId: string;
   readonly record: OperationRecord;
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs: number;
-  readonly place?: Place;
+  readonly slot?: Slot;
   /** Holds the operation for as long as it is under way and no stream. */
   readonly underWay: UnderWay;
 }
@@ -32,8 +32,8 @@ export interface ExchangeOptions {
 /** Queries and mutations that have no answer yet: what aborts them tells their clients why. */
 export type UnderWay = Set<AbortController>;
 
-export function createExchange(options: ExchangeOptions): Exchange {
-  const { requestId, record, idempotencyKey, timeoutMs, place, underWay } = options;
+export function createLifetime(options: OperationLifetimeOptions): OperationLifetime {
+  const { requestId, record, idempotencyKey, timeoutMs, slot, underWay } = options;
   const controller = new AbortController();
   underWay.add(controller);
   const timer = setTimeout(() => {
@@ -42,13 +42,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const liftDeadline = () => {
     clearTimeout(timer);
     underWay.delete(controller);
-    place?.leave();
+    slot?.leave();
   };
   return {
     requestId,
     record,
     idempotencyKey,
-    place,
+    slot,
     signal: controller.signal,
     deadlineMs: Date.now() + timeoutMs,
     liftDeadline,

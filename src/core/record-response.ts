@@ -6,7 +6,7 @@ import type { CoreOptions } from "./context.ts";
  * written: the money has moved.
  * @returns what became of it in the log; undefined when it could not be written
  */
-export async function learn(
+export async function recordResponse(
   { log, observer }: Pick<CoreOptions, "log" | "observer">,
   account: string,
   externalId: string,

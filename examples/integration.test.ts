@@ -1,0 +1,99 @@
+/**
+ * How a team tests its own integration, in seconds: the gateway with its sandbox is one process that
+ * keeps all state in memory, and a test moves its time on. Start it with
+ *
+ *   npm start
+ *
+ * (or its image, see docs/sandbox.md) and run `npx node --test examples/integration.test.ts`.
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+const gateway = process.env.PAYMENTS_GATEWAY_URL ?? "http://127.0.0.1:4001";
+const sandbox = process.env.SANDBOX_URL ?? "http://127.0.0.1:4010";
+const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
+
+/** The answer is lost, and no callback comes, whatever is asked for. */
+const silentCard = "4000000000000838";
+const goodCard = "4111111111111111";
+
+test("an order that nobody can tell the end of is handed to an operator after a day", async () => {
+  const orderId = `order-${randomUUID()}`;
+  const { code } = await pay(orderId, silentCard);
+  assert.equal(code, "unknown", "the money may have moved: nothing is sent again");
+
+  await moveClock({ hours: 25 });
+
+  const payment = await until(orderId, (told) => told.needsOperator === true);
+  assert.equal(payment.state, "PAYMENT_STATE_UNKNOWN", "and it is never shown as failed");
+});
+
+test("an order is charged once, whatever the customer presses", async () => {
+  const orderId = `order-${randomUUID()}`;
+  await Promise.all([pay(orderId, goodCard), pay(orderId, goodCard), pay(orderId, goodCard)]);
+  await until(orderId, (told) => told.state === "PAYMENT_STATE_PAID");
+  const entries = await journal(orderId);
+  const charged = entries.filter(({ type, outcome }) => type === "request" && outcome === "200");
+  assert.equal(charged.length, 1, "as the service saw it");
+});
+
+async function pay(externalId: string, number: string): Promise<{ code?: string }> {
+  return call("CreatePayment", {
+    external_id: externalId,
+    amount: "25.00",
+    currency: "UAH",
+    mode: "PAYMENT_MODE_DIRECT",
+    customer: { email: "jo@example.com" },
+    payment_method: { cc: { number, cvv: "123", exp_month: 12, exp_year: 2035 } },
+  });
+}
+
+interface Told {
+  readonly state?: string;
+  readonly needsOperator?: boolean;
+}
+
+/** Asks for the payment until it is as wanted, 10 seconds at most. */
+async function until(externalId: string, isWanted: (told: Told) => boolean): Promise<Told> {
+  const giveUpAt = Date.now() + 10_000;
+  for (;;) {
+    const told: Told = await call("GetPayment", { external_id: externalId });
+    if (isWanted(told)) return told;
+    assert.ok(Date.now() < giveUpAt, `still ${JSON.stringify(told)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function call<Answer>(method: string, body: object): Promise<Answer> {
+  const response = await fetch(`${gateway}/payments.v1.PaymentService/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return (await response.json()) as Answer;
+}
+
+/** What waits for that time happens now: callbacks, settlements, look-ups, what is given up. */
+async function moveClock({ hours }: { hours: number }): Promise<void> {
+  const response = await fetch(`${sandbox}/__sandbox/clock`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({ advance_ms: hours * 3_600_000 }),
+  });
+  assert.equal(response.status, 200);
+}
+
+interface Entry {
+  readonly type: "request" | "callback";
+  readonly path?: string;
+  readonly outcome: string;
+}
+
+/** What the service was asked for and what it sent, in order. */
+async function journal(externalId: string): Promise<readonly Entry[]> {
+  const url = `${sandbox}/__sandbox/journal?external_id=${externalId}`;
+  const response = await fetch(url, { headers: { authorization } });
+  const { entries } = (await response.json()) as { entries: Entry[] };
+  return entries;
+}

@@ -1,0 +1,233 @@
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type Message,
+  ScalarType,
+  toJson,
+} from "@bufbuild/protobuf";
+import { base64Encode } from "@bufbuild/protobuf/wire";
+import { FeatureSet_FieldPresence, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
+
+/** A message as its JSON text. */
+export type WriteJson = (message: Message) => string;
+
+/**
+ * Compiles the writer of a message's proto JSON: byte for byte the text of `toJsonString`, without
+ * the tree of objects that it makes first. What it does not know (maps, messages with a JSON of their
+ * own) and what is no value of its field it leaves to protobuf-es, so that errors are its own too.
+ * `test/rpc/json-writer.test.ts` compares the two.
+ */
+export function jsonWriterOf(desc: DescMessage): WriteJson {
+  const write = writerOf(desc);
+  return (message) => {
+    try {
+      return write(message as Properties);
+    } catch {
+      return JSON.stringify(toJson(desc, message));
+    }
+  };
+}
+
+type Properties = Message & Readonly<Record<string, unknown>>;
+
+/** Writes a value; never undefined. @throws for one that is not of the type. */
+type Write<Value = never> = (value: Value) => string;
+
+/** Writes a field with a comma before it; nothing for one that is not set. */
+type WriteField = (message: Properties) => string;
+
+const writers = new WeakMap<DescMessage, Write<Properties>>();
+
+function writerOf(desc: DescMessage): Write<Properties> {
+  const known = writers.get(desc);
+  if (known) return known;
+  const write = desc.typeName === TimestampSchema.typeName ? timestampText : compile(desc);
+  writers.set(desc, write as Write<Properties>);
+  return write as Write<Properties>;
+}
+
+function compile(desc: DescMessage): Write<Properties> {
+  if (desc.typeName.startsWith("google.protobuf.") || desc.fields.some(isForeign)) {
+    return (message) => JSON.stringify(toJson(desc, message));
+  }
+  // Filled when it is first used, since a message may hold itself.
+  let fields: readonly WriteField[] | undefined;
+  return (message) => {
+    if (message.$typeName !== desc.typeName) throw new TypeError(`no ${desc.typeName}`);
+    fields ??= desc.fields.toSorted((a, b) => a.number - b.number).map(fieldWriter);
+    let text = "";
+    for (const write of fields) text += write(message);
+    return text === "" ? "{}" : `{${text.slice(1)}}`;
+  };
+}
+
+/** What protobuf-es is left to write. */
+function isForeign({ fieldKind, presence, enum: ofEnum, message }: DescField): boolean {
+  if (fieldKind === "map" || presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) return true;
+  const typeName = ofEnum?.typeName ?? message?.typeName ?? "";
+  return typeName.startsWith("google.protobuf.") && typeName !== TimestampSchema.typeName;
+}
+
+function fieldWriter(field: DescField): WriteField {
+  const opening = `,${JSON.stringify(field.jsonName)}:`;
+  const { localName } = field;
+  const write = valueWriter(field) as Write<unknown>;
+  if (field.fieldKind === "list") {
+    return (message) => {
+      const items = message[localName] as readonly unknown[];
+      if (items.length === 0) return "";
+      let text = write(items[0]);
+      for (let at = 1; at < items.length; at++) text += `,${write(items[at])}`;
+      return `${opening}[${text}]`;
+    };
+  }
+  if (field.oneof) {
+    const oneof = field.oneof.localName;
+    return (message) => {
+      const chosen = message[oneof] as { readonly case?: string; readonly value?: unknown };
+      return chosen.case === localName ? opening + write(chosen.value) : "";
+    };
+  }
+  if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
+    return (message) => {
+      const value = message[localName];
+      // Outside proto3 what is not set has its default, on the prototype.
+      return value !== undefined && Object.hasOwn(message, localName) ? opening + write(value) : "";
+    };
+  }
+  const isZero = zeroOf(field);
+  return (message) => {
+    const value = message[localName];
+    return isZero(value) ? "" : opening + write(value);
+  };
+}
+
+function zeroOf(field: DescField): (value: unknown) => boolean {
+  if (field.enum) {
+    const zero = field.enum.values[0]?.number;
+    return (value) => value === zero;
+  }
+  switch (field.scalar) {
+    case ScalarType.BOOL:
+      return (value) => value === false;
+    case ScalarType.STRING:
+      return (value) => value === "";
+    case ScalarType.BYTES:
+      return (value) => value instanceof Uint8Array && value.byteLength === 0;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return (value) => Object.is(value, 0);
+    default:
+      return (value) => value === 0 || value === 0n || value === "0";
+  }
+}
+
+function valueWriter(field: DescField): Write {
+  if (field.message) return writerOf(field.message) as Write;
+  if (field.enum) return enumWriter(field.enum);
+  switch (field.fieldKind === "map" ? undefined : field.scalar) {
+    case ScalarType.STRING:
+      return stringText;
+    case ScalarType.BOOL:
+      return boolText;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return doubleText;
+    case ScalarType.BYTES:
+      return bytesText;
+    case ScalarType.INT64:
+    case ScalarType.SINT64:
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return bigintText;
+    default:
+      return numberText;
+  }
+}
+
+function stringText(value: unknown): string {
+  if (typeof value !== "string") throw new TypeError("no text");
+  // Most texts need no escaping: looking is cheaper than a call of `JSON.stringify`.
+  return needsEscape.test(value) ? JSON.stringify(value) : `"${value}"`;
+}
+
+/** Lone surrogates are among them: `JSON.stringify` writes those as escapes. */
+const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+function boolText(value: unknown): string {
+  if (typeof value !== "boolean") throw new TypeError("no boolean");
+  return value ? "true" : "false";
+}
+
+function numberText(value: unknown): string {
+  if (typeof value !== "number") throw new TypeError("no number");
+  return JSON.stringify(value);
+}
+
+function doubleText(value: unknown): string {
+  if (typeof value !== "number") throw new TypeError("no number");
+  return Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`;
+}
+
+function bigintText(value: unknown): string {
+  if (typeof value !== "bigint") throw new TypeError("no 64-bit integer");
+  return `"${value}"`;
+}
+
+function bytesText(value: unknown): string {
+  if (!(value instanceof Uint8Array)) throw new TypeError("no bytes");
+  return `"${base64Encode(value)}"`;
+}
+
+/** An open enum's unknown value is told by its number. */
+function enumWriter({ value: values, typeName }: DescEnum): Write {
+  const names = new Map(
+    Object.values(values).map(({ number, jsonName }) => [number, JSON.stringify(jsonName)]),
+  );
+  return (value: unknown) => {
+    if (typeof value !== "number") throw new TypeError(`no ${typeName}`);
+    return names.get(value) ?? JSON.stringify(value);
+  };
+}
+
+/** 9999-12-31T23:59:59Z; before 1970 protobuf-es may write. */
+const lastSecond = 253_402_300_799n;
+/** What callers are told of is seldom of more than a few days: their texts are remembered. */
+const textsOfDays = new Map<number, string>();
+const mostDays = 1_000;
+
+function timestampText({ seconds, nanos, $typeName }: Timestamp): string {
+  const isPlain = $typeName === TimestampSchema.typeName && seconds >= 0n && seconds <= lastSecond;
+  if (!isPlain || !(Number.isInteger(nanos) && nanos >= 0 && nanos <= 999_999_999)) {
+    throw new RangeError("no plain instant");
+  }
+  const whole = Number(seconds);
+  const ofDay = whole % 86_400;
+  const hours = twoDigits(Math.floor(ofDay / 3_600));
+  const minutes = twoDigits(Math.floor(ofDay / 60) % 60);
+  return `"${dayText((whole - ofDay) / 86_400)}T${hours}:${minutes}:${twoDigits(ofDay % 60)}${fractionText(nanos)}Z"`;
+}
+
+function dayText(day: number): string {
+  let text = textsOfDays.get(day);
+  if (text === undefined) {
+    text = new Date(day * 86_400_000).toISOString().slice(0, "0000-00-00".length);
+    if (textsOfDays.size >= mostDays) textsOfDays.clear();
+    textsOfDays.set(day, text);
+  }
+  return text;
+}
+
+/** With 0, 3, 6 or 9 digits. */
+function fractionText(nanos: number): string {
+  if (nanos === 0) return "";
+  const digits = String(nanos).padStart(9, "0");
+  if (digits.endsWith("000000")) return `.${digits.slice(0, 3)}`;
+  return digits.endsWith("000") ? `.${digits.slice(0, 6)}` : `.${digits}`;
+}
+
+function twoDigits(number: number): string {
+  return number < 10 ? `0${number}` : String(number);
+}

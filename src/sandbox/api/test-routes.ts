@@ -1,0 +1,46 @@
+import type { SandboxClock } from "../clock.ts";
+import type { Journal, JournalType } from "../ledger/journal.ts";
+import { invalid } from "./api-error.ts";
+import { fieldsOf, json, type Route } from "./http.ts";
+
+/** What tests do to the emulator itself: move its time on, and read what came and what was sent. */
+export function createTestRoutes(clock: SandboxClock, journal: Journal): Route[] {
+  const now = () => json(JSON.stringify({ now: new Date(clock.now()).toISOString() }));
+  return [
+    { method: "GET", path: "/__sandbox/clock", handle: now },
+    {
+      method: "POST",
+      path: "/__sandbox/clock",
+      handle(request) {
+        clock.advance(fieldsOf(request).requiredInteger("advance_ms", 1, mostMs));
+        return now();
+      },
+    },
+    {
+      method: "GET",
+      path: "/__sandbox/journal",
+      handle({ query }) {
+        const type = query.get("type") ?? undefined;
+        if (type !== undefined && !isJournalType(type)) {
+          throw invalid("type", "must be request or callback");
+        }
+        return json(journal.read(type, query.get("external_id") ?? undefined));
+      },
+    },
+    {
+      method: "DELETE",
+      path: "/__sandbox/journal",
+      handle() {
+        journal.clear();
+        return json("{}");
+      },
+    },
+  ];
+}
+
+function isJournalType(text: string): text is JournalType {
+  return text === "request" || text === "callback";
+}
+
+/** A year. */
+const mostMs = 366 * 86_400_000;

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { createTurnWriter } from "../../src/telemetry/turn-writer.ts";
+
+function collecting() {
+  const lines: string[] = [];
+  return { lines, log: createLogger("trace", { write: (line) => void lines.push(line) }) };
+}
+
+const withoutTime = (line: string | undefined) =>
+  line?.replace(/"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/, '"time":"-"');
+
+test("a record of plain values is the line that it is as one of others", () => {
+  const { log, lines } = collecting();
+  const records = [
+    {
+      method: "payments.v1.PaymentService/GetPayment",
+      code: "OK",
+      durationMs: 1.25,
+      caller: undefined,
+    },
+    { text: 'q"\\\n\u0000\u007f', long: "x".repeat(200), wide: "über 💶", lone: "\ud800" },
+    { nan: Number.NaN, infinite: -Infinity, yes: true, no: false, zero: -0, big: 1e21 },
+    { 'odd "name"': 1 },
+    {},
+  ];
+  for (const record of records) {
+    for (const logger of [log, log.child({ account: "default", at: 'a "b"' })]) {
+      for (const level of ["trace", "info", "error"] as const) {
+        lines.length = 0;
+        logger[level](record, "rpc %s");
+        // A value that is no plain one leaves the record to pino.
+        logger[level]({ ...record, nothing: null }, "rpc %s");
+        const plain = JSON.parse(lines[0] ?? "");
+        const { nothing, ...other } = JSON.parse(lines[1] ?? "");
+        assert.equal(nothing, null);
+        assert.deepEqual({ ...plain, time: 0 }, { ...other, time: 0 });
+        assert.deepEqual(Object.keys(plain), Object.keys(other), "the order of its fields");
+        assert.match(lines[0] ?? "", /"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z".*\}\n$/s);
+      }
+    }
+  }
+});
+
+test("a flat message is no record of plain values: its secrets are redacted", () => {
+  const { log, lines } = collecting();
+  const card = create(CardSchema, { number: "4111111111111111", cvv: "CANARY" });
+  log.info(card, "card");
+  log.info({ ...card }, "card");
+  log.info(Object.assign(Object.create({ inherited: "CANARY" }), { a: 1 }), "of a class");
+  assert.equal(lines.length, 3);
+  assert.doesNotMatch(lines.join(""), /CANARY|4111/);
+});
+
+test("a record of plain values has the ids of its trace", () => {
+  const { log, lines } = collecting();
+  const ids = { trace_id: "a".repeat(32), span_id: "b".repeat(16) };
+  const span = { ...noTracing.start("", { kind: "internal" }), ids };
+  activeSpan.run(span, () => {
+    log.info({ code: "OK" }, "rpc");
+    log.info({ code: "OK", nothing: null }, "rpc");
+  });
+  const [plain, other] = lines.map(withoutTime);
+  assert.equal(plain, other?.replace(',"nothing":null', ""));
+  assert.match(plain ?? "", /"trace_id":"a{32}","span_id":"b{16}"/);
+});
+
+test("lines of one turn are written together, in order, at its end or when asked for", async () => {
+  const written: string[] = [];
+  const writer = createTurnWriter({ write: (text) => void written.push(text) });
+  writer.write("a\n");
+  writer.write("b\n");
+  assert.deepEqual(written, []);
+  await new Promise(setImmediate);
+  assert.deepEqual(written, ["a\nb\n"]);
+  writer.write("c\n");
+  writer.flush();
+  assert.deepEqual(written, ["a\nb\n", "c\n"]);
+  writer.write("d".repeat(100_000));
+  assert.equal(written.length, 3, "what is much does not wait");
+  await new Promise(setImmediate);
+  assert.equal(written.length, 3);
+});
