@@ -67,7 +67,10 @@ export async function sqliteHarness(): Promise<EventLogHarness> {
 
 async function openShared() {
   const directory = freshDirectory();
-  const thread = await openStoreThread({ directory: directory.path, rooms: { events: eventsRoom } });
+  const thread = await openStoreThread({
+    directory: directory.path,
+    rooms: { events: eventsRoom },
+  });
   return { thread, directory };
 }
 
