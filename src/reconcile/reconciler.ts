@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
