@@ -101,14 +101,21 @@ export async function sendEvents(
   const payload = "x".repeat(bytes);
   let next = from;
   const send = async () => {
-    while (next < from + count) await sendEvent(gateway, "order", next++, "refund", payload);
+    while (next < from + count) {
+      const n = next++;
+      await sendEvent(gateway, `order-${n % 100}`, n, "refund", payload);
+    }
   };
   await Promise.all(Array.from({ length: Math.min(count, 10) }, send));
 }
 
 /** Resolves when the check holds, which is asked again whenever something else had its turn. */
-export async function until(holds: () => boolean, what: string): Promise<void> {
-  const end = Date.now() + patienceMs;
+export async function until(
+  holds: () => boolean,
+  what: string,
+  withinMs = patienceMs,
+): Promise<void> {
+  const end = Date.now() + withinMs;
   while (!holds()) {
     if (Date.now() > end) assert.fail(`in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
