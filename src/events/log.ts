@@ -31,9 +31,15 @@ export interface Entry {
   /** Decimal text. */
   readonly amount?: string;
   readonly currency?: string;
-  /** Whether it was made with `confirm: false`; absent where this gateway cannot know. */
+  /**
+   * Whether it was made with `confirm: false`; absent where this gateway cannot know. Of a call that
+   * was settled: what it made is held, if the call is noted as a hold.
+   */
   readonly held?: boolean;
-  /** The call whose answer it is, or that turned out as not done: it is noted as a hold no more. */
+  /**
+   * The call whose answer it is, or that was settled or turned out as not done: it is noted as a hold
+   * no more.
+   */
   readonly call?: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;

@@ -141,6 +141,19 @@ test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback 
   assert.equal(await state(), "AUTHORIZED");
 });
 
+test("a hold whose answer was lost and that failed leaves no later payment held", async () => {
+  const { pay, callback, state } = rig();
+  const lost = async () => {
+    throw outcomeUnknown(externalId);
+  };
+  await assert.rejects(pay(false, lost), { code: "UNKNOWN" });
+  assert.equal(await callback({ status: "failure" }), "UNKNOWN");
+  assert.equal(await state(), "FAILED");
+  await assert.rejects(pay(true, lost), { code: "UNKNOWN" });
+  await callback({ paymentId: "pay-2", status: "success" });
+  assert.equal(await state(), "PAID");
+});
+
 test("a hold that was not done leaves no later payment held", async () => {
   const { pay, callback, state, intents, log } = rig();
   await assert.rejects(
