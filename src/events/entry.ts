@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import { boundedId } from "../redis/bounded-id.ts";
 import type { Entry, Rank } from "./log.ts";
 
 export interface EntryOptions {
@@ -120,20 +121,28 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     kind,
     source,
     externalId,
-    subjectId,
+    // The event has all of them whole; the state is one for many events, and has a bound.
+    subjectId: boundedId(subjectId),
     operation,
-    operationId,
+    operationId: boundedId(operationId),
     rank,
-    status,
-    statusCode,
-    amount: facts.amount ?? "",
-    currency: facts.currency ?? "",
+    status: boundedId(status),
+    statusCode: boundedId(statusCode),
+    amount: decimalOf(facts.amount),
+    currency: boundedId(facts.currency ?? ""),
     ...(options.held === undefined ? {} : { held: options.held }),
     ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),
     identity: digestOf(JSON.stringify(identity)),
   };
 }
+
+/** An amount as it was told; empty for a text that is too long to be one. */
+function decimalOf(amount = ""): string {
+  return amount.length <= maxDecimalChars ? amount : "";
+}
+
+const maxDecimalChars = 64;
 
 /** Fields of payments and payouts that tell two callbacks apart. */
 const identityPaths: ReadonlySet<string> = new Set([

@@ -18,7 +18,10 @@ export interface Entry {
   readonly kind: EventKind;
   readonly source: EventSource;
   readonly externalId: string;
-  /** payment_id or transaction_id: state is kept per subject and operation. */
+  /**
+   * payment_id or transaction_id: state is kept per subject and operation. This text and those below
+   * are digests where they are longer than an id of a request may be.
+   */
   readonly subjectId: string;
   /** payment, confirm, refund, …; `payout` for payouts; `unknown` for one not in the contract. */
   readonly operation: string;
