@@ -1,7 +1,7 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import type { Cursor, Facts } from "../events/log.ts";
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import type { Kind } from "../kinds.ts";
 import type { Context } from "./context.ts";
 
 /** What the state of an external_id follows from, and the place in the log that it is of. */
@@ -21,7 +21,7 @@ export interface After {
 export async function knownAfter(
   context: Context,
   answer: object,
-  { account, kind, externalId }: { account: string; kind: EventKind; externalId: string },
+  { account, kind, externalId }: { account: string; kind: Kind; externalId: string },
 ): Promise<After> {
   const { entry, appended } = context.recorded.get(answer) ?? {};
   const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;

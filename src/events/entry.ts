@@ -1,8 +1,10 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type { Kind } from "../kinds.ts";
 import { boundedId } from "../redis/bounded-id.ts";
 import type { Entry, Rank } from "./log.ts";
 
@@ -84,7 +86,7 @@ export function payoutEntry(
 }
 
 interface ResourceFacts {
-  readonly kind: typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
+  readonly kind: Kind;
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
   readonly operation: string;
@@ -106,7 +108,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   const event = create(EventSchema, {
     kind,
     externalId,
-    ...(kind === EventKind.PAYMENT ? { paymentId: subjectId } : { transactionId: subjectId }),
+    ...subjectFields[kind](subjectId),
     source,
     final: rank === 2,
     resource: facts.resource,
@@ -143,6 +145,12 @@ function decimalOf(amount = ""): string {
 }
 
 const maxDecimalChars = 64;
+
+const subjectFields: Readonly<Record<Kind, (id: string) => MessageInitShape<typeof EventSchema>>> =
+  {
+    [EventKind.PAYMENT]: (paymentId) => ({ paymentId }),
+    [EventKind.PAYOUT]: (transactionId) => ({ transactionId }),
+  };
 
 /** Fields of payments and payouts that tell two callbacks apart. */
 const identityPaths: ReadonlySet<string> = new Set([
@@ -207,5 +215,5 @@ function rankOfEnd(status: string): Rank {
 }
 
 function digestOf(data: Uint8Array | string): string {
-  return createHash("sha256").update(data).digest("base64url");
+  return hash("sha256", data, "base64url");
 }
