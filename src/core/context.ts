@@ -8,7 +8,10 @@ import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
 import type { StreamObserver } from "./observed-streams.ts";
+import type { After } from "./state-after.ts";
 import type { StreamDrain } from "./stream-drain.ts";
+import type { StreamLimits } from "./stream-limits.ts";
+import type { Waits } from "./wait.ts";
 
 /** One merchant account's side of the gateway. */
 export interface Account {
@@ -57,6 +60,12 @@ export interface Context extends CoreOptions {
   readonly moneyCalls: MoneyCalls;
   /** What an answer to a call that moves money told the log, and what became of it there. */
   readonly recorded: WeakMap<object, Recorded>;
+  /** Of answers that were waited for, what was known in the end. */
+  readonly waited: WeakMap<object, After>;
+  /** When the gateway shuts down, calls that wait are answered. */
+  readonly waits: Waits;
+  /** Waits that one caller may have open. */
+  readonly waitLimits: StreamLimits;
   /** When the gateway shuts down, streams end with the cursor to resume from. */
   readonly drain: StreamDrain;
 }

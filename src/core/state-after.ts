@@ -23,6 +23,8 @@ export async function knownAfter(
   answer: object,
   { account, kind, externalId }: { account: string; kind: EventKind; externalId: string },
 ): Promise<After> {
+  const waited = context.waited.get(answer);
+  if (waited) return waited;
   const { entry, appended } = context.recorded.get(answer) ?? {};
   const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
   if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };

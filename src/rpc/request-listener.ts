@@ -91,7 +91,11 @@ export function createRequestListener(
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
+      const incoming = {
+        ending,
+        leave: slot.leave,
+        sendHeaders: (header: Headers) => sendHeaders(response, header),
+      };
       const values = withAnswer(valuesOf(incoming), response);
       call = universalRequestFromNodeRequest(request, response, undefined, values);
       if (body !== undefined) {
