@@ -36,6 +36,10 @@ export interface Loaders {
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
+  /** Takes it that a payment or payout is of this external_id, as it was asked for. */
+  name(resource: Payment | Payout, externalId: string): void;
+  /** The external_id that a payment or payout is of, also where the service did not say so. */
+  externalIdOf(resource: Payment | Payout): string;
   /** The state of the external_id that a payment or payout is of, as it was when that was told. */
   stateOf(resource: Payment | Payout): Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
@@ -58,6 +62,9 @@ export interface State {
 export function createLoaders(core: Core, call: Call): Loaders {
   const owners = new WeakMap<WalletItem, Customer>();
 
+  const names = new WeakMap<Payment | Payout, string>();
+  const externalIdOf = (resource: Payment | Payout) =>
+    names.get(resource) ?? resource.externalId ?? "";
   const flags = new WeakMap<Payment | Payout, OutcomeFlags & State>();
   const states = new WeakMap<Payment | Payout, State>();
   const events = new WeakMap<Event, Payment | Payout>();
@@ -67,14 +74,16 @@ export function createLoaders(core: Core, call: Call): Loaders {
   const payment = loader(async (externalId: string) => {
     const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
     // A copy: the events of the payment share the message.
-    const payment = { ...(answer.payment ?? create(PaymentSchema, { externalId })) };
+    const payment = { ...(answer.payment ?? create(PaymentSchema)) };
+    names.set(payment, externalId);
     flags.set(payment, answer);
     operations.set(payment, answer.operations);
     return payment;
   });
   const payout = loader(async (externalId: string) => {
     const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
-    const payout = { ...(answer.payout ?? create(PayoutSchema, { externalId })) };
+    const payout = { ...(answer.payout ?? create(PayoutSchema)) };
+    names.set(payout, externalId);
     flags.set(payout, answer);
     return payout;
   });
@@ -110,9 +119,11 @@ export function createLoaders(core: Core, call: Call): Loaders {
       }),
     walletConfirmation: (customer, optionId) =>
       walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
+    name: (resource, externalId) => void names.set(resource, externalId),
+    externalIdOf,
     async stateOf(resource) {
       const known = flags.get(resource) ?? states.get(resource);
-      const { externalId } = resource;
+      const externalId = externalIdOf(resource);
       if (known || !externalId) return known;
       const state =
         resource.$typeName === PaymentSchema.typeName
@@ -122,7 +133,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       return state;
     },
     async operationsOf(resource) {
-      const { externalId } = resource;
+      const externalId = externalIdOf(resource);
       if (!externalId) return [];
       const known = flags.has(resource) ? resource : await payment.load(externalId);
       return operations.get(known) ?? [];
@@ -132,6 +143,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       if (resource.case !== kind) return null;
       // A copy: what is remembered of it is this event's.
       const known = events.get(event) ?? { ...resource.value };
+      names.set(known, event.externalId);
       events.set(event, known);
       const state = kind === "payout" ? payoutStateOf(event.state) : event.state;
       if (state !== undefined) states.set(known, { state, cursor: event.cursor });

@@ -199,6 +199,25 @@ test("a mutation whose outcome is unknown says so, and says of what", async (t) 
   }
 });
 
+test("the externalId of a payment and of an unknown outcome may be asked for together", async (t) => {
+  const gateway = await serve(t, {});
+  for (const [name, input] of [
+    ["createPayment", "CreatePaymentInput"],
+    ["requestPayout", "RequestPayoutInput"],
+  ]) {
+    const success = name === "requestPayout" ? "Payout" : "Payment";
+    const { errors } = await gateway.run(
+      `mutation($input: ${input}!) { ${name}(input: $input) {
+        ... on ${success} { externalId }
+        ... on OutcomeUnknownError { externalId }
+      } }`,
+      { input: {} },
+    );
+    for (const { message } of errors) assert.doesNotMatch(message, /conflict/);
+    assert.ok(errors.length > 0);
+  }
+});
+
 test("what concerns the whole request goes into errors", async (t) => {
   for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE", "INTERNAL"] as const) {
     const answer = await failing(t, code, {});

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { CreateWatchTokenResponseSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
   CreatePaymentRequestSchema,
@@ -258,4 +259,28 @@ test("deleteWalletItem, updateSubscription, deactivateSubscription and createWat
     autoRenew: false,
   });
   assert.equal((token as { kind: EventKind }).kind, EventKind.PAYOUT);
+});
+
+test("an answer without external_id is of the call's: its state and links are told", async (t) => {
+  const asked: string[] = [];
+  const gateway = await serve(t, {
+    confirmPayment: async () => create(PaymentSchema, { details: { operationId: "op" } }),
+    paymentStateAfter: async (_, externalId) => {
+      asked.push(externalId);
+      return { state: PaymentState.PAID, cursor: "c-1" };
+    },
+    getOperation: async ({ externalId }) => {
+      asked.push(externalId);
+      return create(OperationSchema, { id: "op" });
+    },
+  });
+  const { data, errors } = await gateway.run(`mutation { confirmPayment(input: {externalId: "e"}) {
+    ... on Payment { externalId state cursor operationInfo { id } }
+    ... on OutcomeUnknownError { externalId }
+  } }`);
+  assert.equal(errors, undefined);
+  const told = { externalId: "e", state: "PAID", cursor: "c-1", operationInfo: { id: "op" } };
+  assert.deepEqual(data, { confirmPayment: told });
+  assert.deepEqual(new Set(asked), new Set(["e"]));
+  assert.ok(asked.length > 1);
 });

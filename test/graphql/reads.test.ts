@@ -227,7 +227,7 @@ test("a payment links to its operation and to its events", async (t) => {
   assert.deepEqual(events?.args.slice(0, 2), ["order-1", 3]);
 });
 
-test("links of a payment without ids, or to nothing, are null and empty", async (t) => {
+test("links of a payment without operation, or to nothing, are null and empty", async (t) => {
   const gateway = await serve(t, {
     getPayment: async ({ externalId }) => ({
       $typeName: "payments.v1.GetPaymentResponse",
@@ -243,15 +243,16 @@ test("links of a payment without ids, or to nothing, are null and empty", async 
       cursor: "",
     }),
     getOperation: notFound,
+    paymentEvents: async () => [],
   });
   assert.deepEqual(
     await gateway.run(`{
-      bare: payment(externalId: "bare") { operationInfo { id } events { cursor } }
+      bare: payment(externalId: "bare") { externalId operationInfo { id } events { cursor } }
       card: payment(externalId: "card") { operationInfo { id } }
     }`),
     {
       data: {
-        bare: { operationInfo: null, events: [] },
+        bare: { externalId: "bare", operationInfo: null, events: [] },
         card: { operationInfo: null },
       },
     },

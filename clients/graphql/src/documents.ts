@@ -543,16 +543,16 @@ export type PaymentFailureFragment =
   | PaymentFailure_RateLimitError_Fragment
 ;
 
-export type PaymentViewFragment = { externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null };
+export type PaymentViewFragment = { externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null };
 
-export type PaymentWithStateFragment = { state: PaymentState | null, externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null };
+export type PaymentWithStateFragment = { state: PaymentState | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null };
 
 export type PaymentPageQueryVariables = Exact<{
   externalId: string | number;
 }>;
 
 
-export type PaymentPageQuery = { payment: { state: PaymentState | null, externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, events: Array<{ cursor: string, source: EventSource, final: boolean, receivedAt: string }>, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null };
+export type PaymentPageQuery = { payment: { state: PaymentState | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, events: Array<{ cursor: string, source: EventSource, final: boolean, receivedAt: string }>, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null };
 
 export type PayMutationVariables = Exact<{
   input: CreatePaymentInput;
@@ -562,7 +562,7 @@ export type PayMutationVariables = Exact<{
 export type PayMutation = { createPayment:
     | { __typename: 'InvalidInputError', message: string, fields: Array<{ path: string, message: string }> }
     | { __typename: 'OutcomeUnknownError', message: string }
-    | { __typename: 'Payment', state: PaymentState | null, externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
+    | { __typename: 'Payment', state: PaymentState | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
     | { __typename: 'PaymentServiceError', code: string | null, type: ErrorType | null, paymentId: string | null, retryable: boolean, message: string }
     | { __typename: 'RateLimitError', retryAfterSeconds: number | null, message: string }
    | null };
@@ -575,7 +575,7 @@ export type ChargeAgainMutationVariables = Exact<{
 export type ChargeAgainMutation = { createRecurrentPayment:
     | { __typename: 'InvalidInputError', message: string, fields: Array<{ path: string, message: string }> }
     | { __typename: 'OutcomeUnknownError', message: string }
-    | { __typename: 'Payment', state: PaymentState | null, externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
+    | { __typename: 'Payment', state: PaymentState | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
     | { __typename: 'PaymentServiceError', code: string | null, type: ErrorType | null, paymentId: string | null, retryable: boolean, message: string }
     | { __typename: 'RateLimitError', retryAfterSeconds: number | null, message: string }
    | null };
@@ -588,7 +588,7 @@ export type ConfirmMutationVariables = Exact<{
 export type ConfirmMutation = { confirmPayment:
     | { __typename: 'InvalidInputError', message: string, fields: Array<{ path: string, message: string }> }
     | { __typename: 'OutcomeUnknownError', message: string }
-    | { __typename: 'Payment', state: PaymentState | null, externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
+    | { __typename: 'Payment', state: PaymentState | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null }
     | { __typename: 'PaymentServiceError', code: string | null, type: ErrorType | null, paymentId: string | null, retryable: boolean, message: string }
     | { __typename: 'RateLimitError', retryAfterSeconds: number | null, message: string }
    | null };
@@ -661,7 +661,7 @@ export type PaymentUpdatedSubscriptionVariables = Exact<{
 }>;
 
 
-export type PaymentUpdatedSubscription = { paymentUpdated: { cursor: string, state: PaymentState | null, source: EventSource, final: boolean, callOutcome: CallOutcome | null, receivedAt: string, payment: { externalId: string | null, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null } };
+export type PaymentUpdatedSubscription = { paymentUpdated: { cursor: string, state: PaymentState | null, source: EventSource, final: boolean, callOutcome: CallOutcome | null, receivedAt: string, payment: { externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null } };
 
 export const PaymentFailureFragmentDoc = {"kind":"Document","definitions":[{"kind":"FragmentDefinition","name":{"kind":"Name","value":"PaymentFailure"},"typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Error"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"Field","name":{"kind":"Name","value":"message"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"PaymentServiceError"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"type"}},{"kind":"Field","name":{"kind":"Name","value":"paymentId"}},{"kind":"Field","name":{"kind":"Name","value":"retryable"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"RateLimitError"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterSeconds"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"InvalidInputError"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"fields"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"path"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<PaymentFailureFragment, unknown>;
 export const PaymentViewFragmentDoc = {"kind":"Document","definitions":[{"kind":"FragmentDefinition","name":{"kind":"Name","value":"PaymentView"},"typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Payment"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"externalId"}},{"kind":"Field","name":{"kind":"Name","value":"operation"}},{"kind":"Field","name":{"kind":"Name","value":"actionRequired"}},{"kind":"Field","name":{"kind":"Name","value":"action"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"type"}},{"kind":"Field","name":{"kind":"Name","value":"value"}}]}},{"kind":"Field","name":{"kind":"Name","value":"details"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"paymentId"}},{"kind":"Field","name":{"kind":"Name","value":"amount"}},{"kind":"Field","name":{"kind":"Name","value":"currency"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"statusCode"}},{"kind":"Field","name":{"kind":"Name","value":"statusDescription"}}]}}]}}]} as unknown as DocumentNode<PaymentViewFragment, unknown>;

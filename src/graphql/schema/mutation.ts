@@ -13,6 +13,8 @@ export interface MutationOptions<Desc extends DescMessage, Success extends objec
   readonly request: Desc;
   /** The type of the answer. */
   readonly success: SuccessRef<Success>;
+  /** Of an answer that is a payment or payout: the external_id that was asked for. */
+  about?(request: MessageShape<Desc>): string;
   run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
 }
 
@@ -24,7 +26,7 @@ type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
  */
 export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,
-  { description, request, success, run }: MutationOptions<Desc, Success>,
+  { description, request, success, about, run }: MutationOptions<Desc, Success>,
 ): void {
   const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
   const result = builder.unionType(resultName, {
@@ -42,7 +44,9 @@ export function mutation<Desc extends DescMessage, Success extends object>(
         renewLoaders(context);
         try {
           const message = toMessage(request, input as Record<string, unknown>);
-          return (await run(context.core, message, context.call)) as never;
+          const answer = await run(context.core, message, context.call);
+          if (about) context.loaders.name(answer as never, about(message));
+          return answer as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {

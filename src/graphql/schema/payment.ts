@@ -23,6 +23,7 @@ import {
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
+import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
 import { orNull } from "./link.ts";
@@ -40,13 +41,18 @@ messageType(WalletPayCardSchema);
 messageType(PaymentMethodSchema);
 messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
 messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
-const Payment = messageType(PaymentSchema);
+const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
 /** Events that one `Payment.events` may ask for. */
 const maxEvents = 100;
 
 builder.objectFields(Payment, (t) => ({
+  externalId: t.string({
+    description: describe(PaymentSchema.field.externalId),
+    nullable: false,
+    resolve: (payment, _, { loaders }) => loaders.externalIdOf(payment),
+  }),
   state: t.field({
     description:
       "Is it paid? What all operations of the externalId amount to: show this. In an event it is the " +
@@ -92,10 +98,11 @@ builder.objectFields(Payment, (t) => ({
       "`operations:read`.",
     extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: Operation,
-    resolve: ({ externalId, details }, _, { loaders }) =>
-      externalId && details?.operationId
-        ? orNull(loaders.operation(externalId, details.operationId))
-        : null,
+    resolve: (payment, _, { loaders }) => {
+      const externalId = loaders.externalIdOf(payment);
+      const { operationId } = payment.details ?? {};
+      return externalId && operationId ? orNull(loaders.operation(externalId, operationId)) : null;
+    },
   }),
   events: t.field({
     description: "What became known of the payment: its newest events that are kept, oldest first.",
@@ -108,7 +115,8 @@ builder.objectFields(Payment, (t) => ({
         defaultValue: 20,
       }),
     },
-    resolve: ({ externalId }, { first }, { loaders }) => {
+    resolve: (payment, { first }, { loaders }) => {
+      const externalId = loaders.externalIdOf(payment);
       const limit = first ?? 20;
       if (limit < 1 || limit > maxEvents) {
         throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
@@ -138,6 +146,7 @@ mutation("createPayment", {
     "payment tells what the customer has to do next. The header `Idempotency-Key` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
+  about: ({ externalId }) => externalId,
   run: (core, request, call) => core.createPayment(request, call),
 });
 
@@ -146,6 +155,7 @@ mutation("createRecurrentPayment", {
     "Charges the payer of an earlier payment again. The header `Idempotency-Key` makes a repeat safe.",
   request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
+  about: ({ externalId }) => externalId,
   run: (core, request, call) => core.createRecurrentPayment(request, call),
 });
 
@@ -155,6 +165,7 @@ mutation("confirmPayment", {
     "`Idempotency-Key` makes a repeat safe.",
   request: ConfirmPaymentRequestSchema,
   success: Payment,
+  about: ({ externalId }) => externalId,
   run: (core, request, call) => core.confirmPayment(request, call),
 });
 

@@ -10,6 +10,7 @@ import {
   WatchPayoutRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import { builder } from "./builder.ts";
+import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
 import { orNull } from "./link.ts";
@@ -21,6 +22,7 @@ import { watchArgs, watchInit } from "./watch-args.ts";
 messageType(PayerAccountSchema);
 messageType(RecipientUserSchema, { scalars: { email: "EmailAddress", rid: "UUID" } });
 const Payout = messageType(PayoutSchema, {
+  omit: ["externalId"],
   scalars: {
     originalAmount: "Decimal",
     payerAmount: "Decimal",
@@ -31,6 +33,11 @@ const Payout = messageType(PayoutSchema, {
 });
 
 builder.objectFields(Payout, (t) => ({
+  externalId: t.string({
+    description: describe(PayoutSchema.field.externalId),
+    nullable: false,
+    resolve: (payout, _, { loaders }) => loaders.externalIdOf(payout),
+  }),
   state: t.field({
     description: "Is it paid out? In an event it is the state after that event.",
     type: enumRef(PayoutStateSchema) as never,
@@ -75,6 +82,7 @@ mutation("requestPayout", {
     "Requests a payout to a card or in cash. The header `Idempotency-Key` makes a repeat safe.",
   request: RequestPayoutRequestSchema,
   success: Payout,
+  about: ({ order }) => order?.externalId ?? "",
   run: (core, request, call) => core.requestPayout(request, call),
 });
 
