@@ -1,6 +1,6 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { PayoutEnds } from "../events/entry.ts";
-import type { Appended, Entry, EventLog } from "../events/log.ts";
+import type { Appended, Cursor, Entry, EventLog, Facts } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
@@ -8,10 +8,9 @@ import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
 import type { StreamObserver } from "./observed-streams.ts";
-import type { After } from "./state-after.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import type { StreamLimits } from "./stream-limits.ts";
-import type { Waits } from "./wait.ts";
+import type { Waits } from "./waits.ts";
 
 /** One merchant account's side of the gateway. */
 export interface Account {
@@ -51,6 +50,14 @@ export interface Recorded {
   readonly entry: Entry;
   /** Undefined when it could not be written. */
   readonly appended: Appended | undefined;
+}
+
+/** What the state of an external_id follows from, and the place in the log that it is of. */
+export interface After {
+  readonly facts: Facts;
+  readonly callIsOpen: boolean;
+  /** Empty where the log does not know yet. */
+  readonly cursor: Cursor;
 }
 
 /** What the use cases share. */

@@ -14,7 +14,7 @@ import { recordResponse } from "./record-response.ts";
 import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
-import { createWaits } from "./wait.ts";
+import { createWaits } from "./waits.ts";
 import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {

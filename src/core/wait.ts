@@ -28,29 +28,6 @@ export interface Waited {
   readonly isGivenUp: boolean;
 }
 
-/** Waits of this process, which end when it shuts down. */
-export interface Waits {
-  /** @returns what leaves; `end` is called at once when the process shuts down already */
-  join(end: () => void): () => void;
-  end(): void;
-}
-
-export function createWaits(): Waits {
-  const waiting = new Set<() => void>();
-  let ended = false;
-  return {
-    join(end) {
-      if (ended) end();
-      else waiting.add(end);
-      return () => waiting.delete(end);
-    },
-    end() {
-      ended = true;
-      for (const end of [...waiting]) end();
-    },
-  };
-}
-
 /**
  * Waits behind an answer until it is as far as the caller wants (contract, section 3): by the event
  * log alone. A wait never fails: at its end, whatever that is, it tells what is known.
