@@ -1,21 +1,23 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Kind, SandboxOrder, ScenarioInfo } from "../src/admin/console-api.ts";
+import type { SandboxOrder, ScenarioInfo } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/kinds.ts";
 import { words } from "./format.ts";
+import { kindNames, kindTexts } from "./kinds.ts";
 import { capital } from "./parts.tsx";
 import { plainText, titleOf } from "./scenario.ts";
 
 /** A payment or payout with any magic value, amount and id. */
 export function ActionForm(props: {
   scenarios: readonly ScenarioInfo[];
-  newId: (kind: Kind) => string;
+  newId: (kind: KindName) => string;
   onTry: (
-    kind: Kind,
+    kind: KindName,
     scenario: ScenarioInfo,
     order: Omit<SandboxOrder, "scenario">,
   ) => Promise<void>;
 }) {
   const { scenarios, newId, onTry } = props;
-  const [kind, setKind] = useState<Kind>("payment");
+  const [kind, setKind] = useState<KindName>("payment");
   const [name, setName] = useState("success");
   const [by, setBy] = useState<SandboxOrder["by"]>("card");
   const [amount, setAmount] = useState("10.00");
@@ -46,7 +48,7 @@ export function ActionForm(props: {
       <form onSubmit={submit}>
         <fieldset class="segments">
           <legend class="unseen">What to make</legend>
-          {(["payment", "payout"] as const).map((each) => (
+          {kindNames.map((each) => (
             <label key={each}>
               <input
                 type="radio"
@@ -89,7 +91,7 @@ export function ActionForm(props: {
             <option value="card">{`its card, ending in ${scenario.card}`}</option>
             {cents !== undefined && (
               <option value="amount">
-                {`the amount's .${cents}, ${kind === "payout" ? "in cash" : "with any card"}`}
+                {`the amount's .${cents}, ${kindTexts[kind].anyMethod}`}
               </option>
             )}
           </select>

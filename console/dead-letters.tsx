@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { Letter, LetterBody, Letters } from "../src/admin/console-api.ts";
 import { type Client, messageOf } from "./client.ts";
 import { bytesOf, momentOf, timeOf } from "./format.ts";
+import { kindOfResource, kindTexts } from "./kinds.ts";
 import { act, type Done, type LetterAction, summaryOf } from "./letter-action.ts";
 import { LetterDialog } from "./letter-dialog.tsx";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
@@ -161,7 +162,7 @@ function LetterCard(props: {
   return (
     <li class="card">
       <div class="card-head">
-        <strong>{resource === "payouts" ? "Payout callback" : "Payment callback"}</strong>
+        <strong>{kindTexts[kindOfResource(resource)].callback}</strong>
         <time
           class="soft"
           dateTime={new Date(receivedAtMs).toISOString()}

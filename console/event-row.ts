@@ -1,9 +1,9 @@
-import type { Kind } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/kinds.ts";
 
 /** An event as the list shows it. */
 export interface EventRow {
   readonly cursor: string;
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly externalId: string;
   readonly source: string;
   readonly receivedAtMs: number;
@@ -90,7 +90,7 @@ export function rowOf({ events: event }: EventData): EventRow {
   const state = standingOf(event.state);
   return {
     cursor: event.cursor,
-    kind: event.kind === "PAYOUT" ? "payout" : "payment",
+    kind: event.kind.toLowerCase() as KindName,
     externalId: event.externalId,
     source: event.source,
     receivedAtMs: Date.parse(event.receivedAt),

@@ -1,21 +1,22 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Kind } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/kinds.ts";
 import type { EventRow, Standing } from "./event-row.ts";
 import { type Feed, mostRows } from "./feed.ts";
 import { momentOf, plural, timeOf, words } from "./format.ts";
+import { kindNames } from "./kinds.ts";
 import { Badge, Panel, Skeleton, textOf } from "./parts.tsx";
 import { useStore } from "./store.ts";
 
 /** What one looks at: a payment or payout, and perhaps one event of it. */
 export interface Subject {
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly externalId: string;
   readonly cursor?: string;
 }
 
 interface Filter {
   readonly externalId: string;
-  readonly kind: Kind | "";
+  readonly kind: KindName | "";
   readonly standing: Standing | "";
 }
 
@@ -130,10 +131,10 @@ function FilterForm(props: {
         />
       </label>
       <label>
-        <span>Kind</span>
+        <span>KindName</span>
         <select
           value={filter.kind}
-          onChange={({ currentTarget }) => onChange({ kind: currentTarget.value as Kind | "" })}
+          onChange={({ currentTarget }) => onChange({ kind: currentTarget.value as KindName | "" })}
         >
           <option value="">all</option>
           <option value="payment">payments</option>
@@ -170,7 +171,7 @@ function NoEvents({ filter, open }: { filter: Filter | undefined; open: (s: Subj
     return <p class="empty">No events yet. They show here as they happen.</p>;
   }
   const { externalId, kind } = filter;
-  const kinds: Kind[] = kind === "" ? ["payment", "payout"] : [kind];
+  const kinds = kind === "" ? kindNames : [kind];
   return (
     <div class="empty">
       <p>None of the events on this page match.</p>

@@ -1,4 +1,5 @@
-import type { Kind, Start } from "../src/admin/console-api.ts";
+import type { Start } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/kinds.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.ts";
 import { deliveries } from "./sse.ts";
@@ -85,7 +86,7 @@ export class Feed {
   }
 
   /** Keeps track of how something stands, also when its row is let go. */
-  follow(kind: Kind, externalId: string): void {
+  follow(kind: KindName, externalId: string): void {
     const [oldest] = this.#followed;
     if (this.#followed.size >= mostFollowed && oldest !== undefined) this.#followed.delete(oldest);
     this.#followed.add(subjectOf({ kind, externalId }));

@@ -6,6 +6,7 @@ import type {
 } from "../src/admin/console-api.ts";
 import type { Subject } from "./events.tsx";
 import { countOf, durationOf, plural, words } from "./format.ts";
+import { kindTexts } from "./kinds.ts";
 import { Badge, Panel, Problem, Skeleton } from "./parts.tsx";
 import { type Polled, useNow } from "./polled.ts";
 
@@ -105,7 +106,7 @@ function nextStep(
   const { needsOperator, nextLookMs, kind } = call;
   if (needsOperator) return "Given up: look at the payments service, by hand.";
   if (afterMs === undefined) return "Reconciliation is off: only a callback settles it.";
-  const what = kind === "payout" ? "Looks the payout up" : "Asks for the callback again";
+  const what = kindTexts[kind].lookup;
   const inMs = (nextLookMs ?? nowMs) - nowMs;
   const when = inMs > 500 ? `in ${durationOf(inMs)}` : "now";
   const untilMs = call.startedAtMs + giveUpMs - nowMs;

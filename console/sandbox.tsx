@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type {
-  Kind,
   SandboxCallback,
   SandboxCallbackResult,
   SandboxOrder,
@@ -8,11 +7,13 @@ import type {
   ScenarioInfo,
   Scenarios,
 } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/kinds.ts";
 import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import { webAddress } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import type { Feed } from "./feed.ts";
+import { kindTexts } from "./kinds.ts";
 import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
 import { plainText } from "./scenario.ts";
 import { type Tried, TriedList } from "./tried-list.tsx";
@@ -41,7 +42,7 @@ export function Sandbox(props: {
   }, [client]);
 
   async function attempt(
-    kind: Kind,
+    kind: KindName,
     scenario: ScenarioInfo,
     order: Omit<SandboxOrder, "scenario">,
   ) {
@@ -55,16 +56,16 @@ export function Sandbox(props: {
       ...held.filter((each) => !isThis(each)).slice(0, mostTried - 1),
     ]);
     try {
-      const path = kind === "payout" ? "/api/sandbox/payouts" : "/api/sandbox/payments";
+      const path = `/api/sandbox/${kindTexts[kind].resource}`;
       tell(await client.post<SandboxResult>(path, { ...order, scenario: scenario.name }));
     } catch (error) {
       tell({ kind: "failed", message: messageOf(error) });
     }
   }
 
-  const newId = (kind: Kind) => {
+  const newId = (kind: KindName) => {
     count.current += 1;
-    return `${kind === "payout" ? "payout" : "order"}-${Date.now().toString(36).slice(-5)}-${count.current}`;
+    return `${kindTexts[kind].idPrefix}-${Date.now().toString(36).slice(-5)}-${count.current}`;
   };
 
   const quick = (scenario: ScenarioInfo) =>

@@ -6,6 +6,7 @@ import { type Standing, standingOf } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import type { Feed } from "./feed.ts";
 import { momentOf, plural, words } from "./format.ts";
+import { kindTexts } from "./kinds.ts";
 import { Badge, capital, Skeleton } from "./parts.tsx";
 import { useStore } from "./store.ts";
 
@@ -136,7 +137,7 @@ function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: 
           )}
           {subjectId && (
             <>
-              <dt>{kind === "payout" ? "transaction" : "attempt"}</dt>
+              <dt>{kindTexts[kind].subject}</dt>
               <dd class="code">{subjectId}</dd>
             </>
           )}

@@ -2,15 +2,19 @@
  * Runs test files side by side, each in a process of its own, and the static checks beside them.
  *
  *   node scripts/run-tests.ts [--checks] [--floor <tests>] [--at-once <n>] [--file-limit <seconds>]
- *                             [--run-limit <seconds>] [file or glob ...]
+ *                             [--run-limit <seconds>] [--record] [file or glob ...]
+ *
+ * The longest files start first: scripts/test-seconds.json has their times, and `--record` writes
+ * down those of this run. At least one more than there are processors run at once, and more, up to
+ * `--at-once`, while the processors have time: many files mostly wait.
  *
  * A file fails when a test fails, when its process ends without the reporter's summary (somebody
  * called `process.exit`), or when it does not end by itself within the limit: then its process group
  * is killed. Nothing is tried twice. The last line says how many tests passed, failed and skipped.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism, type CpuInfo, cpus } from "node:os";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -20,7 +24,8 @@ const { values, positionals } = parseArgs({
   options: {
     checks: { type: "boolean", default: false },
     floor: { type: "string", default: "0" },
-    "at-once": { type: "string", default: String(availableParallelism() + 2) },
+    record: { type: "boolean", default: false },
+    "at-once": { type: "string", default: String(3 * availableParallelism()) },
     "file-limit": { type: "string", default: "150" },
     "run-limit": { type: "string", default: "1200" },
   },
@@ -40,14 +45,17 @@ const calm = [
   /^test\/ratelimit\/redis\/(bucket|load)\.test\.ts$/,
 ];
 
-/** The longest of the others. They start first, so that none of them is left over at the end. */
-const longest = [
-  /^test\/hardening\/(replays|attacks)\.test\.ts$/,
-  /^test\/gateway\/(slow-readers|rolling-restart|data-dir|money-\w+|event-source)\.test\.ts$/,
-  /^test\/events\//,
-  /^test\/gateway\//,
-  /^test\/console\//,
+/** Files that take long and do next to nothing meanwhile: they run beside the calm ones. */
+const waiting = [
+  /^test\/gateway\/(money-faults|deadline)\.test\.ts$/,
+  /^test\/intents\/redis\/store\.test\.ts$/,
 ];
+
+/** Seconds that the longer files take, of which the longest start first. */
+const secondsFile = new URL("test-seconds.json", import.meta.url);
+const secondsOf: Record<string, number> = JSON.parse(readFileSync(secondsFile, "utf8"));
+/** What takes less is left out, and starts when the longer ones have begun. */
+const shortSeconds = 4;
 
 /** What one process is to do. */
 interface Job {
@@ -60,6 +68,7 @@ interface Job {
 /** How one process ended. */
 interface Outcome {
   readonly name: string;
+  readonly tests: boolean;
   readonly seconds: number;
   /** Of processor time, its children's included. */
   readonly cpuSeconds: number;
@@ -86,24 +95,25 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 const files = globSync(positionals.length > 0 ? positionals : ["test/**/*.test.ts"]).sort(
-  (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
+  (a, b) => (secondsOf[b] ?? 0) - (secondsOf[a] ?? 0) || (a < b ? -1 : 1),
 );
-const isCalm = (file: string) => calm.some((pattern) => pattern.test(file));
-const beside = files.filter((file) => !isCalm(file)).map(testJob);
+const jobsOf = (kind: readonly RegExp[]) =>
+  files.filter((file) => kind.some((pattern) => pattern.test(file))).map(testJob);
+const calmJobs = jobsOf(calm);
+const waitingJobs = jobsOf(waiting);
+const others = jobsOf([/(?:)/]).filter(
+  ({ name }) => ![...calmJobs, ...waitingJobs].some((job) => job.name === name),
+);
 if (values.checks) {
   // Writes files that the tests load, so nothing runs beside it.
   await runAll([checkJob("generated")], 1);
-  beside.unshift(checkJob("static"));
+  others.unshift(checkJob("static"));
 }
-await runAll(beside, atOnce);
-await runAll(files.filter(isCalm).map(testJob), Math.min(2, atOnce));
+await runAll(others, availableParallelism() + 1, atOnce);
+await Promise.all([runAll(calmJobs, 2), runAll(waitingJobs, 2)]);
 clearTimeout(runTimer);
+if (values.record) record();
 report();
-
-function rank(file: string): number {
-  const place = longest.findIndex((pattern) => pattern.test(file));
-  return place < 0 ? longest.length : place;
-}
 
 function testJob(file: string): Job {
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
@@ -114,19 +124,49 @@ function checkJob(half: "generated" | "static"): Job {
   return { name: `checks: ${half}`, args: ["scripts/check.ts", half], tests: false };
 }
 
-async function runAll(jobs: readonly Job[], width: number): Promise<void> {
-  const waiting = [...jobs];
-  const worker = async () => {
-    for (let job = waiting.shift(); job && stopped === undefined; job = waiting.shift()) {
-      const outcome = await runOne(job);
-      outcomes.push(outcome);
-      const { passed, failure } = outcome;
-      const verdict = failure === undefined ? "ok" : `FAILED, ${failure}`;
-      const count = job.tests ? `${passed} passed, ` : "";
-      console.log(`${job.name}: ${count}${timesOf(outcome)}, ${verdict}`);
+/** Runs them in order: `least` at once, and up to `most` while the processors have time. */
+async function runAll(jobs: readonly Job[], least: number, most = least): Promise<void> {
+  const left = [...jobs];
+  const begun = new Set<Promise<void>>();
+  const places = { least: Math.min(least, atOnce), most: Math.min(most, atOnce) };
+  let idle = 0;
+  while (begun.size > 0 || (left.length > 0 && stopped === undefined)) {
+    const isFree = begun.size < (idle > 0.3 ? places.most : places.least);
+    const job = isFree && stopped === undefined ? left.shift() : undefined;
+    if (job) {
+      const run = runOne(job).then((outcome) => {
+        begun.delete(run);
+        told(outcome);
+      });
+      begun.add(run);
+      idle = 0;
+    } else {
+      const before = cpus();
+      await Promise.race([...begun, delay(250, undefined, { ref: false })]);
+      idle = idleSince(before);
     }
-  };
-  await Promise.all(Array.from({ length: width }, worker));
+  }
+}
+
+function told(outcome: Outcome): void {
+  outcomes.push(outcome);
+  const { name, tests, passed, failure } = outcome;
+  const verdict = failure === undefined ? "ok" : `FAILED, ${failure}`;
+  console.log(`${name}: ${tests ? `${passed} passed, ` : ""}${timesOf(outcome)}, ${verdict}`);
+}
+
+/**
+ * The share of the processors' time that nobody has used since then; 0 after a moment too short, and
+ * where this process may not use all of them.
+ */
+function idleSince(before: readonly CpuInfo[]): number {
+  const sum = (all: readonly CpuInfo[], of: (times: CpuInfo["times"]) => number) =>
+    all.reduce((total, { times }) => total + of(times), 0);
+  const now = cpus();
+  const passed = (of: (times: CpuInfo["times"]) => number) => sum(now, of) - sum(before, of);
+  const allMs = passed(({ user, nice, sys, idle, irq }) => user + nice + sys + idle + irq);
+  const isKnown = allMs >= 100 * now.length && now.length === availableParallelism();
+  return isKnown ? passed(({ idle }) => idle) / allMs : 0;
 }
 
 /** Runs one process, the leader of a process group of its own, until it ends or its time is up. */
@@ -186,6 +226,7 @@ async function runOne({ name, args, tests }: Job): Promise<Outcome> {
   };
   return {
     name,
+    tests,
     seconds: (performance.now() - beganMs) / 1_000,
     cpuSeconds,
     passed: counts.get("pass") ?? 0,
@@ -227,6 +268,17 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 function stopAll(why: string): void {
   stopped ??= why;
   for (const child of running.values()) killGroup(child);
+}
+
+/** Takes over what the files of this run took; those that are gone are forgotten. */
+function record(): void {
+  for (const file of Object.keys(secondsOf)) if (!existsSync(file)) delete secondsOf[file];
+  for (const { name, seconds } of outcomes.filter(({ tests }) => tests)) {
+    delete secondsOf[name];
+    if (seconds >= shortSeconds) secondsOf[name] = Math.round(seconds);
+  }
+  const longestFirst = Object.entries(secondsOf).sort(([, a], [, b]) => b - a);
+  writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(longestFirst), null, 2)}\n`);
 }
 
 function report(): void {

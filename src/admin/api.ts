@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { type KindName, kindNames } from "../kinds.ts";
 import type {
   Calls,
   History,
-  Kind,
   LetterBody,
   Letters,
   SandboxCallback,
@@ -22,7 +22,7 @@ export interface ConsoleData {
   session(operator: Operator): Session;
   status(account: string): Promise<Status>;
   start(account: string): Promise<Start>;
-  history(account: string, kind: Kind, externalId: string): Promise<History>;
+  history(account: string, kind: KindName, externalId: string): Promise<History>;
   calls(account: string): Promise<Calls>;
   letters(account: string, behind?: string): Promise<Letters>;
   letter(account: string, id: string): Promise<LetterBody | undefined>;
@@ -87,7 +87,7 @@ export async function answerApi(
 }
 
 const historyQuery = z.object({
-  kind: z.enum(["payment", "payout"]),
+  kind: z.enum(kindNames),
   external_id: z.string().min(1).max(1_000),
 });
 

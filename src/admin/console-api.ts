@@ -1,3 +1,4 @@
+import type { KindName, Resource } from "../kinds.ts";
 /**
  * What the console's page asks the admin listener for: the shapes of `/api/...`, which the page's
  * sources import too. Instants are milliseconds since the epoch. They serve that page alone, and may
@@ -155,7 +156,7 @@ export interface Calls {
 export interface OpenCall {
   readonly id: string;
   readonly method: string;
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly externalId: string;
   readonly state: "unknown" | "pending";
   readonly startedAtMs: number;
@@ -168,8 +169,6 @@ export interface OpenCall {
   readonly needsOperator: boolean;
 }
 
-export type Kind = "payment" | "payout";
-
 /** `GET /api/dead-letters?account=`: the newest ones; with `&behind=` those before them. */
 export interface Letters {
   readonly total: number;
@@ -180,7 +179,7 @@ export interface Letters {
 
 export interface Letter {
   readonly id: string;
-  readonly resource: "payments" | "payouts";
+  readonly resource: Resource;
   readonly reason: string;
   readonly receivedAtMs: number;
   /** Length of the body; absent when it cannot be opened any more. */

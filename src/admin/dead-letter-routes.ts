@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Resource } from "../kinds.ts";
 import { requireJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 
@@ -6,7 +7,7 @@ import { type Operator, Refused } from "./operator.ts";
 export interface DeadLetterView {
   readonly account: string;
   readonly id: string;
-  readonly resource: "payments" | "payouts";
+  readonly resource: Resource;
   readonly reason: string;
   /** RFC 3339. */
   readonly receivedAt: string;

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { EventLog, KeptLetter } from "../events/log.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { kinds } from "../kinds.ts";
 import { redact } from "../secrets/redact.ts";
 import type { Letter, LetterBody, Letters } from "./console-api.ts";
 
@@ -45,7 +45,7 @@ const maxTextLength = 64 * 1024;
 function view({ id, kind, reason, receivedAtMs, body }: KeptLetter): Letter {
   return {
     id,
-    resource: kind === EventKind.PAYOUT ? "payouts" : "payments",
+    resource: kinds[kind].resource,
     reason,
     receivedAtMs,
     ...(body !== undefined && { bytes: Buffer.byteLength(body, "base64") }),

@@ -1,7 +1,7 @@
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, KeptLetter } from "../events/log.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { kinds } from "../kinds.ts";
 import { letterCursor, placesOf } from "./dead-letter-cursor.ts";
 import type { DeadLetters, DeadLetterView } from "./dead-letter-routes.ts";
 
@@ -94,7 +94,7 @@ function view(account: string, letter: KeptLetter): DeadLetterView {
   return {
     account,
     id,
-    resource: kind === EventKind.PAYOUT ? "payouts" : "payments",
+    resource: kinds[kind].resource,
     reason,
     receivedAt: new Date(receivedAtMs).toISOString(),
     ...(body === undefined ? { locked: true as const } : { body }),

@@ -1,12 +1,7 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { EventLog } from "../events/log.ts";
-import {
-  CallOutcomeSchema,
-  type Event,
-  EventKind,
-  EventSourceSchema,
-} from "../gen/payments/v1/event_pb.ts";
+import { CallOutcomeSchema, type Event, EventSourceSchema } from "../gen/payments/v1/event_pb.ts";
 import {
   PaymentOperationSchema,
   PaymentSchema,
@@ -14,22 +9,18 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { HistoryEvent, Kind } from "./console-api.ts";
+import { type KindName, kindNamed } from "../kinds.ts";
+import type { HistoryEvent } from "./console-api.ts";
 import { maskedMessage } from "./masked-message.ts";
-
-export const kindOf: Readonly<Record<Kind, EventKind>> = {
-  payment: EventKind.PAYMENT,
-  payout: EventKind.PAYOUT,
-};
 
 /** What became known of a payment or payout, newest first, as an operator sees it. */
 export async function historyOf(
   log: EventLog,
   account: string,
-  kind: Kind,
+  kind: KindName,
   externalId: string,
 ): Promise<HistoryEvent[]> {
-  const events = await log.history(account, kindOf[kind], externalId, maxEvents);
+  const events = await log.history(account, kindNamed(kind), externalId, maxEvents);
   return events.map(view).reverse();
 }
 
@@ -50,28 +41,31 @@ function view(event: Event): HistoryEvent {
 }
 
 function resourceView({ resource }: Event): Partial<HistoryEvent> {
-  if (resource.case === "payment") {
-    const { operation, details } = resource.value;
-    return {
-      ...given("operation", nameOf(PaymentOperationSchema, operation)),
-      ...given("status", details && nameOf(PaymentStatusSchema, details.status)),
-      ...given("statusCode", details?.statusCode),
-      ...given("amount", details?.amount),
-      ...given("currency", details?.currency),
-      message: maskedMessage(PaymentSchema, resource.value),
-    };
+  switch (resource.case) {
+    case undefined:
+      return {};
+    case "payment": {
+      const { operation, details } = resource.value;
+      return {
+        ...given("operation", nameOf(PaymentOperationSchema, operation)),
+        ...given("status", details && nameOf(PaymentStatusSchema, details.status)),
+        ...given("statusCode", details?.statusCode),
+        ...given("amount", details?.amount),
+        ...given("currency", details?.currency),
+        message: maskedMessage(PaymentSchema, resource.value),
+      };
+    }
+    case "payout": {
+      const { status, statusCode, originalAmount, currency } = resource.value;
+      return {
+        ...given("status", status?.toLowerCase()),
+        ...given("statusCode", statusCode),
+        ...given("amount", originalAmount),
+        ...given("currency", currency),
+        message: maskedMessage(PayoutSchema, resource.value),
+      };
+    }
   }
-  if (resource.case === "payout") {
-    const { status, statusCode, originalAmount, currency } = resource.value;
-    return {
-      ...given("status", status?.toLowerCase()),
-      ...given("statusCode", statusCode),
-      ...given("amount", originalAmount),
-      ...given("currency", currency),
-      message: maskedMessage(PayoutSchema, resource.value),
-    };
-  }
-  return {};
 }
 
 /** In lower case and without its prefix; undefined for none and for one that is not known. */

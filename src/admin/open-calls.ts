@@ -1,5 +1,5 @@
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { IntentStore, UnsettledIntent } from "../intents/store.ts";
+import { kinds } from "../kinds.ts";
 import type { Calls, OpenCall } from "./console-api.ts";
 
 /** Calls that move money whose outcome is unknown, or whose payment is pending. */
@@ -15,7 +15,7 @@ function view(intent: UnsettledIntent): OpenCall {
     intent;
   return {
     ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
-    kind: kind === EventKind.PAYOUT ? "payout" : "payment",
+    kind: kinds[kind].name,
     // One that still runs though its lease is over has lost its replica.
     state: state === "pending" ? "pending" : "unknown",
     ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),

@@ -9,7 +9,7 @@ import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_p
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { magicValues } from "../sandbox/ledger/scenarios.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { sign } from "../wire/signature.ts";
+import { sign, signatureHeader } from "../wire/signature.ts";
 import type { SandboxActions } from "./api.ts";
 import type { SandboxCallback, SandboxOrder, SandboxResult, ScenarioInfo } from "./console-api.ts";
 import { Refused } from "./operator.ts";
@@ -67,7 +67,7 @@ export function createSandboxActions({
           method: "POST",
           headers: {
             "content-type": "application/json",
-            "x-service-signature": sign(Buffer.from(body), password),
+            [signatureHeader]: sign(Buffer.from(body), password),
           },
           body,
           signal: AbortSignal.timeout(5_000),

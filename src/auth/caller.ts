@@ -1,4 +1,4 @@
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 
 /** What a caller may do (contract, section 6). `admin` opens what the admin listener serves, and no call. */
 export const scopes = [
@@ -33,7 +33,7 @@ export interface Grant {
   /** Set for a customer-bound caller: the customer's id in the merchant platform. */
   readonly customer?: string;
   /** Set for the holder of a watch token: this one payment or payout may be watched, nothing else. */
-  readonly watch?: { readonly kind: EventKind; readonly externalId: string };
+  readonly watch?: { readonly kind: Kind; readonly externalId: string };
   /** When the caller's token expires, in milliseconds since the epoch: streams end then. */
   readonly expiresAtMs?: number;
   /** Aborts, with a GatewayError UNAUTHENTICATED, when the credentials are withdrawn: streams end then. */

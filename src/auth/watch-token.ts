@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { GatewayError } from "../errors.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { type Kind, kindNamed, kinds } from "../kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
 
 /** What a watch token allows: to watch this one payment or payout, and nothing else. */
 export interface WatchGrant {
   readonly account: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   /** Milliseconds since the epoch. */
   readonly expiresAtMs: number;
@@ -29,10 +29,6 @@ export interface WatchTokens {
 const audience = "payments-gateway/watch";
 /** The longest life of a watch token, in seconds (contract, section 6). */
 const maxLifeSeconds = 24 * 3_600;
-const kinds = new Map([
-  ["payment", EventKind.PAYMENT],
-  ["payout", EventKind.PAYOUT],
-]);
 
 /** @param previous secrets of before: tokens signed with them are good until they expire */
 export function createWatchTokens(secret: Secret, previous: readonly Secret[] = []): WatchTokens {
@@ -40,8 +36,7 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
   const keys = [key, ...previous.map(keyOf)];
   return {
     issue({ account, kind, externalId, expiresAtMs }) {
-      const kindName = [...kinds].find(([, value]) => value === kind)?.[0];
-      return new SignJWT({ account, kind: kindName, external_id: externalId })
+      return new SignJWT({ account, kind: kinds[kind].name, external_id: externalId })
         .setProtectedHeader({ alg: "HS256", typ: "JWT" })
         .setAudience(audience)
         .setJti(randomUUID())
@@ -55,7 +50,7 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
         throw error instanceof errors.JWTExpired ? expired() : invalid();
       });
       const { account, kind, external_id, exp = 0, iat = 0, jti = "" } = payload;
-      const kindValue = kinds.get(String(kind));
+      const kindValue = kindNamed(String(kind));
       if (
         typeof account !== "string" ||
         typeof external_id !== "string" ||

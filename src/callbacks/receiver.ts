@@ -3,15 +3,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { type Kind, kindOfResource, kinds, type Resource } from "../kinds.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { verify } from "../wire/signature.ts";
+import { signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
 import { discardBody, readBody } from "./body.ts";
 import { createBodyBudget } from "./body-budget.ts";
-import { type CallbackKind, parseCallback } from "./parse-callback.ts";
+import { parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
   /** By the name in the callback's path. */
@@ -25,7 +25,7 @@ export interface CallbackOptions {
   /** The `traceparent` of the call that a callback is about, where one is known. Never rejects. */
   readonly causeOf?: (
     account: string,
-    kind: CallbackKind,
+    kind: Kind,
     externalId: string,
   ) => Promise<string | undefined>;
   /** Most bytes that all bodies hold together before they are verified. Default: 64 MiB. */
@@ -79,8 +79,6 @@ export interface CallbackObserver {
   /** A field was not read as it stood: `path` names it, no value. */
   onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
-
-export type Resource = "payments" | "payouts";
 
 /** Largest callback body, in bytes (contract, section 7). */
 export const maxBodyBytes = 1024 * 1024;
@@ -182,13 +180,11 @@ export function createCallbackHandler(
     }
     answer(res, 200, "");
     const { externalId } = kept;
-    return externalId === undefined
-      ? undefined
-      : [route.account, kinds[route.resource], externalId];
+    return externalId === undefined ? undefined : [route.account, route.kind, externalId];
   }
 }
 
-type About = [account: string, kind: CallbackKind, externalId: string];
+type About = [account: string, kind: Kind, externalId: string];
 
 function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: IncomingMessage): Span {
   return tracing.start("callback", {
@@ -211,36 +207,32 @@ type VerdictDetails = Omit<
 
 interface Route {
   readonly account: string;
+  readonly kind: Kind;
   readonly resource: Resource;
 }
 
-const kinds: Readonly<Record<Resource, CallbackKind>> = {
-  payments: EventKind.PAYMENT,
-  payouts: EventKind.PAYOUT,
-};
-
 function routeOf(url: string): Route | undefined {
-  const match = /^\/callbacks\/([^/?#]+)\/(payments|payouts)(?:\?.*)?$/.exec(url);
-  if (!match) return undefined;
+  const match = /^\/callbacks\/([^/?#]+)\/([a-z]+)(?:\?.*)?$/.exec(url);
+  const kind = kindOfResource(match?.[2] ?? "");
+  if (!match || kind === undefined) return undefined;
   try {
-    return { account: decodeURIComponent(match[1] ?? ""), resource: match[2] as Resource };
+    return { account: decodeURIComponent(match[1] ?? ""), kind, resource: kinds[kind].resource };
   } catch {
     return undefined; // Not a percent-encoding.
   }
 }
 
 function onlySignature(req: IncomingMessage): string | undefined {
-  const given = req.headersDistinct["x-service-signature"];
+  const given = req.headersDistinct[signatureHeader];
   return given?.length === 1 ? given[0] : undefined;
 }
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
 async function keep(
   { log, observer, payoutEnds, now = Date.now }: CallbackOptions,
-  { account, resource }: Route,
+  { account, kind, resource }: Route,
   body: Uint8Array,
 ): Promise<VerdictDetails> {
-  const kind = kinds[resource];
   const onFault = (fault: WireFault) => observer.onFieldFault({ account, resource, ...fault });
   const parsed = parseCallback(kind, body, onFault, payoutEnds);
   if (!parsed.entry) {

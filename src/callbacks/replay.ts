@@ -1,6 +1,5 @@
 import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, EventLog } from "../events/log.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 /**
@@ -22,8 +21,12 @@ export async function replay(
   const letter = await log.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
-  const kind = letter.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
-  const { entry } = parseCallback(kind, Buffer.from(letter.body, "base64"), undefined, payoutEnds);
+  const { entry } = parseCallback(
+    letter.kind,
+    Buffer.from(letter.body, "base64"),
+    undefined,
+    payoutEnds,
+  );
   if (!entry) return "not_understood";
   const { outcome } = await log.append(account, entry);
   await log.removeDeadLetter(account, letterId);

@@ -4,7 +4,6 @@ import {
   CallOutcome,
   CallOutcomeSchema,
   type Event,
-  EventKind,
   EventSchema,
   EventSourceSchema,
 } from "../gen/payments/v1/event_pb.ts";
@@ -16,6 +15,7 @@ import {
   PaymentStatus,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
+import { type KindName, kinds, kindOf as storedKind } from "../kinds.ts";
 import { takeSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
@@ -25,10 +25,16 @@ import { paint, printable } from "./terminal.ts";
  */
 export function statusOf({ resource, callOutcome }: Event): string {
   if (callOutcome !== CallOutcome.UNSPECIFIED) return nameOf(CallOutcomeSchema, callOutcome);
-  if (resource.case === "payout") return resource.value.status?.toLowerCase() ?? "";
-  if (resource.case !== "payment") return "";
-  const status = resource.value.details?.status ?? PaymentStatus.UNSPECIFIED;
-  return status === PaymentStatus.UNSPECIFIED ? "" : nameOf(PaymentStatusSchema, status);
+  switch (resource.case) {
+    case undefined:
+      return "";
+    case "payment": {
+      const status = resource.value.details?.status ?? PaymentStatus.UNSPECIFIED;
+      return status === PaymentStatus.UNSPECIFIED ? "" : nameOf(PaymentStatusSchema, status);
+    }
+    case "payout":
+      return resource.value.status?.toLowerCase() ?? "";
+  }
 }
 
 /** What `stateOf` may say. */
@@ -43,7 +49,7 @@ export function stateOf({ state }: Event): string {
 
 /** An event as one line for people. */
 export function eventLine(event: Event): string {
-  const { operation, statusCode, amount, currency } = facts(event);
+  const { operation, statusCode, amount, currency } = shownOf(event);
   const status = statusOf(event);
   const time = event.receivedAt ? timestampDate(event.receivedAt).toISOString() : "";
   return [
@@ -66,23 +72,32 @@ export function eventJson(event: Event): JsonObject {
   return toJson(EventSchema, shown, { useProtoFieldName: true }) as JsonObject;
 }
 
-export function kindOf({ kind }: Event): "payment" | "payout" {
-  return kind === EventKind.PAYOUT ? "payout" : "payment";
+export function kindOf({ kind }: Event): KindName {
+  return kinds[storedKind(kind)].name;
 }
 
-function facts({ resource }: Event) {
-  if (resource.case === "payout") {
-    const { originalAmount: amount, currency, statusCode } = resource.value;
-    return { operation: "payout", amount, currency, statusCode };
+interface Shown {
+  readonly operation: string;
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
+  readonly statusCode?: string | undefined;
+}
+
+function shownOf({ resource }: Event): Shown {
+  switch (resource.case) {
+    case undefined:
+      return { operation: "call" };
+    case "payment": {
+      const { operation, details } = resource.value;
+      const { amount, currency, statusCode } = details ?? {};
+      const name = nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT);
+      return { operation: name, amount, currency, statusCode };
+    }
+    case "payout": {
+      const { originalAmount: amount, currency, statusCode } = resource.value;
+      return { operation: "payout", amount, currency, statusCode };
+    }
   }
-  if (resource.case !== "payment") return { operation: "call" };
-  const { operation, details } = resource.value;
-  return {
-    operation: nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT),
-    amount: details?.amount,
-    currency: details?.currency,
-    statusCode: details?.statusCode,
-  };
 }
 
 const colours: { readonly [state in PaymentState]?: Parameters<typeof paint>[0] } = {

@@ -2,8 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { kindOf, kinds } from "../kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { sign } from "../wire/signature.ts";
+import { sign, signatureHeader } from "../wire/signature.ts";
 import { encode } from "../wire/wire.ts";
 import { fetchFault } from "./reach.ts";
 
@@ -47,8 +48,8 @@ export async function forward(
 ): Promise<Forwarded | undefined> {
   const body = isCallback(event) ? bodyOf(event) : undefined;
   if (body === undefined) return undefined;
-  const kind = event.resource.case === "payout" ? "payouts" : "payments";
-  const url = options.url.replaceAll("{kind}", kind);
+  const { resource } = kinds[kindOf(event.kind)];
+  const url = options.url.replaceAll("{kind}", resource);
   const { signal, firstPauseMs = 500 } = options;
   const startedAt = performance.now();
   for (let attempts = 1; ; attempts++) {
@@ -78,7 +79,7 @@ async function post(
       method: "POST",
       headers: {
         "content-type": "application/json",
-        "x-service-signature": sign(body, password),
+        [signatureHeader]: sign(body, password),
       },
       body: new Uint8Array(body),
       redirect: "manual",

@@ -1,8 +1,9 @@
 import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { type KindName, kindNamed, kindNames } from "../kinds.ts";
 import { CommandError } from "./command-error.ts";
 import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
 import { followEvents } from "./follow.ts";
@@ -45,7 +46,7 @@ Examples:
 
 interface Options extends GatewayOptions {
   readonly after?: string;
-  readonly kind?: readonly ("payment" | "payout")[];
+  readonly kind?: readonly KindName[];
   readonly externalId?: readonly string[];
   readonly state?: readonly string[];
   readonly status?: readonly string[];
@@ -60,7 +61,7 @@ export function configure(command: Command, env: Environment): void {
   addGatewayOptions(
     command
       .description("Shows the events of a running gateway as they come.")
-      .addOption(new Option("--kind <kind...>", "only of this kind").choices(["payment", "payout"]))
+      .addOption(new Option("--kind <kind...>", "only of this kind").choices(kindNames))
       .option("--external-id <id...>", "only of these payments or payouts")
       .addOption(
         new Option("--state <state...>", "only with these states: is it paid?").choices(states),
@@ -92,7 +93,7 @@ async function listen(options: Options, env: Environment): Promise<void> {
   };
   const gateway = openGateway(options, env);
   const { streamEvents } = createClient(EventService, gateway.transport);
-  const kinds = (options.kind ?? []).map((kind) => kindNumbers[kind]);
+  const kinds = (options.kind ?? []).map((name) => kindNamed(name));
   let shown = 0;
   let last: string | undefined;
   let refused = 0;
@@ -134,8 +135,6 @@ async function listen(options: Options, env: Environment): Promise<void> {
   }
   if (refused > 0) throw new CommandError(`${refused} of the callbacks were not accepted`);
 }
-
-const kindNumbers = { payment: EventKind.PAYMENT, payout: EventKind.PAYOUT } as const;
 
 /**
  * Whether a gateway is there, and what time it is there, in whole seconds: an open stream without an

@@ -5,8 +5,8 @@ import { createWatchTokens } from "../auth/watch-token.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { duration, watchSecret } from "../config/values.ts";
 import { textOf } from "../config/variable.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { type KindName, kindNamed, kindNames } from "../kinds.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";
@@ -31,7 +31,7 @@ Examples:
 
 interface Options extends GatewayOptions {
   readonly externalId: string;
-  readonly kind: "payment" | "payout";
+  readonly kind: KindName;
   readonly ttl: number;
   readonly offline?: boolean;
   readonly json?: boolean;
@@ -42,9 +42,7 @@ export function configure(command: Command, env: Environment): void {
     command
       .description("Makes a token to watch one payment or payout.")
       .requiredOption("--external-id <id>", "of the payment or payout; it need not exist yet")
-      .addOption(
-        new Option("--kind <kind>", "what it is").choices(["payment", "payout"]).default("payment"),
-      )
+      .addOption(new Option("--kind <kind>", "what it is").choices(kindNames).default("payment"))
       .addOption(
         new Option("--ttl <duration>", "how long it is good for, 1s to 24h")
           .argParser(ttl)
@@ -79,7 +77,7 @@ async function online(options: Options, env: Environment): Promise<Made> {
     const { token, expiresAt } = await createClient(
       EventService,
       gateway.transport,
-    ).createWatchToken({ externalId, kind: kinds[kind], ttlSeconds }, { timeoutMs: 10_000 });
+    ).createWatchToken({ externalId, kind: kindNamed(kind), ttlSeconds }, { timeoutMs: 10_000 });
     return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
   } catch (error) {
     throw callError(error, options.url);
@@ -101,14 +99,12 @@ async function offline(options: Options, env: Environment): Promise<Made> {
   const expiresAtMs = (Math.floor(Date.now() / 1_000) + options.ttl) * 1_000;
   const token = await createWatchTokens(new Secret(secret.data)).issue({
     account,
-    kind: kinds[kind],
+    kind: kindNamed(kind),
     externalId,
     expiresAtMs,
   });
   return { token, expiresAt: new Date(expiresAtMs) };
 }
-
-const kinds = { payment: EventKind.PAYMENT, payout: EventKind.PAYOUT } as const;
 
 /** In seconds. */
 function ttl(text: string): number {

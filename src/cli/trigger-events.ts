@@ -1,3 +1,4 @@
+import type { Resource } from "../kinds.ts";
 import { type BodyValues, paymentCallback, payoutCallback } from "./callback-bodies.ts";
 import { cards, type Happened, type SandboxRun } from "./trigger-sandbox.ts";
 
@@ -12,7 +13,7 @@ export interface Triggered {
 }
 
 export interface CallbackPlan {
-  readonly kind: "payments" | "payouts";
+  readonly kind: Resource;
   /** In the order of sending. */
   readonly bodies: (values: BodyValues) => readonly object[];
   /** Sent with a signature that is wrong: the answer has to be 401. */

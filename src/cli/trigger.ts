@@ -2,9 +2,10 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { readSandboxConfig } from "../config/sandbox.ts";
+import type { Resource } from "../kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { sign } from "../wire/signature.ts";
+import { sign, signatureHeader } from "../wire/signature.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";
 import {
@@ -203,9 +204,13 @@ async function byCallback(
       : `${bodies.length} callbacks were answered ${expected}`;
   const told = !callback.forged && bodies.some((body) => body.includes(subjectId));
   if (!told) return { answer };
-  const subject = callback.kind === "payments" ? "paymentId" : "transactionId";
-  return { answer, [subject]: subjectId };
+  return { answer, [subjectNames[callback.kind]]: subjectId };
 }
+
+const subjectNames: Readonly<Record<Resource, string>> = {
+  payments: "paymentId",
+  payouts: "transactionId",
+};
 
 async function post(
   url: string,
@@ -214,7 +219,7 @@ async function post(
   { forged }: CallbackPlan,
 ): Promise<number> {
   const signature = sign(body, forged ? randomUUID() : password);
-  const headers = { "content-type": "application/json", "x-service-signature": signature };
+  const headers = { "content-type": "application/json", [signatureHeader]: signature };
   const signal = AbortSignal.timeout(10_000);
   const init = { method: "POST", headers, body: new Uint8Array(body), signal } as const;
   const response = await fetch(url, { ...init, redirect: "manual" }).catch((error: unknown) => {

@@ -4,6 +4,7 @@ import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
 import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import type { Kind } from "../kinds.ts";
 import type { Call } from "./core.ts";
 
 /**
@@ -20,7 +21,7 @@ export function authorize(call: Call, method: DescMethod, request: unknown): voi
       reason: "METHOD_NOT_OPEN",
     });
   }
-  if (watch && watchKinds.get(method) === watch.kind) {
+  if (watch && watchMethods[watch.kind] === method) {
     if ((request as { externalId?: unknown }).externalId === watch.externalId) return;
   }
   if ((scopes as ReadonlySet<string>).has(needed)) return;
@@ -54,7 +55,7 @@ export function requireService({ caller }: Call): void {
 }
 
 /** The methods that watch one payment or payout. */
-const watchKinds: ReadonlyMap<DescMethod, EventKind> = new Map<DescMethod, EventKind>([
-  [PaymentService.method.watchPayment, EventKind.PAYMENT],
-  [PayoutService.method.watchPayout, EventKind.PAYOUT],
-]);
+const watchMethods: Readonly<Record<Kind, DescMethod>> = {
+  [EventKind.PAYMENT]: PaymentService.method.watchPayment,
+  [EventKind.PAYOUT]: PayoutService.method.watchPayout,
+};

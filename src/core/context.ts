@@ -2,6 +2,7 @@ import type { WatchTokens } from "../auth/watch-token.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, Cursor, Entry, EventLog, Facts } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
+import type { Resource } from "../kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
@@ -30,7 +31,7 @@ export interface CoreOptions {
   /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;
   /** Where the upstream sends an account's callbacks, without a slash at its end. */
-  readonly callbackUrl: (account: string, resource: "payments" | "payouts") => string;
+  readonly callbackUrl: (account: string, resource: Resource) => string;
   /** The service's words for the end of a payout. */
   readonly payoutEnds: PayoutEnds;
   readonly observer: CoreObserver;

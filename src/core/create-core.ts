@@ -49,9 +49,9 @@ export function createCore(options: CoreOptions): RunningCore {
       const entry = callOutcomeEntry(intent, outcome);
       return (await recordResponse(options, account, intent.externalId, entry)) !== undefined;
     },
-    async settleAsPaid(account, intent, paymentId) {
+    async settleAsPaid(account, intent, said) {
       try {
-        await settleAsPaid(options, account, intent, paymentId);
+        await settleAsPaid(options, account, intent, said);
       } catch (error) {
         options.observer.onUnrecorded({ account, externalId: intent.externalId, error });
       }

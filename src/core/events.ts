@@ -6,6 +6,7 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
+import { kindOf } from "../kinds.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { validate } from "./validate.ts";
@@ -32,7 +33,12 @@ export function eventCases(context: Context): Pick<Core, "streamEvents" | "creat
       const { kind, externalId, ttlSeconds = defaultTtlSeconds } = request;
       const expiresAtMs = (Math.floor(Date.now() / 1_000) + ttlSeconds) * 1_000;
       const { account } = call.caller;
-      const token = await watchTokens.issue({ account, kind, externalId, expiresAtMs });
+      const token = await watchTokens.issue({
+        account,
+        kind: kindOf(kind),
+        externalId,
+        expiresAtMs,
+      });
       return create(CreateWatchTokenResponseSchema, {
         token,
         expiresAt: timestampFromMs(expiresAtMs),

@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
-import { CallOutcome, type EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { markOf, markOfRefusal } from "../intents/evidence.ts";
-import { alreadyPaid } from "../intents/settle.ts";
 import type {
   Begun,
   Ending,
@@ -14,7 +14,9 @@ import type {
   MoneyMethod,
   NewIntent,
 } from "../intents/store.ts";
+import type { Kind } from "../kinds.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
@@ -25,7 +27,7 @@ import { openOutcome, sealOutcome } from "./stored-answer.ts";
 export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
   readonly call: Call;
   readonly method: MoneyMethod;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   readonly schema: Request;
   /** As the caller gave it, checked. */
@@ -72,9 +74,9 @@ export interface MoneyCallsOptions {
     outcome: CallOutcome,
   ) => Promise<unknown>;
   /** Whether any of the open calls for an external_id turned out to have its answer. */
-  readonly releaseLock: (account: string, kind: EventKind, externalId: string) => Promise<boolean>;
+  readonly releaseLock: (account: string, kind: Kind, externalId: string) => Promise<boolean>;
   /** The service says that the call's external_id is paid already; never throws. */
-  readonly settleAsPaid: (account: string, intent: Intent, paymentId: string) => Promise<void>;
+  readonly settleAsPaid: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
   /** Longest that a call may take once it is sent. */
@@ -159,9 +161,11 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         await end({ state: "closed", key: "free" });
         throw error;
       }
-      const { paymentId, code } = error.details.upstream ?? {};
-      if (code === alreadyPaid) await options.settleAsPaid(account, intent, paymentId ?? "");
-      const mark = markOfRefusal(intent.method, paymentId);
+      const { upstream } = error.details;
+      if (upstream && saysAlreadyPaid(upstream)) {
+        await options.settleAsPaid(account, intent, upstream);
+      }
+      const mark = markOfRefusal(intent.method, upstream?.paymentId);
       await end({ state: "closed", mark, key: sealed({ error }) });
       throw error;
     }

@@ -1,6 +1,6 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import type { Kind } from "../kinds.ts";
 import type { After, Context } from "./context.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { After, Context } from "./context.ts";
 export async function knownAfter(
   context: Context,
   answer: object,
-  { account, kind, externalId }: { account: string; kind: EventKind; externalId: string },
+  { account, kind, externalId }: { account: string; kind: Kind; externalId: string },
 ): Promise<After> {
   const waited = context.waited.get(answer);
   if (waited) return waited;

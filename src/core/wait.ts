@@ -7,13 +7,14 @@ import { stateAfter } from "../events/payment-state.ts";
 import { CallOutcome, type Event, type EventKind, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import type { Kind } from "../kinds.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 
 /** The external_id that a call waits for. */
 export interface Awaited {
   readonly account: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
@@ -153,7 +154,7 @@ function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) 
   }
 }
 
-function waitedOf(kind: EventKind, { openCalls, snapshot }: OpenCalls, event?: Event): Waited {
+function waitedOf(kind: Kind, { openCalls, snapshot }: OpenCalls, event?: Event): Waited {
   const current = snapshot && currentEvent(snapshot);
   return {
     current: current?.kind === kind ? current : undefined,
@@ -169,7 +170,7 @@ const givenUp: ReadonlySet<CallOutcome> = new Set([
   CallOutcome.NEEDS_OPERATOR,
 ]);
 
-function isReached(kind: EventKind, known: Waited, until: WaitUntil): boolean {
+function isReached(kind: Kind, known: Waited, until: WaitUntil): boolean {
   const { current, facts, callIsOpen, isGivenUp } = known;
   if (isGivenUp) return true;
   const state = stateAfter(kind, facts, callIsOpen);

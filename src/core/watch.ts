@@ -12,6 +12,7 @@ import {
 } from "../gen/payments/v1/event_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { IntentStore } from "../intents/store.ts";
+import type { Kind } from "../kinds.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";
@@ -25,7 +26,7 @@ export interface StreamOptions {
 }
 
 export interface WatchRequest {
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   /** `earliest`: from the oldest event that is kept. */
   readonly after: Cursor | "earliest" | undefined;
@@ -209,8 +210,14 @@ function isFinal(event: Event): boolean {
 }
 
 function isPaying({ resource }: Event): boolean {
-  if (resource.case === undefined) return false;
-  return resource.case === "payout" || isPayingOperation(resource.value.operation);
+  switch (resource.case) {
+    case undefined:
+      return false;
+    case "payment":
+      return isPayingOperation(resource.value.operation);
+    case "payout":
+      return true;
+  }
 }
 
 /** Every event of an account, or those of some kinds, behind a cursor or from now on. */

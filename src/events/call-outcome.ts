@@ -4,16 +4,16 @@ import {
   CallOutcome,
   CallOutcomeSchema,
   type Event,
-  EventKind,
   EventSchema,
   EventSource,
 } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 import type { Entry, OperationState, Snapshot } from "./log.ts";
 
 /** A call that moves money, as the log tells of it. */
 export interface ToldCall {
   readonly id: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
@@ -22,7 +22,7 @@ export interface ToldCall {
  * and payouts, and once its outcome is known it does not become unknown again.
  */
 export function callOutcomeEntry(call: ToldCall, outcome: CallOutcome): Entry {
-  const kind = call.kind === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT;
+  const { kind } = call;
   const source =
     outcome === CallOutcome.UNKNOWN ? EventSource.RESPONSE : EventSource.RECONCILIATION;
   const status = (CallOutcomeSchema.value[outcome]?.name ?? "").toLowerCase();

@@ -1,4 +1,5 @@
-import { type EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 import type { EventLog } from "./log.ts";
 import { subjectKey } from "./topics.ts";
 import { traceOf } from "./trace-of.ts";
@@ -6,18 +7,18 @@ import { traceOf } from "./trace-of.ts";
 /** Which call caused what is told later of a payment or payout, as far as calls are traced. */
 export interface Causes {
   /** A call that moves money leaves; `trace` is its `traceparent`, undefined when it is not traced. */
-  sent(account: string, kind: EventKind, externalId: string, trace: string | undefined): void;
+  sent(account: string, kind: Kind, externalId: string, trace: string | undefined): void;
   /**
    * The `traceparent` of the last call for an external id: one that this process made lately, or one
    * whose answer is among the newest events of the log. Never rejects.
    */
-  of(account: string, kind: EventKind, externalId: string): Promise<string | undefined>;
+  of(account: string, kind: Kind, externalId: string): Promise<string | undefined>;
 }
 
 export function createCauses(log: EventLog): Causes {
   /** A callback may overtake the answer, which the log learns of. */
   const lately = new Map<string, string>();
-  const keyOf = (account: string, kind: EventKind, externalId: string) =>
+  const keyOf = (account: string, kind: Kind, externalId: string) =>
     `${account} ${subjectKey(kind, externalId)}`;
 
   return {

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import type { Kind } from "../kinds.ts";
 import type { Entry, Rank } from "./log.ts";
 
 export interface EntryOptions {
@@ -83,7 +85,7 @@ export function payoutEntry(
 }
 
 interface ResourceFacts {
-  readonly kind: typeof EventKind.PAYMENT | typeof EventKind.PAYOUT;
+  readonly kind: Kind;
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
   readonly operation: string;
@@ -105,7 +107,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   const event = create(EventSchema, {
     kind,
     externalId,
-    ...(kind === EventKind.PAYMENT ? { paymentId: subjectId } : { transactionId: subjectId }),
+    ...subjectFields[kind](subjectId),
     source,
     final: rank === 2,
     resource: facts.resource,
@@ -134,6 +136,12 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     identity: digestOf(JSON.stringify(identity)),
   };
 }
+
+const subjectFields: Readonly<Record<Kind, (id: string) => MessageInitShape<typeof EventSchema>>> =
+  {
+    [EventKind.PAYMENT]: (paymentId) => ({ paymentId }),
+    [EventKind.PAYOUT]: (transactionId) => ({ transactionId }),
+  };
 
 /** Fields of payments and payouts that tell two callbacks apart. */
 const identityPaths: ReadonlySet<string> = new Set([

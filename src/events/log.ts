@@ -1,11 +1,12 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 
 /** A cursor in a request: text that `Event.cursor` once was. */
 export type Cursor = string;
 
 /** What a reader reads: one payment or payout, or all of an account of some kinds (empty: all). */
 export type Topic =
-  | { readonly kind: EventKind; readonly externalId: string }
+  | { readonly kind: Kind; readonly externalId: string }
   | { readonly kinds: readonly EventKind[] };
 
 /** How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. */
@@ -15,7 +16,7 @@ export type Rank = 0 | 1 | 2;
 export interface Entry {
   /** The event without `cursor`, `received_at` and the states, which the log sets. */
   readonly event: Event;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly source: EventSource;
   readonly externalId: string;
   /** payment_id or transaction_id: state is kept per subject and operation. */
@@ -113,7 +114,7 @@ export interface Snapshot {
 export interface DeadLetter {
   /** Digest of kind and body: the same body is kept once. */
   readonly id: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   /** The raw body, in base64. */
   readonly body: string;
   readonly reason: string;
@@ -137,7 +138,7 @@ export interface LettersOptions {
 
 /** An operation that pays and has not come to its end, as far as the log knows. */
 export interface Unfinished {
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   readonly subjectId: string;
   readonly operation: string;
@@ -187,7 +188,7 @@ export interface EventLog {
    */
   noteHold(account: string, externalId: string, call: string, isHolding: boolean): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
-  snapshot(account: string, kind: EventKind, externalId: string): Promise<Snapshot | undefined>;
+  snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined>;
   /**
    * Events of a topic behind `after`: `latest` is from now on, `earliest` from the oldest kept.
    * The start is fixed when the promise resolves: what is appended after that will be yielded.
@@ -203,7 +204,7 @@ export interface EventLog {
     options: ReadOptions,
   ): Promise<AsyncIterable<Event>>;
   /** The newest `limit` kept events of one payment or payout, oldest first. */
-  history(account: string, kind: EventKind, externalId: string, limit: number): Promise<Event[]>;
+  history(account: string, kind: Kind, externalId: string, limit: number): Promise<Event[]>;
   /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
   cursorBefore(account: string, count: number): Promise<Cursor>;
   /**

@@ -1,4 +1,5 @@
-import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { EventSource } from "../gen/payments/v1/event_pb.ts";
+import { type KindName, kinds } from "../kinds.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 
@@ -6,7 +7,7 @@ import type { Appended, Entry, EventLog } from "./log.ts";
 export interface AppendObserver {
   onAppend(append: {
     readonly account: string;
-    readonly kind: "payment" | "payout";
+    readonly kind: KindName;
     readonly source: "callback" | "response" | "reconciliation";
     readonly outcome: Appended["outcome"] | "failed";
     readonly conflict: boolean;
@@ -34,7 +35,7 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
 
     async append(account, entry) {
       const startedMs = performance.now();
-      const kind = entry.kind === EventKind.PAYOUT ? "payout" : "payment";
+      const kind = kinds[entry.kind].name;
       const source = sources[entry.source] ?? "reconciliation";
       const span = tracing.start("append event", {
         kind: "internal",

@@ -1,6 +1,7 @@
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import { type Kind, kindOf } from "../kinds.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**
@@ -79,15 +80,18 @@ export function payoutStateOf(state: PaymentState): PayoutState | undefined {
 
 /** Sets the state that an external id is in by these facts on an event of it. */
 export function setState(event: Event, facts: Facts, callIsOpen = false): void {
-  event.state = stateAfter(event.kind, facts, callIsOpen);
+  event.state = stateAfter(kindOf(event.kind), facts, callIsOpen);
 }
 
 /** The state of a payment or payout, as its events carry it. */
-export function stateAfter(kind: EventKind, facts: Facts, callIsOpen = false): PaymentState {
-  return kind === EventKind.PAYOUT
-    ? stateOfPayout(payoutState(facts, callIsOpen))
-    : paymentState(facts, callIsOpen);
+export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {
+  return states[kind](facts, callIsOpen);
 }
+
+const states: Readonly<Record<Kind, (facts: Facts, callIsOpen: boolean) => PaymentState>> = {
+  [EventKind.PAYMENT]: paymentState,
+  [EventKind.PAYOUT]: (facts, callIsOpen) => stateOfPayout(payoutState(facts, callIsOpen)),
+};
 
 /** Operations of payments and payouts that move the money itself. */
 export const payingOperations: ReadonlySet<string> = new Set([

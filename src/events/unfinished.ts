@@ -1,4 +1,4 @@
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 import type { Entry, Unfinished } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
@@ -17,7 +17,7 @@ export function memberOf({ kind, externalId, subjectId, operation }: Named): str
 
 export function ofMember(member: string, ageMs: number): Unfinished {
   const [kind, externalId, subjectId, operation] = JSON.parse(member) as [
-    EventKind,
+    Kind,
     string,
     string,
     string,

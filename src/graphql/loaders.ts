@@ -22,6 +22,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
+import type { KindName } from "../kinds.ts";
 
 /** Who a wallet read is about: the customer that was named, or none when the caller's token says. */
 type Customer = CustomerIdentity | undefined;
@@ -44,7 +45,7 @@ export interface Loaders {
   stateOf(resource: Payment | Payout): Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
   /** The payment or payout that an event told of. */
-  resourceOf(event: Event, kind: "payment" | "payout"): Payment | Payout | null;
+  resourceOf(event: Event, kind: KindName): Payment | Payout | null;
   /** What else was told of a payment or payout that was looked up by one of these loaders. */
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
@@ -145,7 +146,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
       const known = events.get(event) ?? { ...resource.value };
       names.set(known, event.externalId);
       events.set(event, known);
-      const state = kind === "payout" ? payoutStateOf(event.state) : event.state;
+      const state = statesOf[kind](event.state);
       if (state !== undefined) states.set(known, { state, cursor: event.cursor });
       return known;
     },
@@ -153,6 +154,12 @@ export function createLoaders(core: Core, call: Call): Loaders {
     customerOf: (item) => owners.get(item),
   };
 }
+
+/** The state of an event, as its payment or payout has it. */
+const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"] | undefined>> = {
+  payment: (state) => state,
+  payout: payoutStateOf,
+};
 
 /** The upstream reads one thing at a time, so there is no batch to send: what counts is the memory. */
 function loader<Key, Value>(read: (key: Key) => Promise<Value>): DataLoader<Key, Value, string> {

@@ -1,4 +1,4 @@
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import { kindOf } from "../kinds.ts";
 import type { Intent, IntentState, MoneyMethod } from "./store.ts";
 
 /** An intent as the fields of its hash, names and values in turn; its times are the store's to set. */
@@ -23,7 +23,7 @@ export function readIntent(fields: Readonly<Record<string, string>>): Intent | u
   return {
     id: fields.id,
     method: fields.method as MoneyMethod,
-    kind: Number(fields.kind) === EventKind.PAYOUT ? EventKind.PAYOUT : EventKind.PAYMENT,
+    kind: kindOf(Number(fields.kind)),
     externalId: fields.external_id ?? "",
     state: fields.state as IntentState,
     startedAtMs: Number(fields.started),

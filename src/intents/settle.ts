@@ -2,8 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { paymentEntry } from "../events/entry.ts";
 import type { Entry, EventLog, Snapshot } from "../events/log.ts";
-import { CallOutcome, type EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import type { Kind } from "../kinds.ts";
 import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 
@@ -29,7 +31,7 @@ export interface OpenCalls {
 export async function openCallsOf(
   { log, intents }: CallStores,
   account: string,
-  kind: EventKind,
+  kind: Kind,
   externalId: string,
 ): Promise<OpenCalls> {
   // Read before the events are: what is settled in between shows in them.
@@ -93,20 +95,17 @@ export async function settleByEvents(
   return kind;
 }
 
-/** The service's word that an external_id has its successful payment. */
-export const alreadyPaid = "transaction_already_paid";
-
 /**
  * Settles the calls of unknown outcome for an external_id of which the service says that it is paid:
  * after doubt, that means that one of them paid it.
  * @param intent the call that was told so
- * @param paymentId the payment that the service named, or empty
+ * @param said the Error object that says so; it may name the payment
  */
 export async function settleAsPaid(
   stores: CallStores,
   account: string,
   { kind, externalId }: Intent,
-  paymentId: string,
+  said: AlreadyPaid,
 ): Promise<void> {
   const now = stores.intents.nowMs(account);
   const unknownCalls = async () =>
@@ -117,14 +116,16 @@ export async function settleAsPaid(
   const [first] = open;
   if (!first) return;
   if (!first.evidence) {
-    await stores.log.append(account, successEntry(first.intent, paymentId));
+    await stores.log.append(account, successEntry(first.intent, said));
     open = await unknownCalls();
   }
   for (const openCall of open) await settleByEvents(stores, account, openCall);
 }
 
+type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
+
 /** The success of a payment of which no more is known than that it was one. */
-function successEntry({ id, externalId }: Intent, paymentId: string): Entry {
+function successEntry({ id, externalId }: Intent, { paymentId, code }: AlreadyPaid): Entry {
   const payment = create(PaymentSchema, {
     externalId,
     ...(paymentId && { id: paymentId }),
@@ -132,7 +133,7 @@ function successEntry({ id, externalId }: Intent, paymentId: string): Entry {
     operation: PaymentOperation.PAYMENT,
     details: {
       status: PaymentStatus.SUCCESS,
-      statusCode: alreadyPaid,
+      ...(code && { statusCode: code }),
       ...(paymentId && { paymentId }),
     },
   });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../kinds.ts";
 
 /** The calls that move money, by their names in the contract. */
 export type MoneyMethod =
@@ -13,7 +13,7 @@ export interface NewIntent {
   /** Unique; what is written for another id changes nothing. */
   readonly id: string;
   readonly method: MoneyMethod;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   /** Longest that the call takes until it has ended here; after that its replica is gone. */
   readonly leaseMs: number;
@@ -150,7 +150,7 @@ export interface IntentStore {
   /** Never throws: what cannot be written now is written later. An intent ends as often as told. */
   end(account: string, intent: Intent, ending: Ending): Promise<void>;
   /** Calls for one external_id that are not settled, the oldest first, as they are at one instant. */
-  open(account: string, kind: EventKind, externalId: string): Promise<Intent[]>;
+  open(account: string, kind: Kind, externalId: string): Promise<Intent[]>;
 
   /**
    * Looks after what is pending as after an answered call, from now on; told again it changes nothing.
@@ -162,7 +162,7 @@ export interface IntentStore {
   /** Looks again later. */
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
   /** Makes those of one external_id due now, unless they are running. */
-  scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void>;
+  scheduleNow(account: string, kind: Kind, externalId: string): Promise<void>;
   /** Looks no more, gives the lock back, and keeps the intent for the operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;

@@ -2,6 +2,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { type PayoutEnds, paymentEntry, payoutEntry } from "../events/entry.ts";
 import type { Entry, OperationState, Snapshot } from "../events/log.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
@@ -14,8 +15,9 @@ import {
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { operations } from "../intents/evidence.ts";
-import { alreadyPaid } from "../intents/settle.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
+import type { Kind } from "../kinds.ts";
+import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 
 /** How something was looked up. */
@@ -28,7 +30,7 @@ export type Probed = { readonly lookupMethod: LookupMethod } & (
   /** The service does not know it. */
   | { readonly kind: "notFound" }
   /** The service says that the external_id is paid. */
-  | { readonly kind: "paid"; readonly paymentId: string }
+  | { readonly kind: "paid"; readonly said: UpstreamError }
   /** The service answered, and its answer does not help. */
   | { readonly kind: "refused"; readonly error: GatewayError }
   /** There was no answer, or no token: neither says anything about the call. */
@@ -40,16 +42,32 @@ export type Probed = { readonly lookupMethod: LookupMethod } & (
  * payouts, operation info where the operation's id is known, else another callback, naming the
  * operation: without that it would be the latest one's (spec, callback/resend). It never moves money.
  */
-export async function probe(
-  upstream: Upstream,
-  intent: Intent,
-  snapshot: Snapshot | undefined,
-  options: SendOptions,
-  payoutEnds?: PayoutEnds,
-): Promise<Probed> {
-  if (intent.kind === EventKind.PAYOUT) {
-    return await probePayout(upstream, intent, options, payoutEnds);
-  }
+export async function probe(lookup: Lookup): Promise<Probed> {
+  return await lookups[lookup.intent.kind].probe(lookup);
+}
+
+/** What is asked about, and how. */
+export interface Lookup {
+  readonly upstream: Upstream;
+  readonly intent: Intent;
+  readonly snapshot: Snapshot | undefined;
+  readonly options: SendOptions;
+  readonly payoutEnds?: PayoutEnds | undefined;
+}
+
+/** Whether the answer to a look-up comes as a callback. */
+export function answersByCallback(kind: Kind): boolean {
+  return lookups[kind].answersByCallback;
+}
+
+const lookups: Readonly<
+  Record<Kind, { probe(lookup: Lookup): Promise<Probed>; readonly answersByCallback: boolean }>
+> = {
+  [EventKind.PAYMENT]: { probe: probePayment, answersByCallback: true },
+  [EventKind.PAYOUT]: { probe: probePayout, answersByCallback: false },
+};
+
+async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {
   const state = snapshot?.states.find(
     ({ subjectId, operation }) =>
       subjectId === intent.subjectId && operations[intent.method].includes(operation),
@@ -62,12 +80,8 @@ export async function probe(
   return await probeByCallback(upstream, intent, options);
 }
 
-async function probePayout(
-  upstream: Upstream,
-  { externalId }: Intent,
-  options: SendOptions,
-  payoutEnds: PayoutEnds | undefined,
-): Promise<Probed> {
+async function probePayout({ upstream, intent, options, payoutEnds }: Lookup): Promise<Probed> {
+  const { externalId } = intent;
   const request = create(GetPayoutRequestSchema, { externalId });
   return await asked("payout", async () => {
     const payout = await upstream.getPayout(request, options);
@@ -123,10 +137,8 @@ async function asked(
     const { upstream } = error.details;
     if (!upstream?.code || noAnswer.has(error.code))
       return { lookupMethod, kind: "unreachable", error };
-    if (upstream.code === "transaction_not_found") return { lookupMethod, kind: "notFound" };
-    if (upstream.code === alreadyPaid) {
-      return { lookupMethod, kind: "paid", paymentId: upstream.paymentId ?? "" };
-    }
+    if (saysNotFound(upstream)) return { lookupMethod, kind: "notFound" };
+    if (saysAlreadyPaid(upstream)) return { lookupMethod, kind: "paid", said: upstream };
     return { lookupMethod, kind: "refused", error };
   }
 }

@@ -4,13 +4,14 @@ import { GatewayError } from "../errors.ts";
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
-import { CallOutcome, EventKind } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
+import { isKind, type Kind } from "../kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { type LookupMethod, type Probed, probe } from "./probe.ts";
+import { answersByCallback, type LookupMethod, type Probed, probe } from "./probe.ts";
 import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
@@ -36,7 +37,7 @@ export interface ReconcilerOptions {
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
   readonly causeOf?: (
     account: string,
-    kind: EventKind,
+    kind: Kind,
     externalId: string,
   ) => Promise<string | undefined>;
 }
@@ -187,7 +188,7 @@ class AccountReconciler {
     const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
       // A callback that was asked for comes as any other.
-      const by = intent.kind === EventKind.PAYMENT && intent.checks > 0 ? "resend" : "event";
+      const by = answersByCallback(intent.kind) && intent.checks > 0 ? "resend" : "event";
       observer.onSettled({ account, intent, by });
     }
     if (became) return done;
@@ -199,10 +200,11 @@ class AccountReconciler {
     if (!hasToSpare(bucket)) return { restMs: spareMs };
 
     const deadlineMs = Date.now() + this.#options.timeoutMs;
-    const probed = await probe(
-      ...([upstream, intent, snapshot, { signal: this.#stop, deadlineMs }] as const),
-      this.#options.payoutEnds,
-    );
+    const probed = await probe({
+      ...{ upstream, intent, snapshot },
+      options: { signal: this.#stop, deadlineMs },
+      payoutEnds: this.#options.payoutEnds,
+    });
     if (this.#stop.aborted) return done;
     observer.onProbe({ account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
@@ -231,7 +233,7 @@ class AccountReconciler {
     await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
 
     if (probed.kind === "paid") {
-      await settleAsPaid(this.#options, account, intent, probed.paymentId);
+      await settleAsPaid(this.#options, account, intent, probed.said);
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
     const [openCall] = await this.#openCall(intent);
@@ -285,7 +287,7 @@ class AccountReconciler {
       const signal = AbortSignal.any([end.signal, this.#stop]);
       const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
       for await (const { kind, externalId, callOutcome } of events) {
-        if (callOutcome !== CallOutcome.UNSPECIFIED) continue;
+        if (callOutcome !== CallOutcome.UNSPECIFIED || !isKind(kind)) continue;
         await intents.scheduleNow(this.#account, kind, externalId);
         if (this.#woken) continue;
         this.#woken = true;

@@ -5,7 +5,6 @@ import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
 import type { CoreObserver } from "../core/context.ts";
 import type { Causes } from "../events/cause-of.ts";
 import type { RedisLogObserver } from "../events/redis/log.ts";
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import type { TlsFilesOptions, TlsIdentity } from "../net/tls-files.ts";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
@@ -27,8 +26,7 @@ export function upstreamObserver(
     onInFlight(change) {
       metrics.upstreamInFlight.inc({ account: account.name }, change);
     },
-    onMoneyCall({ endpoint, externalId, trace }) {
-      const kind = endpoint.includes("/payouts/") ? EventKind.PAYOUT : EventKind.PAYMENT;
+    onMoneyCall({ kind, externalId, trace }) {
       causes.sent(account.name, kind, externalId, trace);
     },
     onCall({ endpoint, outcome, durationMs }) {

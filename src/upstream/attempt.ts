@@ -6,7 +6,7 @@ import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
 import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
 import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
-import { outcomeUnknown, unavailable } from "./outcome.ts";
+import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
 import { rateLimitHeaders } from "./retry-after.ts";
@@ -67,9 +67,8 @@ export function createAttempts(options: AttemptOptions): Attempts {
     call: RestCall<Result>,
     { signal, deadlineMs, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>> {
-    const { moneyExternalId } = call;
-    const movesMoney = moneyExternalId !== undefined;
-    const breaker = movesMoney ? breakers.money : breakers.other;
+    const { money } = call;
+    const breaker = money ? breakers.money : breakers.other;
     const waitBudget = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
     const customer = customerHeaders(call.customer);
     const headers = call.body === undefined ? bodiless : withBody;
@@ -80,7 +79,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const askedAt = performance.now();
     let permit: Permit;
     try {
-      permit = await bucket.take({ priority: movesMoney ? "money" : "read", ...waitBudget });
+      permit = await bucket.take({ priority: money ? "money" : "read", ...waitBudget });
     } catch (error) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
@@ -91,7 +90,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       return ended(refusedByBreaker(breaker.refusal()));
     }
     const settleBreakers = (verdict: Verdict, sent: boolean) =>
-      movesMoney ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
+      money ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
@@ -110,10 +109,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       endSpan(span, outcome, failure);
       return durationMs;
     };
-    if (movesMoney) {
-      const { traceparent: trace } = span;
-      observer.onMoneyCall?.({ endpoint, externalId: moneyExternalId, trace });
-    }
+    if (money) observer.onMoneyCall?.({ ...money, trace: span.traceparent });
     observer.onInFlight?.(1);
 
     let answer: HttpResponse;
@@ -124,7 +120,12 @@ export function createAttempts(options: AttemptOptions): Attempts {
         headers: [...headers, ...customer, ...span.headers()],
         body: call.body ?? null,
       };
-      const limits = { ...waitBudget, timeoutMs, maxResponseBytes, finishOnceSent: movesMoney };
+      const limits = {
+        ...waitBudget,
+        timeoutMs,
+        maxResponseBytes,
+        finishOnceSent: money !== undefined,
+      };
       const exchanged = exchange(connections, request, { ...limits, onSent });
       underWay.add(exchanged);
       answer = await exchanged.finally(() => underWay.delete(exchanged));
@@ -137,7 +138,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       const verdict = verdictOf(failure, performance.now() - startedAt);
       settleBreakers(verdict, failure.sent);
       settleUnanswered(permit, failure);
-      const error = errorOfFailure(failure, moneyExternalId);
+      const error = errorOfFailure(failure, money);
       return ended(error, verdict, reportCall(error.code, failure.kind));
     } finally {
       observer.onInFlight?.(-1);
@@ -145,7 +146,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
     const response = parseResponse<Result>(answer, {
       read: call.read,
-      moneyExternalId,
+      money,
       isResult: call.isResult,
       successCodes: call.successCodes,
       about: call.about,
@@ -231,10 +232,10 @@ function settleAnswered(
 
 function errorOfFailure(
   { kind, sent, cause }: ExchangeFailure,
-  moneyExternalId: string | undefined,
+  money: Money | undefined,
 ): GatewayError {
   // Whatever ended it.
-  if (sent && moneyExternalId !== undefined) return outcomeUnknown(moneyExternalId, { cause });
+  if (sent && money) return outcomeUnknown(money.externalId, { cause });
   if (kind === "caller") return cause as GatewayError;
   if (kind === "kept") {
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);

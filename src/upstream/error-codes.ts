@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../errors.ts";
-import { ErrorType } from "../gen/payments/v1/error_pb.ts";
+import { ErrorType, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 
 /**
  * When the same call may be tried again:
@@ -134,6 +134,16 @@ const byCode: ReadonlyMap<string, Reading> = new Map(
 
 /** Every code that the spec lists. */
 export const listedCodes: readonly string[] = [...byCode.keys()];
+
+/** Whether an Error object is the service's word that the external_id has its successful payment. */
+export function saysAlreadyPaid({ code }: Pick<UpstreamError, "code">): boolean {
+  return code === "transaction_already_paid";
+}
+
+/** Whether it is the service's word that it knows no such payment or payout. */
+export function saysNotFound({ code }: Pick<UpstreamError, "code">): boolean {
+  return code === "transaction_not_found";
+}
 
 /** The table's reading of a code; undefined for one that the spec does not list. */
 export function readingOf(code: string): Reading | undefined {

@@ -1,4 +1,11 @@
 import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
+import type { Kind } from "../kinds.ts";
+
+/** What a call moves money for. */
+export interface Money {
+  readonly kind: Kind;
+  readonly externalId: string;
+}
 
 /** A call that moves money was sent, and nothing tells whether it moved. */
 export function outcomeUnknown(

@@ -11,15 +11,15 @@ import {
   sharedWithErrors,
 } from "./error-object.ts";
 import type { HttpResponse } from "./exchange.ts";
-import { outcomeUnknown, unavailable } from "./outcome.ts";
+import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
 /** The question that an answer belongs to. */
 export interface Question<Result> {
   /** Reads the body of a 2xx answer. @throws when it is not understood. */
   readonly read: (text: string, options: DecodeOptions) => Result;
-  /** For a call that moves money its external_id. */
-  readonly moneyExternalId?: string | undefined;
+  /** Absent for a call that moves none. */
+  readonly money?: Money | undefined;
   /**
    * Whether a result is one although it came with a 4xx status: the spec ties no status to the data
    * of a payment. Default: no result is.
@@ -120,7 +120,7 @@ function parseSuccess<Result>(
     return refusal(answer, object, question);
   }
   // JSON without a word about the payment is no answer to who wants to know whether it was made.
-  if (question.moneyExternalId !== undefined) return notUnderstood(answer, question);
+  if (question.money) return notUnderstood(answer, question);
   return { kind: "result", result };
 }
 
@@ -154,7 +154,7 @@ function resultInRefusal<Result>(
 function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
-  { moneyExternalId, asCustomer, hideSecrets }: Circumstances,
+  { money, asCustomer, hideSecrets }: Circumstances,
 ): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
@@ -165,13 +165,13 @@ function refusal(
     code: reported?.code,
     ...(reported && { type: reported.type }),
     asCustomer,
-    movesMoney: moneyExternalId !== undefined,
+    movesMoney: money !== undefined,
   });
   const serviceFailed = status >= 500;
   // 5xx without an Error object is no word of the service: most likely a proxy's.
   const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
-  if (moneyExternalId !== undefined && (reading.leavesOpen || !isRejection(status, object))) {
-    const error = outcomeUnknown(moneyExternalId, detail && { upstream: detail });
+  if (money && (reading.leavesOpen || !isRejection(status, object))) {
+    const error = outcomeUnknown(money.externalId, detail && { upstream: detail });
     return { kind: "error", error, serviceFailed };
   }
   const error = new GatewayError(reading.code, textOf(upstream, status), {
@@ -221,15 +221,14 @@ const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
   { status }: HttpResponse,
-  { moneyExternalId }: Circumstances,
+  { money }: Circumstances,
   cause?: unknown,
 ): Extract<ParsedResponse<never>, { kind: "error" }> {
-  const error =
-    moneyExternalId === undefined
-      ? unavailable(
-          `the payments service's answer (HTTP status ${status}) was not understood`,
-          cause,
-        )
-      : outcomeUnknown(moneyExternalId, { cause });
+  const error = money
+    ? outcomeUnknown(money.externalId, { cause })
+    : unavailable(
+        `the payments service's answer (HTTP status ${status}) was not understood`,
+        cause,
+      );
   return { kind: "error", error, serviceFailed: true };
 }

@@ -1,3 +1,4 @@
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -9,6 +10,7 @@ import {
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
+import type { Money } from "./outcome.ts";
 import { bodyOf } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -57,9 +59,10 @@ const endpoints = {
   resend: endpointOf(methods.resendCallback),
 };
 
-function movesMoney(endpoint: Endpoint, moneyExternalId: string) {
-  const about = { externalId: moneyExternalId, namedIn };
-  return { endpoint, target: endpoint.path, moneyExternalId, read, isResult, about };
+function movesMoney(endpoint: Endpoint, externalId: string) {
+  const money: Money = { kind: EventKind.PAYMENT, externalId };
+  const about = { externalId, namedIn };
+  return { endpoint, target: endpoint.path, money, read, isResult, about };
 }
 
 const namedIn = ({ externalId }: Payment) => externalId;

@@ -1,3 +1,4 @@
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
@@ -22,7 +23,7 @@ export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayo
         schema,
         request,
         body: bodyOf(schema, request),
-        moneyExternalId: externalId,
+        money: { kind: EventKind.PAYOUT, externalId },
         read: readPayout,
         isResult,
         about: { externalId, namedIn },

@@ -7,10 +7,7 @@ import type { Question } from "./parse-response.ts";
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>
-  extends Pick<
-    Question<Result>,
-    "read" | "moneyExternalId" | "isResult" | "successCodes" | "about"
-  > {
+  extends Pick<Question<Result>, "read" | "money" | "isResult" | "successCodes" | "about"> {
   readonly endpoint: Endpoint;
   /** Path with its values, and query; from `/api` on. */
   readonly target: string;

@@ -26,6 +26,7 @@ import type {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Secret } from "../secrets/secret.ts";
 import type { WireFault } from "../wire/wire.ts";
+import type { Money } from "./outcome.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -103,7 +104,7 @@ export interface UpstreamObserver {
   /** A request begins (1) or has ended (-1). */
   onInFlight?(change: 1 | -1): void;
   /** A call that moves money is about to leave; `trace` is its `traceparent` if it is traced. */
-  onMoneyCall?(call: { endpoint: string; externalId: string; trace: string | undefined }): void;
+  onMoneyCall?(call: Money & { readonly trace: string | undefined }): void;
   /** A field of an answer was not read as it stood: `path` names it, no value. */
   onFieldFault(fault: WireFault & { endpoint: string }): void;
   /** An answer named another `external_id` than its request: it is taken for no answer. */

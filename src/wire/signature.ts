@@ -1,6 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Secret } from "../secrets/secret.ts";
 
+/** The header that a callback is signed in. */
+export const signatureHeader = "x-service-signature";
+
 /**
  * The `X-SERVICE-SIGNATURE` of a callback body (spec, Authentication part 4):
  * base64url(SHA-1(password + base64url(body) + password)), padding kept in both. The body is the

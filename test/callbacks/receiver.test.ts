@@ -8,6 +8,7 @@ import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../src/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
@@ -35,7 +36,7 @@ const signed = (body: string | Uint8Array, password = "password") => ({
   headers: { "x-service-signature": sign(Buffer.from(body), password) },
   body,
 });
-const history = (log: EventLog, externalId = "order-1", kind: EventKind = EventKind.PAYMENT) =>
+const history = (log: EventLog, externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
   log.history("shop", kind, externalId, 100);
 
 describe("the callback receiver", { timeout: 30_000 }, () => {

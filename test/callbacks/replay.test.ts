@@ -5,6 +5,7 @@ import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../src/kinds.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
 
@@ -12,7 +13,7 @@ const understood =
   '{"external_id":"order-1","operation":"payment","details":{"payment_id":"p","status":"success"}}';
 
 /** A log with one dead letter, such as one that an older gateway did not understand. */
-async function buried(body: string, kind: EventKind = EventKind.PAYMENT): Promise<EventLog> {
+async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<EventLog> {
   const log = createMemoryLog({ retentionMs: 86_400_000 });
   await log.addDeadLetter("shop", {
     id: "letter-1",

@@ -18,6 +18,7 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { Kind } from "../../src/kinds.ts";
 import {
   cursors,
   payment,
@@ -85,7 +86,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       }
       return events;
     };
-    const snapshotOf = (externalId = "order-1", kind: EventKind = EventKind.PAYMENT) =>
+    const snapshotOf = (externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
       log.snapshot(account, kind, externalId);
     const currentStep = async (externalId = "order-1"): Promise<string | undefined> => {
       const snapshot = await snapshotOf(externalId);

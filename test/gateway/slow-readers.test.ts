@@ -3,7 +3,7 @@ import diagnostics from "node:diagnostics_channel";
 import type net from "node:net";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { startTestGateway } from "../start.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { sendEvents, until } from "./live-rig.ts";
 import { type SlowClient, transports } from "./slow-clients.ts";
@@ -98,7 +98,8 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
   const ends = await Promise.all(slow.map(({ ended }) => ended));
   t.diagnostic(names.map((name, i) => `${name}: ${ends[i]?.code}`).join(", "));
   const again = clientsOf(slow.map(({ cursors }) => cursors.at(-1) ?? ""));
-  await until(all(again, fast[0]?.cursors.at(-1)), "those who were cut have the rest");
+  const rest = all(again, fast[0]?.cursors.at(-1));
+  await until(rest, "those who were cut have the rest", 3 * patienceMs);
 
   const whole = fast[0]?.cursors ?? [];
   for (const [i, name] of names.entries()) {

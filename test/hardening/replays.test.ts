@@ -3,6 +3,8 @@ import { once } from "node:events";
 import http from "node:http";
 import { after, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { payment } from "../events/entries.ts";
+import { replica } from "../events/redis/rig.ts";
 import { sendEvent } from "../gateway/live-rig.ts";
 import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
@@ -17,17 +19,24 @@ const attackMs = 60_000;
 
 after(killSpawned);
 
-async function gatewayWithEvents(t: TestContext, env: Record<string, string>) {
+interface Urls {
+  readonly publicUrl: string;
+  readonly rpcUrl: string;
+  readonly adminUrl: string;
+}
+
+async function startGateway(t: TestContext, env: Record<string, string>): Promise<Urls> {
   const gateway = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "error", ...env });
   t.after(() => gateway.child.kill("SIGKILL"));
   const { public: publicUrl = "", rpc: rpcUrl = "", admin: adminUrl = "" } = await gateway.ready;
-  for (let n = 0; n < storedEvents; n += 100) {
-    const sent = Array.from({ length: 100 }, (_, i) =>
-      sendEvent({ publicUrl }, `order-${(n + i) % 50}`, n + i),
-    );
-    await Promise.all(sent);
-  }
   return { publicUrl, rpcUrl, adminUrl };
+}
+
+/** Stores the events, a hundred at a time. */
+async function store(send: (externalId: string, n: number) => Promise<unknown>): Promise<void> {
+  for (let n = 0; n < storedEvents; n += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, i) => send(`order-${(n + i) % 50}`, n + i)));
+  }
 }
 
 interface Stream {
@@ -100,15 +109,18 @@ async function countAlone({ url, headers, body }: Stream): Promise<number> {
   return cursors.length;
 }
 
-async function attack(t: TestContext, env: Record<string, string>): Promise<void> {
-  const { publicUrl, rpcUrl, adminUrl } = await gatewayWithEvents(t, env);
+async function attack({ publicUrl, rpcUrl, adminUrl }: Urls): Promise<void> {
   for (const stream of [graphqlStream(publicUrl), rpcStream(rpcUrl)]) {
     await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
     assert.equal(await countAlone(stream), storedEvents);
   }
 }
 
-test("200 streams that read all that is kept in memory", { timeout }, (t) => attack(t, {}));
+test("200 streams that read all that is kept in memory", { timeout }, async (t) => {
+  const urls = await startGateway(t, {});
+  await store((externalId, n) => sendEvent(urls, externalId, n));
+  await attack(urls);
+});
 
 test("200 streams that read all that is kept in Redis", {
   timeout,
@@ -116,5 +128,13 @@ test("200 streams that read all that is kept in Redis", {
 }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.close());
-  await attack(t, { REDIS_URL: redis.url });
+  const { log, close } = await replica(redis.url, { prefix: "pgw" });
+  await store(async (externalId, n) =>
+    log.append(
+      "default",
+      payment({ externalId, operation: "refund", operationId: `op-${n}`, amount: "1.00" }),
+    ),
+  );
+  await close();
+  await attack(await startGateway(t, { REDIS_URL: redis.url }));
 });

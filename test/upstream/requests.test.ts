@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentOperation } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -24,6 +25,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { Kind } from "../../src/kinds.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { failureOf, hostedPayment, patient, rig } from "./rig.ts";
 import { json, scriptedServer } from "./scripted-server.ts";
@@ -48,6 +50,8 @@ interface Case {
   readonly headers: readonly string[];
   readonly body: string;
   readonly priority: "money" | "read";
+  /** What it moves money as. */
+  readonly kind?: Kind;
 }
 
 const cases: Case[] = [
@@ -81,6 +85,7 @@ const cases: Case[] = [
       '"customer":{"email":"a@b.example"},"payment_method":{"type":"cc_number",' +
       '"cc":{"cvv":"123","exp_month":5,"exp_year":2030,"number":"4111111111111111"}}}',
     priority: "money",
+    kind: EventKind.PAYMENT,
   },
   {
     name: "createRecurrentPayment posts to payments/v1/recurrent",
@@ -97,6 +102,7 @@ const cases: Case[] = [
     headers: jsonBody,
     body: '{"recurrent_id":"rec-1","external_id":"order-2","amount":0.1}',
     priority: "money",
+    kind: EventKind.PAYMENT,
   },
   {
     name: "confirmPayment posts to payments/v1/confirm",
@@ -109,6 +115,7 @@ const cases: Case[] = [
     headers: jsonBody,
     body: '{"external_id":"order-1","amount":99999999999.99}',
     priority: "money",
+    kind: EventKind.PAYMENT,
   },
   {
     name: "resendCallback posts to payments/v1/callback/resend",
@@ -152,6 +159,7 @@ const cases: Case[] = [
       '{"first_name":"Іван","last_name":"Koval","card_data":{"token":"card-token"}}},' +
       '"payout_type":"card"}',
     priority: "money",
+    kind: EventKind.PAYOUT,
   },
   {
     name: "getPayout reads payouts/v1/info by an escaped external_id",
@@ -301,11 +309,11 @@ const cases: Case[] = [
   },
 ];
 
-for (const { name, call, line, headers, body, priority } of cases) {
+for (const { name, call, line, headers, body, priority, kind } of cases) {
   test(name, async (t) => {
     const server = await scriptedServer(json(200, '{"id":"1","currency":"UAH"}'));
     t.after(() => server.close());
-    const { upstream, taken } = rig(t, server.url);
+    const { upstream, taken, moved } = rig(t, server.url);
     await call(upstream);
 
     assert.equal(server.requests.length, 1);
@@ -317,6 +325,10 @@ for (const { name, call, line, headers, body, priority } of cases) {
     assert.deepEqual(
       taken.map((options) => options.priority),
       [priority],
+    );
+    assert.deepEqual(
+      moved.map((money) => money.kind),
+      kind === undefined ? [] : [kind],
     );
   });
 }

@@ -7,6 +7,7 @@ import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_se
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
+import type { Money } from "../../src/upstream/outcome.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
@@ -18,6 +19,8 @@ export interface Rig {
   readonly taken: TakeOptions[];
   readonly settled: Settled[];
   readonly calls: Array<{ endpoint: string; outcome: string }>;
+  /** Calls that move money, and what for. */
+  readonly moved: Money[];
   readonly faults: Array<{ endpoint: string; path: string; kind: string }>;
   readonly credentials: boolean[];
   /** Changes of the breakers: whose, and to what state. */
@@ -41,6 +44,7 @@ export function rig(
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
+  const moved: Money[] = [];
   const faults: Rig["faults"] = [];
   const credentials: boolean[] = [];
   const states: string[] = [];
@@ -70,6 +74,7 @@ export function rig(
     timeoutMs: 10_000,
     observer: {
       onCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
+      onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
       onFieldFault: (fault) => void faults.push(fault),
       onCredentials: (accepted) => void credentials.push(accepted),
       onBreaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
@@ -81,7 +86,7 @@ export function rig(
     ...options,
   });
   t.after(() => upstream.close());
-  return { upstream, taken, settled, calls, faults, credentials, states, nexts };
+  return { upstream, taken, settled, calls, moved, faults, credentials, states, nexts };
 }
 
 /** A scripted server and a client of it. */

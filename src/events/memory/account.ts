@@ -1,6 +1,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import {
   type Bounds,
   beginning,
@@ -111,7 +112,7 @@ export class MemoryAccount implements StoredLog {
     return { outcome: "stored", event, conflict };
   }
 
-  snapshot(kind: EventKind, externalId: string): Snapshot | undefined {
+  snapshot(kind: Kind, externalId: string): Snapshot | undefined {
     this.#sweep(this.#options.now());
     const known = this.#known.get(subjectKey(kind, externalId));
     if (known?.last === undefined) return undefined;
@@ -130,7 +131,7 @@ export class MemoryAccount implements StoredLog {
     known.holds = withHold(known.holds, call, isHolding);
   }
 
-  history(kind: EventKind, externalId: string, limit: number): Event[] {
+  history(kind: Kind, externalId: string, limit: number): Event[] {
     this.#sweep(this.#options.now());
     const events = this.#bySubject.get(subjectKey(kind, externalId));
     return events?.slice(events.length - Math.max(limit, 0), events.length) ?? [];

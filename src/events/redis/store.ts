@@ -1,8 +1,9 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../errors.ts";
-import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
+import { type Kind, kinds } from "../../kinds.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
@@ -62,7 +63,7 @@ export interface StoredPage extends Page {
 
 /** One payment or payout. */
 export interface Subject {
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
@@ -339,7 +340,7 @@ const readState = script("./read-state.lua");
 const noteHold = loadScript(new URL("./note-hold.lua", import.meta.url));
 
 export function named({ kind, externalId }: Subject): [kind: string, externalId: string] {
-  return [kind === EventKind.PAYOUT ? "payout" : "payment", externalId];
+  return [kinds[kind].name, externalId];
 }
 
 function timed(state: OperationState) {

@@ -1,11 +1,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Event,
-  type EventKind,
-  EventSchema,
-  EventSource,
-} from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
@@ -91,7 +87,7 @@ export class SqliteAccount implements StoredLog {
     });
   }
 
-  async snapshot(kind: EventKind, externalId: string): Promise<Snapshot | undefined> {
+  async snapshot(kind: Kind, externalId: string): Promise<Snapshot | undefined> {
     const { id: account, epoch } = await this.#identity();
     const of: SubjectRow = { account, kind, externalId };
     const sinceMs = this.#options.now() - 2 * this.#options.retentionMs;
@@ -111,7 +107,7 @@ export class SqliteAccount implements StoredLog {
     await this.#run("noteHold", [await this.id(), externalId, call, isHolding, now(), since]);
   }
 
-  async history(kind: EventKind, externalId: string, limit: number): Promise<Event[]> {
+  async history(kind: Kind, externalId: string, limit: number): Promise<Event[]> {
     const { id: account, epoch } = await this.#identity();
     const of: SubjectRow = { account, kind, externalId };
     const rows = await this.#run<EventRow[]>("history", [of, this.#oldest(), limit]);

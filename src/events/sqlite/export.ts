@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { EventRow, LetterRow, StateFacts, UnfinishedRow } from "./rows.ts";
 
 /** All that the embedded store holds of an account's log, for another store to take over. */
@@ -17,12 +17,12 @@ export interface StoredAccount {
 }
 
 export interface StoredEventRow extends EventRow {
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
 export interface StoredSubject {
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   /** Place of its last event. */
   readonly last: string;

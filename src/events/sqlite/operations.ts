@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
 import {
@@ -95,7 +96,7 @@ export function open(database: DatabaseSync): RoomOperations {
         const events: EventRow[] = [];
         let scanned = 0;
         let last = after;
-        for (const { kind, ...row } of rows as Iterable<EventRow & { kind: EventKind }>) {
+        for (const { kind, ...row } of rows as Iterable<EventRow & { kind: Kind }>) {
           if (events.length === limit || scanned === maxScan) {
             return { events, upTo: last, bounds };
           }
@@ -295,7 +296,7 @@ interface StoredState {
 
 interface SubjectKey {
   readonly account: number;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly external_id: string;
 }
 

@@ -1,5 +1,6 @@
 import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { StoredFact } from "../facts.ts";
 import type { Appended, OperationState } from "../log.ts";
 
@@ -11,7 +12,7 @@ import type { Appended, OperationState } from "../log.ts";
 /** One payment or payout of an account. */
 export interface SubjectRow {
   readonly account: number;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
@@ -80,7 +81,7 @@ export interface SnapshotRow {
 /** Which events are read of an account: of one subject, or of some kinds (empty: all). */
 export interface PageOf {
   readonly account: number;
-  readonly subject?: { readonly kind: EventKind; readonly externalId: string };
+  readonly subject?: { readonly kind: Kind; readonly externalId: string };
   readonly kinds: readonly EventKind[];
   /** Absent: from the oldest kept. */
   readonly after?: string;
@@ -97,7 +98,7 @@ export interface UnfinishedRow {
 export interface LetterRow {
   readonly place: number;
   readonly id: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly reason: string;
   readonly receivedMs: number;
   /** Sealed. */

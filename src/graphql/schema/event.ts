@@ -10,6 +10,7 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../../gen/payments/v1/event_service_pb.ts";
+import { type Kind, kindOf } from "../../kinds.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";
@@ -21,9 +22,14 @@ import { afterInit } from "./watch-args.ts";
 const always = ["kind", "source", "receivedAt"] as const;
 const { paymentId, transactionId, payment, payout } = EventSchema.field;
 
+const eventTypes: Readonly<Record<Kind, "PaymentEvent" | "PayoutEvent">> = {
+  [EventKind.PAYMENT]: "PaymentEvent",
+  [EventKind.PAYOUT]: "PayoutEvent",
+};
+
 const Event = builder.interfaceRef<EventMessage>("Event").implement({
   description: describe(EventSchema),
-  resolveType: ({ kind }) => (kind === EventKind.PAYOUT ? "PayoutEvent" : "PaymentEvent"),
+  resolveType: ({ kind }) => eventTypes[kindOf(kind)],
   fields: (t) =>
     messageFields(t, EventSchema, {
       always,

@@ -1,10 +1,11 @@
+import type { KindName } from "../../kinds.ts";
 import type { Context } from "../context.ts";
 import type { builder } from "./builder.ts";
 
 type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
 
 /** The arguments of `paymentUpdated` and `payoutUpdated`. */
-export function watchArgs(t: SubscriptionFieldBuilder, what: "payment" | "payout") {
+export function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
   return {
     externalId: t.arg.id({
       description: `The ${what}'s externalId. It need not exist yet.`,

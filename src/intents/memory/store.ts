@@ -1,4 +1,4 @@
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import {
   type Begun,
   type Ending,
@@ -133,7 +133,7 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = now + this.#options.firstLookMs;
   }
 
-  async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
     const subject = this.#subjects.get(id(account, kind, externalId));
     if (!subject) return [];
     const { answered } = subject;
@@ -168,7 +168,7 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = this.#now() + next.inMs;
   }
 
-  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
     const now = this.#now();
     for (const { id: intentId, state, needsOperator } of await this.open(
       account,
@@ -234,7 +234,7 @@ export class MemoryIntents implements IntentStore {
   }
 
   /** The same of an external_id. */
-  subjectOf(account: string, kind: EventKind, externalId: string): KeptSubject | undefined {
+  subjectOf(account: string, kind: Kind, externalId: string): KeptSubject | undefined {
     const subject = this.#subjects.get(id(account, kind, externalId));
     return subject && { ...subject, locks: [...subject.locks] };
   }
@@ -250,7 +250,7 @@ export class MemoryIntents implements IntentStore {
   }
 
   /** The same of an external_id, when its intents are remembered again: locks are theirs. */
-  restoreSubject(account: string, kind: EventKind, externalId: string, kept: KeptSubject): void {
+  restoreSubject(account: string, kind: Kind, externalId: string, kept: KeptSubject): void {
     const subject = this.#subject(account, kind, externalId, kept.touchedMs);
     subject.answered = kept.answered;
     for (const [intentId, lock] of kept.locks) {
@@ -301,7 +301,7 @@ export class MemoryIntents implements IntentStore {
     this.#subject(account, kind, externalId, this.#now()).open.add(intent.id);
   }
 
-  #subject(account: string, kind: EventKind, externalId: string, now: number): Subject {
+  #subject(account: string, kind: Kind, externalId: string, now: number): Subject {
     const key = id(account, kind, externalId);
     const subject = this.#subjects.get(key) ?? {
       open: new Set<string>(),

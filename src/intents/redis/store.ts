@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import { ask, StoreUnavailable, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
@@ -136,7 +136,7 @@ class RedisIntents implements IntentStore {
     if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
   }
 
-  async open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
     let shared: Intent[];
     try {
       shared = await this.#open(account, kind, externalId);
@@ -153,7 +153,7 @@ class RedisIntents implements IntentStore {
     return [...shared, ...own];
   }
 
-  async #open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+  async #open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
     const key = this.#keys(account).intentsOf(String(kind), externalId);
     for (let first = true; ; first = false) {
       const fields = await this.#ask(() => this.#client.hgetall(key));
@@ -194,7 +194,7 @@ class RedisIntents implements IntentStore {
     await this.#ask(() => scripts.postpone.run(this.#client, on, args));
   }
 
-  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
     const ids = (await this.open(account, kind, externalId))
       .filter(({ state }) => state !== "running")
       .map(({ id }) => id);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import type { UsedKey } from "../memory/keys.ts";
 import type { KeptSubject } from "../memory/store.ts";
@@ -132,7 +132,7 @@ interface StoredIntent {
 
 interface StoredSubject {
   readonly account: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly external_id: string;
   readonly touched_ms: number;
   readonly locks: string;

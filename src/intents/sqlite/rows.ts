@@ -1,4 +1,4 @@
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import type { UsedKey } from "../memory/keys.ts";
 import type { KeptIntent, KeptSubject } from "../memory/store.ts";
 
@@ -11,7 +11,7 @@ export type IntentRow = {
 
 export type SubjectRow = {
   readonly account: string;
-  readonly kind: EventKind;
+  readonly kind: Kind;
   readonly externalId: string;
   readonly kept: KeptSubject | undefined;
 };

@@ -1,4 +1,4 @@
-import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../../kinds.ts";
 import { moduleBeside } from "../../sqlite/module-beside.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { MemoryIntents, type MemoryIntentsOptions } from "../memory/store.ts";
@@ -111,7 +111,7 @@ class SqliteIntents implements IntentStore {
     await this.#save(namesOf(account, intent, [intent.id], intent.keyDigest || undefined));
   }
 
-  open(account: string, kind: EventKind, externalId: string): Promise<Intent[]> {
+  open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
     return this.#memory.open(account, kind, externalId);
   }
 
@@ -131,7 +131,7 @@ class SqliteIntents implements IntentStore {
     await this.#save(namesOf(account, intent, [intent.id]));
   }
 
-  async scheduleNow(account: string, kind: EventKind, externalId: string): Promise<void> {
+  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
     await this.#memory.scheduleNow(account, kind, externalId);
     const open = await this.#memory.open(account, kind, externalId);
     const ids = open.map(({ id }) => id);

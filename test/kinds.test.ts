@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { GatewayError } from "../src/errors.ts";
+import { EventKind, EventKindSchema } from "../src/gen/payments/v1/event_pb.ts";
+import { readIntent } from "../src/intents/record.ts";
+import { allKinds, isKind, kindNamed, kindOf, kindOfResource, kinds } from "../src/kinds.ts";
+
+test("the kinds are those of the contract, and each is found by its words", () => {
+  const numbers = EventKindSchema.values.map(({ number }) => number).filter((n) => n !== 0);
+  assert.deepEqual([...allKinds], numbers);
+  for (const kind of allKinds) {
+    assert.equal(kindNamed(kinds[kind].name), kind);
+    assert.equal(kindOfResource(kinds[kind].resource), kind);
+  }
+  assert.equal(kindNamed("refund" as string), undefined);
+  assert.equal(kindOfResource("constructor"), undefined);
+});
+
+test("a stored kind that is not known is refused, not taken for a payment", () => {
+  const isRefused = (error: unknown) => error instanceof GatewayError && error.code === "INTERNAL";
+  for (const kind of [0, 3, Number.NaN]) {
+    assert.equal(isKind(kind), false);
+    assert.throws(() => kindOf(kind), isRefused);
+  }
+  const stored = { id: "i-1", method: "RequestPayout", external_id: "p-1", state: "unknown" };
+  assert.equal(readIntent({ ...stored, kind: "2" })?.kind, EventKind.PAYOUT);
+  assert.throws(() => readIntent({ ...stored, kind: "3" }), isRefused);
+});
+
+test("a third kind compiles nowhere until each table has it", { timeout: 110_000 }, async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "kinds-"));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const root = new URL("..", import.meta.url).pathname;
+  await cp(join(root, "src"), join(directory, "src"), { recursive: true });
+  await cp(join(root, "package.json"), join(directory, "package.json"));
+  await symlink(join(root, "node_modules"), join(directory, "node_modules"));
+  const options = JSON.parse(await readFile(join(root, "tsconfig.json"), "utf8"));
+  await writeFile(
+    join(directory, "tsconfig.json"),
+    JSON.stringify({ ...options, include: ["src"] }),
+  );
+  const generated = join(directory, "src/gen/payments/v1/event_pb.ts");
+  const text = await readFile(generated, "utf8");
+  const changed = text.replace("export const EventKind = {", "$&\n  THIRD: 3,");
+  assert.notEqual(changed, text);
+  await writeFile(generated, changed);
+
+  const said = await compile(directory);
+  for (const table of tables) assert.match(said, new RegExp(`^src/${table}\\.ts\\(`, "m"), table);
+});
+
+/** Each decides something by kind. */
+const tables = [
+  "kinds",
+  "callbacks/parse-callback",
+  "core/authorize",
+  "events/entry",
+  "events/payment-state",
+  "graphql/schema/event",
+  "reconcile/probe",
+];
+
+/** What the compiler says; it fails where it says something. */
+function compile(directory: string): Promise<string> {
+  const compiler = join(directory, "node_modules/typescript/bin/tsc");
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [compiler, "-p", directory],
+      { cwd: directory, timeout: 100_000 },
+      (_, stdout) => resolve(stdout),
+    );
+  });
+}
