@@ -4,7 +4,7 @@ import { currentEvent } from "../events/current.ts";
 import { noFacts } from "../events/facts.ts";
 import type { Cursor, Facts } from "../events/log.ts";
 import { stateAfter } from "../events/payment-state.ts";
-import { CallOutcome, type Event, type EventKind, WaitUntil } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Kind } from "../kinds.ts";
