@@ -1,4 +1,4 @@
-import { clone, create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
@@ -66,8 +66,10 @@ export function paymentCases(context: Context): PaymentCases {
     const { account } = call.caller;
     const { externalId } = request;
     const held = "confirm" in request && request.confirm === false;
-    const sent = clone(schema, request);
-    sent.callbackUrl ??= context.callbackUrl(account, "payments");
+    const sent = {
+      ...request,
+      callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
+    };
     return moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
       ...{ schema, request, answerSchema: PaymentSchema },
@@ -187,7 +189,7 @@ interface PaymentCall<Request extends PaymentRequest> {
   readonly method: MoneyMethod;
   /** What the answer is about, should it not say so. */
   readonly operation: PaymentOperation;
-  /** Sends a copy of the request, which has a callback URL. */
+  /** Sends the request, which has a callback URL. */
   readonly send: (
     upstream: Upstream,
     sent: MessageShape<Request>,
@@ -196,10 +198,16 @@ interface PaymentCall<Request extends PaymentRequest> {
 }
 
 /** The request with the types that its objects tell. */
-function withTypes(sent: CreatePaymentRequest): CreatePaymentRequest {
-  if (sent.paymentMethod) sent.paymentMethod.type = methodType(sent.paymentMethod);
-  const recipientMethod = sent.recipient?.paymentMethod;
-  if (recipientMethod) recipientMethod.type = recipientMethodType(recipientMethod);
+function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {
+  const { paymentMethod, recipient } = request;
+  const sent = { ...request };
+  if (paymentMethod) {
+    sent.paymentMethod = { ...paymentMethod, type: methodType(paymentMethod) };
+  }
+  if (recipient?.paymentMethod) {
+    const type = recipientMethodType(recipient.paymentMethod);
+    sent.recipient = { ...recipient, paymentMethod: { ...recipient.paymentMethod, type } };
+  }
   return sent;
 }
 

@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { payoutEntry } from "../events/entry.ts";
@@ -33,9 +33,10 @@ export function payoutCases(context: Context): PayoutCases {
     async requestPayout(request, call) {
       validate(RequestPayoutRequestSchema, request);
       const { account } = call.caller;
-      const sent = clone(RequestPayoutRequestSchema, request);
-      const externalId = sent.order?.externalId ?? "";
-      if (sent.order) sent.order.callbackUrl ??= context.callbackUrl(account, "payouts");
+      const { order } = request;
+      const externalId = order?.externalId ?? "";
+      const callbackUrl = order?.callbackUrl ?? context.callbackUrl(account, "payouts");
+      const sent = order ? { ...request, order: { ...order, callbackUrl } } : request;
       return moneyCalls.run({
         call,
         method: "RequestPayout",

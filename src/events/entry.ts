@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
@@ -206,5 +206,5 @@ function rankOfEnd(status: string): Rank {
 }
 
 function digestOf(data: Uint8Array | string): string {
-  return createHash("sha256").update(data).digest("base64url");
+  return hash("sha256", data, "base64url");
 }
