@@ -120,7 +120,7 @@ export function createRequestListener(
         if (!response.writableEnded) cut(response);
         // The client went away: its call has been recorded as cancelled.
         if (ConnectError.from(error).code === Code.Aborted) return;
-        log.warn({ path: handler.requestPath, err: error }, "answer not written");
+        log.warn({ path: handler.requestPath, err: error }, "response not written");
       });
   }
 }
