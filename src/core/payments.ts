@@ -6,7 +6,7 @@ import { paymentEntry } from "../events/entry.ts";
 import { noFacts } from "../events/facts.ts";
 import type { Fact } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
-import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import {
   type PaymentMethodInput,
   type RecipientPaymentMethod,
@@ -38,6 +38,7 @@ import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
+import { answerAfterWait, withoutWait } from "./wait.ts";
 import { noCursor, watch } from "./watch.ts";
 
 type PaymentCases = Pick<
@@ -64,15 +65,15 @@ export function paymentCases(context: Context): PaymentCases {
   ): Promise<Payment> {
     validate(schema, request);
     const { account } = call.caller;
-    const { externalId } = request;
+    const { externalId, waitUntil } = request;
     const held = "confirm" in request && request.confirm === false;
     const sent = {
       ...request,
       callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
     };
-    return moneyCalls.run({
+    const made = moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
-      ...{ schema, request, answerSchema: PaymentSchema },
+      ...{ schema, request: withoutWait(schema, request), answerSchema: PaymentSchema },
       async send(options, intent) {
         const note = async (isHolding: boolean) => {
           // Where the note cannot be made, the answer tells.
@@ -94,6 +95,13 @@ export function paymentCases(context: Context): PaymentCases {
           ...(method !== "ConfirmPayment" && { held, call }),
         }),
     });
+    if (waitUntil === WaitUntil.UNSPECIFIED) return made;
+    const about = { account, kind: EventKind.PAYMENT, externalId };
+    return answerAfterWait(context, call, about, waitUntil, made, (event) =>
+      event.resource.case === "payment"
+        ? create(PaymentSchema, { ...event.resource.value })
+        : undefined,
+    );
   }
 
   return {

@@ -259,7 +259,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         const span = startOperationSpan(tracing, request);
         span.run(() =>
           answer(request, response, span, slot).catch((error) => {
-            if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+            if (!response.destroyed) log.error({ err: error }, "response not sent");
             response.destroy();
           }),
         );
