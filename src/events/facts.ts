@@ -25,8 +25,7 @@ export type StoredFact = [
 
 /** What an entry tells, to be stored; the store adds when. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
-  const { rank, status, statusCode = "", amount = "", currency = "", held } = entry;
-  const operationId = entry.isAttempt ? "" : entry.operationId;
+  const { rank, status, operationId, statusCode = "", amount = "", currency = "", held } = entry;
   const heldText = held === undefined ? "" : held ? "1" : "0";
   return [
     ...([stateKey(entry), `${rank}`, status, operationId] as const),

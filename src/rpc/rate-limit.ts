@@ -1,5 +1,4 @@
 import type { Call, Core } from "../core/core.ts";
-import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
 /**
@@ -9,8 +8,9 @@ import type { AnswerHeader } from "./gated-call.ts";
  */
 export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
   try {
-    for (const [name, value] of Object.entries(rateLimitHeaders(core.rateLimit(call)))) {
-      header.set(name, value);
-    }
+    const { limit, remaining, resetSeconds } = core.rateLimit(call);
+    header.set("x-ratelimit-limit", String(limit));
+    header.set("x-ratelimit-remaining", String(remaining));
+    header.set("x-ratelimit-reset", String(resetSeconds));
   } catch {}
 }
