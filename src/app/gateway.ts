@@ -219,7 +219,7 @@ export async function startGateway(
           },
         }
       : {}),
-    onFailure: (error) => log.error({ err: error }, "an answer of the admin listener failed"),
+    onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const admin = createAdminServer({
     registry: metrics.registry,

@@ -8,6 +8,7 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
+import { rateLimitHeaderNames, rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -211,10 +212,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const addRateLimit = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
-      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, lifetime));
-      headers["x-ratelimit-limit"] = limit;
-      headers["x-ratelimit-remaining"] = remaining;
-      headers["x-ratelimit-reset"] = resetSeconds;
+      Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
@@ -269,7 +267,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         const span = startOperationSpan(tracing, request);
         span.run(() =>
           answer(request, response, span, slot).catch((error) => {
-            if (!response.destroyed) log.error({ err: error }, "an answer could not be sent");
+            if (!response.destroyed) log.error({ err: error }, "response not sent");
             response.destroy();
           }),
         );
@@ -314,11 +312,6 @@ const cors = {
   // Who calls is in headers that the page sets. Cookies are never read.
   credentials: false,
   methods: ["GET", "POST"],
-  exposedHeaders: [
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-    "x-request-id",
-  ],
+  exposedHeaders: [...rateLimitHeaderNames, "x-request-id"],
   maxAge: 600,
 };

@@ -36,13 +36,16 @@ export function upstreamObserver(
     },
     onFieldFault({ endpoint, path, kind }) {
       countFault(metrics, kind, { endpoint, field: path });
-      log.warn({ endpoint, field: path, fault: kind }, "a field of an answer is not as specified");
+      log.warn(
+        { endpoint, field: path, fault: kind },
+        "unexpected value in an answer of the payments service: field left unset",
+      );
     },
     onMixUp({ endpoint }) {
       metrics.mixUps.inc({ account: account.name });
       log.error(
         { account: account.name, endpoint },
-        "an answer is about another external_id: the service or a proxy mixes answers up; each request has its own connection for 10 minutes",
+        "answer names another external_id than its request: treated as no answer. The service or a proxy mixes answers up; each request gets its own connection for 10 minutes",
       );
     },
     onBreaker({ calls, state }) {
@@ -57,7 +60,11 @@ export function upstreamObserver(
       if (accepted) refused.delete(account.name);
       else refused.add(account.name);
       metrics.credentialsRefused.set({ account: account.name }, accepted ? 0 : 1);
-      if (!accepted) log.error({ account: account.name }, "the upstream refuses our credentials");
+      if (!accepted)
+        log.error(
+          { account: account.name },
+          "the payments service refuses the account's credentials: check its login and password",
+        );
     },
   };
 }
@@ -68,10 +75,16 @@ export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
   return {
     onUnrecorded({ account, externalId, error }) {
       metrics.unrecorded.inc({ account });
-      log.error({ account, externalId, err: error }, "an answer could not be recorded");
+      log.error(
+        { account, externalId, err: error },
+        "answer of a payment call could not be stored as an event",
+      );
     },
     onConflict({ account, externalId }) {
-      log.error({ account, externalId }, "an operation has two different final states");
+      log.error(
+        { account, externalId },
+        "one operation has two different final states: both events are kept, a success is shown",
+      );
     },
     ...streamObserver(metrics),
   };
@@ -80,13 +93,13 @@ export function coreObserver(metrics: Metrics, log: Logger): CoreObserver {
 export function authObserver(log: Logger): AuthObserver {
   return {
     onReload(variable) {
-      log.info({ variable }, "a file of keys has changed and was read again");
+      log.info({ variable }, "key file changed and reloaded");
     },
     onProblem(variable, error) {
       const reason = error instanceof AuthFileError ? error.message : undefined;
       log.error(
         { variable, reason, err: error },
-        "keys could not be read: those known before stay in force",
+        "cannot read the changed key file: the previous keys stay valid",
       );
     },
   };
@@ -101,12 +114,12 @@ export function tlsObserver(
     onChange(identity) {
       renew(identity);
       const { validTo, fingerprint256 } = new X509Certificate(identity.cert);
-      log.info({ validTo, fingerprint256 }, "TLS files have changed and are in force");
+      log.info({ validTo, fingerprint256 }, "TLS files changed: new connections use them");
     },
     onProblem({ variable, message }) {
       log.error(
         { variable, problem: message },
-        "TLS files cannot be used: those before stay in force",
+        "cannot use the changed TLS files: the previous ones stay in use",
       );
     },
   };
@@ -126,14 +139,17 @@ export function callbackObserver(metrics: Metrics, log: Logger): CallbackObserve
       if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
       else log[level](entry, "callback");
       if (conflict) {
-        log.error({ account, ...about }, "an operation has two different final states");
+        log.error(
+          { account, ...about },
+          "one operation has two different final states: both events are kept, a success is shown",
+        );
       }
     },
     onFieldFault({ account, resource, path, kind }) {
       countFault(metrics, kind, { endpoint: `callback ${resource}`, field: path });
       log.warn(
         { account, resource, field: path, fault: kind },
-        "a field of a callback is not as specified",
+        "unexpected value in a callback: field left unset",
       );
     },
   };
@@ -168,7 +184,7 @@ export function lockedObserver(metrics: Metrics, log: Logger): RedisLogObserver[
     told.add(once);
     log.error(
       { account, what },
-      "what was sealed with another password than those configured is told without its secrets",
+      "cannot decrypt with any configured password: returned without its secrets",
     );
   };
 }
@@ -201,7 +217,7 @@ export function reconcileObserver(
       const since = new Date(startedAtMs).toISOString();
       log.error(
         { account, method, externalId, was: state, since },
-        "not settled in time: look at the payments service, by hand",
+        "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
       );
     },
     onStats({ account, unknown, pending, oldestUnknownMs }) {
@@ -212,7 +228,7 @@ export function reconcileObserver(
       metrics.oldestUnknown.set({ account }, ageMs / 1_000);
     },
     onFailure({ account, error }) {
-      log.warn({ account, err: error }, "looking lost outcomes up failed; it goes on");
+      log.warn({ account, err: error }, "reconciliation round failed; retrying");
     },
   };
 }

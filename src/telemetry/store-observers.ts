@@ -24,7 +24,7 @@ export function redisObserver(metrics: Metrics, log: Logger) {
     },
     onFailover() {
       metrics.redisFailovers.inc();
-      log.info("the Sentinels name another primary of Redis");
+      log.info("Redis failover: the Sentinels name a new primary");
     },
     onAway(reason: string | undefined) {
       log.warn(
@@ -64,7 +64,7 @@ export function bucketObserver(account: string, metrics: Metrics): BucketObserve
 export function lettersObserver(log: Logger): LettersObserver {
   return {
     onDiscarded({ operator, letter }) {
-      log.warn({ operator, ...letter }, "a dead letter was discarded");
+      log.warn({ operator, ...letter }, "dead letter discarded");
     },
   };
 }

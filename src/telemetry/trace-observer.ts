@@ -10,8 +10,8 @@ export function traceObserver(metrics: Metrics, log: Logger): TracingObserver {
       metrics.traceSpans.inc({ outcome }, count);
       if (outcome === "dropped" || failing === (outcome === "failed")) return;
       failing = outcome === "failed";
-      if (failing) log.warn({ err: error }, "traces cannot be handed over: spans are lost");
-      else log.info("traces are handed over again");
+      if (failing) log.warn({ err: error }, "trace export failing: spans are dropped");
+      else log.info("trace export works again");
     },
   };
 }
