@@ -18,6 +18,7 @@ import {
   PaymentMode,
   PaymentState,
   PaymentStateSchema,
+  WaitUntil,
   watchPayment,
 } from "@payments-gateway/client";
 
@@ -40,6 +41,8 @@ try {
       paymentMethod: {
         method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
       },
+      // The answer comes when the customer has something to do, or when it is settled.
+      waitUntil: WaitUntil.ACTION,
     },
     // The same order never pays twice, also when this program is started again.
     { headers: idempotencyKey(externalId), timeoutMs: 30_000 },

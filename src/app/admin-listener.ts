@@ -63,7 +63,7 @@ export function createAdminListener(
     ...(sandbox && {
       sandbox: { url: sandbox.url, sandboxActions: createSandboxActions({ core, ...sandbox }) },
     }),
-    onFailure: (error) => log.error({ err: error }, "an answer of the admin listener failed"),
+    onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const server = createAdminServer({
     registry: telemetry.registry,

@@ -47,7 +47,7 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
         process.exit(0);
       },
       (error: unknown) => {
-        log.error({ err: error }, "stopping failed");
+        log.error({ err: error }, "shutdown failed");
         process.exit(1);
       },
     );
@@ -59,7 +59,7 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
 /** Node itself would print the error with its text and its members, whatever they hold. */
 function endOnUncaught(log: Logger): void {
   process.on("uncaughtException", (error) => {
-    log.fatal({ err: error }, "an error that nobody caught");
+    log.fatal({ err: error }, "uncaught error: exiting");
     process.exit(1);
   });
 }

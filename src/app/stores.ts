@@ -99,11 +99,11 @@ async function sqliteStores(
     directory,
     rooms: { events: eventsRoom, intents: intentsRoom },
     onStateChange(trouble) {
-      if (trouble === undefined) log.info("the store in DATA_DIR takes writes again");
+      if (trouble === undefined) log.info("writes to DATA_DIR work again");
       else {
         log.error(
           { reason: trouble },
-          "the store in DATA_DIR fails: callbacks are answered 503, calls with an Idempotency-Key are refused; it is tried again by itself, free the disk if it is full",
+          "cannot write to DATA_DIR: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying. If the disk is full, free space",
         );
       }
     },
@@ -120,7 +120,7 @@ async function sqliteStores(
     eventLog,
     intents,
     notReady() {
-      return thread.trouble === undefined ? [] : [`the store in DATA_DIR fails: ${thread.trouble}`];
+      return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
     budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
@@ -239,7 +239,11 @@ function redisStores(
   function warnIfNotDurable(): void {
     describeDurability(redis.client).then(
       (warning) => warning && log.warn(warning),
-      (error: unknown) => log.warn({ reason: reasonOf(error) }, "Redis does not tell its settings"),
+      (error: unknown) =>
+        log.warn(
+          { reason: reasonOf(error) },
+          "cannot read the settings of Redis: its durability is not checked",
+        ),
     );
   }
 }

@@ -1,6 +1,6 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { PayoutEnds } from "../events/entry.ts";
-import type { Appended, Entry, EventLog } from "../events/log.ts";
+import type { Appended, Cursor, Entry, EventLog, Facts } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Resource } from "../kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -10,6 +10,8 @@ import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
 import type { StreamObserver } from "./observed-streams.ts";
 import type { StreamDrain } from "./stream-drain.ts";
+import type { StreamLimits } from "./stream-limits.ts";
+import type { Waits } from "./waits.ts";
 
 /** One merchant account's side of the gateway. */
 export interface Account {
@@ -51,6 +53,14 @@ export interface Recorded {
   readonly appended: Appended | undefined;
 }
 
+/** What the state of an external_id follows from, and the place in the log that it is of. */
+export interface After {
+  readonly facts: Facts;
+  readonly callIsOpen: boolean;
+  /** Empty where the log does not know yet. */
+  readonly cursor: Cursor;
+}
+
 /** What the use cases share. */
 export interface Context extends CoreOptions {
   /** The caller's account. */
@@ -58,6 +68,12 @@ export interface Context extends CoreOptions {
   readonly moneyCalls: MoneyCalls;
   /** What an answer to a call that moves money told the log, and what became of it there. */
   readonly recorded: WeakMap<object, Recorded>;
+  /** Of answers that were waited for, what was known in the end. */
+  readonly waited: WeakMap<object, After>;
+  /** When the gateway shuts down, calls that wait are answered. */
+  readonly waits: Waits;
+  /** Waits that one caller may have open. */
+  readonly waitLimits: StreamLimits;
   /** When the gateway shuts down, streams end with the cursor to resume from. */
   readonly drain: StreamDrain;
 }

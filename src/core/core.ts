@@ -47,6 +47,8 @@ export interface Call {
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
+  /** The deadline is the edge's own: the caller named none. */
+  readonly deadlineIsOurs?: boolean;
   /** The `Idempotency-Key` header. */
   readonly idempotencyKey?: string;
   /**
@@ -60,6 +62,8 @@ export interface Call {
    * tells more.
    */
   readonly onOpen?: (from: string | undefined) => void;
+  /** The call has its answer, and waits by the event log alone: it needs no slot any more. */
+  readonly onWait?: () => void;
   /** Hears what ends a stream early as soon as it is known, also while its reader does not read. */
   readonly onFail?: (error: Error) => void;
   /** Ties the log records of one call together. */

@@ -14,6 +14,7 @@ import { recordResponse } from "./record-response.ts";
 import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
+import { createWaits } from "./waits.ts";
 import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {
@@ -21,8 +22,12 @@ export interface RunningCore extends Core {
   drain(reason: Error, spreadMs: number): Promise<void>;
 }
 
+/** Each costs what a stream costs. */
+const maxWaitsPerCaller = 10_000;
+
 export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
+  const waits = createWaits();
   const { intents, keyrings } = options;
   const recorded: Context["recorded"] = new WeakMap();
   const moneyCalls = createMoneyCalls({
@@ -61,6 +66,9 @@ export function createCore(options: CoreOptions): RunningCore {
     ...options,
     moneyCalls,
     recorded,
+    waited: new WeakMap(),
+    waits,
+    waitLimits: createStreamLimits(maxWaitsPerCaller),
     drain,
     account(name) {
       const account = options.accounts.get(name);
@@ -85,6 +93,7 @@ export function createCore(options: CoreOptions): RunningCore {
     payoutStateAfter: cases.payoutStateAfter,
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
+      waits.end();
       drain.end(reason, spreadMs);
       await moneyCalls.idle();
     },

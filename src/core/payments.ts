@@ -1,4 +1,4 @@
-import { clone, create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
@@ -6,7 +6,8 @@ import { paymentEntry } from "../events/entry.ts";
 import { noFacts } from "../events/facts.ts";
 import type { Fact } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
-import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import {
   type PaymentMethodInput,
   type RecipientPaymentMethod,
@@ -31,13 +32,16 @@ import {
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
-import type { MoneyMethod } from "../intents/store.ts";
+import type { Intent, MoneyMethod } from "../intents/store.ts";
+import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
+import { recordDeclinedConfirmation } from "./declined-confirmation.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
+import { answerAfterWait, withoutWait } from "./wait.ts";
 import { noCursor, watch } from "./watch.ts";
 
 type PaymentCases = Pick<
@@ -60,17 +64,19 @@ export function paymentCases(context: Context): PaymentCases {
   async function pay<Request extends PaymentRequest>(
     request: MessageShape<Request>,
     call: Call,
-    { schema, method, operation, send }: PaymentCall<Request>,
+    { schema, method, operation, send, onDeclined }: PaymentCall<Request>,
   ): Promise<Payment> {
     validate(schema, request);
     const { account } = call.caller;
-    const { externalId } = request;
+    const { externalId, waitUntil } = request;
     const held = "confirm" in request && request.confirm === false;
-    const sent = clone(schema, request);
-    sent.callbackUrl ??= context.callbackUrl(account, "payments");
-    return moneyCalls.run({
+    const sent = {
+      ...request,
+      callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
+    };
+    const made = moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
-      ...{ schema, request, answerSchema: PaymentSchema },
+      ...{ schema, request: withoutWait(schema, request), answerSchema: PaymentSchema },
       async send(options, intent) {
         const note = async (isHolding: boolean) => {
           // Where the note cannot be made, the answer tells.
@@ -82,7 +88,11 @@ export function paymentCases(context: Context): PaymentCases {
           return await send(context.account(account).upstream, sent, options);
         } catch (error) {
           // It was refused, or never left: what comes next for the external_id is no hold by it.
-          if (error instanceof GatewayError && !error.details.outcomeUnknown) await note(false);
+          if (error instanceof GatewayError && !error.details.outcomeUnknown) {
+            await note(false);
+            const { upstream } = error.details;
+            if (upstream && saysDeclined(upstream)) await onDeclined?.(account, intent, upstream);
+          }
           throw error;
         }
       },
@@ -92,6 +102,13 @@ export function paymentCases(context: Context): PaymentCases {
           ...(method !== "ConfirmPayment" && { held, call }),
         }),
     });
+    if (waitUntil === WaitUntil.UNSPECIFIED) return made;
+    const about = { account, kind: EventKind.PAYMENT, externalId };
+    return answerAfterWait(context, call, about, waitUntil, made, (event) =>
+      event.resource.case === "payment"
+        ? create(PaymentSchema, { ...event.resource.value })
+        : undefined,
+    );
   }
 
   return {
@@ -117,6 +134,7 @@ export function paymentCases(context: Context): PaymentCases {
         method: "ConfirmPayment",
         operation: PaymentOperation.CONFIRM,
         send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
+        onDeclined: (...declined) => recordDeclinedConfirmation(context, ...declined),
       }),
 
     async resendCallback(request, call) {
@@ -187,19 +205,27 @@ interface PaymentCall<Request extends PaymentRequest> {
   readonly method: MoneyMethod;
   /** What the answer is about, should it not say so. */
   readonly operation: PaymentOperation;
-  /** Sends a copy of the request, which has a callback URL. */
+  /** Sends the request, which has a callback URL. */
   readonly send: (
     upstream: Upstream,
     sent: MessageShape<Request>,
     options: SendOptions,
   ) => Promise<Payment>;
+  /** Hears of an Error object that declined it. */
+  readonly onDeclined?: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
 }
 
 /** The request with the types that its objects tell. */
-function withTypes(sent: CreatePaymentRequest): CreatePaymentRequest {
-  if (sent.paymentMethod) sent.paymentMethod.type = methodType(sent.paymentMethod);
-  const recipientMethod = sent.recipient?.paymentMethod;
-  if (recipientMethod) recipientMethod.type = recipientMethodType(recipientMethod);
+function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {
+  const { paymentMethod, recipient } = request;
+  const sent = { ...request };
+  if (paymentMethod) {
+    sent.paymentMethod = { ...paymentMethod, type: methodType(paymentMethod) };
+  }
+  if (recipient?.paymentMethod) {
+    const type = recipientMethodType(recipient.paymentMethod);
+    sent.recipient = { ...recipient, paymentMethod: { ...recipient.paymentMethod, type } };
+  }
   return sent;
 }
 

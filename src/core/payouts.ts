@@ -1,11 +1,11 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { payoutEntry } from "../events/entry.ts";
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import type { Entry } from "../events/log.ts";
 import { payoutState, payoutStateOf } from "../events/payment-state.ts";
-import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
@@ -22,6 +22,7 @@ import { sendOptions } from "./money-calls.ts";
 import { recordResponse } from "./record-response.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
+import { answerAfterWait, withoutWait } from "./wait.ts";
 import { noCursor, watch } from "./watch.ts";
 
 type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
@@ -33,21 +34,30 @@ export function payoutCases(context: Context): PayoutCases {
     async requestPayout(request, call) {
       validate(RequestPayoutRequestSchema, request);
       const { account } = call.caller;
-      const sent = clone(RequestPayoutRequestSchema, request);
-      const externalId = sent.order?.externalId ?? "";
-      if (sent.order) sent.order.callbackUrl ??= context.callbackUrl(account, "payouts");
-      return moneyCalls.run({
+      const { order } = request;
+      const externalId = order?.externalId ?? "";
+      const callbackUrl = order?.callbackUrl ?? context.callbackUrl(account, "payouts");
+      const sent = order ? { ...request, order: { ...order, callbackUrl } } : request;
+      const made = moneyCalls.run({
         call,
         method: "RequestPayout",
         kind: EventKind.PAYOUT,
         answerSchema: PayoutSchema,
         externalId,
         schema: RequestPayoutRequestSchema,
-        request,
+        request: withoutWait(RequestPayoutRequestSchema, request),
         send: (options) => context.account(account).upstream.requestPayout(sent, options),
         entry: (payout) =>
           payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
       });
+      const { waitUntil } = request;
+      if (waitUntil === WaitUntil.UNSPECIFIED) return made;
+      const about = { account, kind: EventKind.PAYOUT, externalId };
+      return answerAfterWait(context, call, about, waitUntil, made, (event) =>
+        event.resource.case === "payout"
+          ? create(PayoutSchema, { ...event.resource.value })
+          : undefined,
+      );
     },
 
     async payoutStateAfter(answer, externalId, call) {

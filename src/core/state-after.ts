@@ -1,16 +1,7 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import type { Cursor, Facts } from "../events/log.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Kind } from "../kinds.ts";
-import type { Context } from "./context.ts";
-
-/** What the state of an external_id follows from, and the place in the log that it is of. */
-export interface After {
-  readonly facts: Facts;
-  readonly callIsOpen: boolean;
-  /** Empty where the log does not know yet. */
-  readonly cursor: Cursor;
-}
+import type { After, Context } from "./context.ts";
 
 /**
  * What is known of an external_id once a call that moves money was answered. It never fails: the money
@@ -23,6 +14,8 @@ export async function knownAfter(
   answer: object,
   { account, kind, externalId }: { account: string; kind: Kind; externalId: string },
 ): Promise<After> {
+  const waited = context.waited.get(answer);
+  if (waited) return waited;
   const { entry, appended } = context.recorded.get(answer) ?? {};
   const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
   if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };

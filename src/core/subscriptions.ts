@@ -1,4 +1,3 @@
-import { clone } from "@bufbuild/protobuf";
 import {
   DeactivateSubscriptionRequestSchema,
   UpdateSubscriptionRequestSchema,
@@ -15,7 +14,7 @@ type SubscriptionCases = Pick<Core, "updateSubscription" | "deactivateSubscripti
 export function subscriptionCases(context: Context): SubscriptionCases {
   return {
     async updateSubscription(request, call) {
-      const asked = clone(UpdateSubscriptionRequestSchema, request);
+      const asked = { ...request };
       const customer = customerOf(call, request.customer);
       if (customer) asked.customer = customer;
       validate(UpdateSubscriptionRequestSchema, asked);
@@ -24,7 +23,7 @@ export function subscriptionCases(context: Context): SubscriptionCases {
     },
 
     async deactivateSubscription(request, call) {
-      const asked = clone(DeactivateSubscriptionRequestSchema, request);
+      const asked = { ...request };
       const customer = customerOf(call, request.customer);
       if (customer) asked.customer = customer;
       validate(DeactivateSubscriptionRequestSchema, asked);

@@ -11,6 +11,7 @@ import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldViolation, GatewayError } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
+import { isSurelyValid } from "./rules/surely-valid.ts";
 
 const validator = createValidator({ registry: createRegistry(file_payments_v1_rules) });
 
@@ -22,6 +23,7 @@ export function validate<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc>,
 ): void {
+  if (isSurelyValid(schema, request)) return;
   const large = tooLarge(reflect(schema, request));
   if (large.length > 0) throw invalidFields(large);
   const result = validator.validate(schema, request);
@@ -102,7 +104,10 @@ export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
  * which no caller should pay.
  */
 export function warmUp(schemas: Iterable<DescMessage>): void {
-  for (const schema of schemas) validator.validate(schema, create(schema));
+  for (const schema of schemas) {
+    isSurelyValid(schema, create(schema));
+    validator.validate(schema, create(schema));
+  }
 }
 
 /**

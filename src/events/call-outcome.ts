@@ -43,6 +43,7 @@ export function callOutcomeEntry(call: ToldCall, outcome: CallOutcome): Entry {
     rank: open.has(outcome) ? 1 : 2,
     status,
     ...(outcome === CallOutcome.NOT_DONE && { call: call.id }),
+    ...(outcome === CallOutcome.SETTLED && { call: call.id, held: true }),
     identity: createHash("sha256").update(identity).digest("base64url"),
   };
 }

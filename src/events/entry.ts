@@ -1,10 +1,11 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../kinds.ts";
+import { boundedId } from "../redis/bounded-id.ts";
 import type { Entry, Rank } from "./log.ts";
 
 export interface EntryOptions {
@@ -19,6 +20,8 @@ export interface EntryOptions {
   readonly held?: boolean;
   /** The id of the call that it answers. */
   readonly call?: string;
+  /** Tells an end apart from others of its operation where the service gives no operation_id. */
+  readonly attempt?: string;
   /**
    * Paths of fields that the body has and that were not understood, such as `details.status`: a
    * value that the contract does not know is then not taken for an absent one.
@@ -101,8 +104,8 @@ interface ResourceFacts {
 }
 
 function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
-  const { source, raw, unread = [] } = options;
-  const { kind, externalId, subjectId, operation, operationId, status, statusCode, rank } = facts;
+  const { source, raw, unread = [], attempt = "" } = options;
+  const { kind, externalId, subjectId, operation, status, statusCode, rank } = facts;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
     kind,
@@ -112,6 +115,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     final: rank === 2,
     resource: facts.resource,
   });
+  const operationId = facts.operationId || attempt;
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
   identity.push(...facts.fiscalization);
@@ -122,20 +126,29 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     kind,
     source,
     externalId,
-    subjectId,
+    // The event has all of them whole; the state is one for many events, and has a bound.
+    subjectId: boundedId(subjectId),
     operation,
-    operationId,
+    operationId: boundedId(operationId),
+    ...(facts.operationId === "" && attempt !== "" && { isAttempt: true }),
     rank,
-    status,
-    statusCode,
-    amount: facts.amount ?? "",
-    currency: facts.currency ?? "",
+    status: boundedId(status),
+    statusCode: boundedId(statusCode),
+    amount: decimalOf(facts.amount),
+    currency: boundedId(facts.currency ?? ""),
     ...(options.held === undefined ? {} : { held: options.held }),
     ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),
     identity: digestOf(JSON.stringify(identity)),
   };
 }
+
+/** An amount as it was told; empty for a text that is too long to be one. */
+function decimalOf(amount = ""): string {
+  return amount.length <= maxDecimalChars ? amount : "";
+}
+
+const maxDecimalChars = 64;
 
 const subjectFields: Readonly<Record<Kind, (id: string) => MessageInitShape<typeof EventSchema>>> =
   {
@@ -206,5 +219,5 @@ function rankOfEnd(status: string): Rank {
 }
 
 function digestOf(data: Uint8Array | string): string {
-  return createHash("sha256").update(data).digest("base64url");
+  return hash("sha256", data, "base64url");
 }

@@ -25,7 +25,8 @@ export type StoredFact = [
 
 /** What an entry tells, to be stored; the store adds when. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
-  const { rank, status, operationId, statusCode = "", amount = "", currency = "", held } = entry;
+  const { rank, status, statusCode = "", amount = "", currency = "", held } = entry;
+  const operationId = entry.isAttempt ? "" : entry.operationId;
   const heldText = held === undefined ? "" : held ? "1" : "0";
   return [
     ...([stateKey(entry), `${rank}`, status, operationId] as const),
@@ -65,18 +66,30 @@ export interface Kept {
 
 /**
  * Takes up what an answer tells of a hold, in place: its call is noted no more, and the payment that
- * became known before the answer is held or not. append-event.lua does the same.
+ * became known before the answer is held or not. A call that was settled without its answer made one
+ * of the payments that are known by then: what was held by its note is held by itself from then on,
+ * and no later payment is. append-event.lua does the same.
  * @returns whether that may be another state than before: the answer is an event then, though it
  * repeats what was told, or comes late
  */
 export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined): boolean {
   const wasNoted = kept.holds.length > 0;
-  if (call !== undefined) kept.holds = kept.holds.filter((other) => other !== call);
-  const known = kept.facts.find(([key]) => key === fact[0]);
+  const isOwn = call !== undefined && kept.holds.includes(call);
+  if (isOwn) kept.holds = kept.holds.filter((other) => other !== call);
   const held = fact[7];
+  if (isOfCall(fact)) {
+    if (isOwn && held === "1") for (const known of kept.facts) known[7] ||= held;
+    return false;
+  }
+  const known = kept.facts.find(([key]) => key === fact[0]);
   if (!known || held === "" || known[7] !== "") return false;
   known[7] = held;
   return (held === "1") !== wasNoted;
+}
+
+/** What became of a call, not of a payment or payout. */
+function isOfCall([key]: StoredFact): boolean {
+  return (JSON.parse(key) as string[])[1] === "call";
 }
 
 /** Calls that are noted at once, at most: more than can be open. */

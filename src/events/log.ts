@@ -19,12 +19,17 @@ export interface Entry {
   readonly kind: Kind;
   readonly source: EventSource;
   readonly externalId: string;
-  /** payment_id or transaction_id: state is kept per subject and operation. */
+  /**
+   * payment_id or transaction_id: state is kept per subject and operation. This text and those below
+   * are digests where they are longer than an id of a request may be.
+   */
   readonly subjectId: string;
   /** payment, confirm, refund, …; `payout` for payouts; `unknown` for one not in the contract. */
   readonly operation: string;
-  /** operation_id where given, else empty. */
+  /** operation_id where given, else what tells attempts apart, if anything does. */
   readonly operationId: string;
+  /** The operation_id is not the service's: nobody is shown it. */
+  readonly isAttempt?: boolean;
   readonly rank: Rank;
   /** Status text in lower case, to tell two different final states apart; empty if not told. */
   readonly status: string;
@@ -32,9 +37,15 @@ export interface Entry {
   /** Decimal text. */
   readonly amount?: string;
   readonly currency?: string;
-  /** Whether it was made with `confirm: false`; absent where this gateway cannot know. */
+  /**
+   * Whether it was made with `confirm: false`; absent where this gateway cannot know. Of a call that
+   * was settled: what it made is held, if the call is noted as a hold.
+   */
   readonly held?: boolean;
-  /** The call whose answer it is, or that turned out as not done: it is noted as a hold no more. */
+  /**
+   * The call whose answer it is, or that was settled or turned out as not done: it is noted as a hold
+   * no more.
+   */
   readonly call?: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;

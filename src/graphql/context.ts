@@ -41,13 +41,15 @@ export function createContext(
 
 /** What the core is told of an operation. */
 export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
-  const { signal, requestId, record, deadlineMs, idempotencyKey } = lifetime;
+  const { signal, requestId, record, deadlineMs, idempotencyKey, slot } = lifetime;
   return {
     caller,
     signal,
     requestId,
     transport: record.connection === "http" ? "sse" : record.connection,
     deadlineMs,
+    deadlineIsOurs: true,
+    ...(slot && { onWait: slot.leave }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };
 }

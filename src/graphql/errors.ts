@@ -81,7 +81,7 @@ export function createErrorFormatter(
       return hints ? clean : withoutHints(clean);
     }
     if (cause instanceof SyntaxError && !located) return notJson();
-    log.error({ err: cause }, "an unexpected error was masked");
+    log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
     return fromGateway(new GatewayError("INTERNAL", "internal error"), located);
   };
 }

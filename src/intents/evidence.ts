@@ -1,5 +1,6 @@
 import { decodeCursor } from "../events/cursor.ts";
 import type { OperationState, Snapshot } from "../events/log.ts";
+import { boundedId } from "../redis/bounded-id.ts";
 import type { Intent, MoneyMethod } from "./store.ts";
 
 /** What the event log tells of a call that has no understood answer, or a pending one. */
@@ -69,7 +70,7 @@ export function markOf(
  * (or names the one that was to be confirmed), it is not known of which.
  */
 export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
-  return method === "ConfirmPayment" ? nameless : (paymentId ?? nameless);
+  return method === "ConfirmPayment" ? nameless : boundedId(paymentId ?? nameless);
 }
 
 const nameless = "";

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { boundedId } from "./bounded-id.ts";
 
 /**
  * Every key that the gateway keeps in Redis, in one place. The part in braces is the cluster's hash
@@ -49,8 +49,8 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     bucket: `${base}:bucket`,
     log: `${base}:log`,
     events: `${base}:events`,
-    topic: (kind, externalId) => `${base}:topic:${kind}:${idInName(externalId)}`,
-    state: (kind, externalId) => `${base}:state:${kind}:${idInName(externalId)}`,
+    topic: (kind, externalId) => `${base}:topic:${kind}:${boundedId(externalId)}`,
+    state: (kind, externalId) => `${base}:state:${kind}:${boundedId(externalId)}`,
     seenBody: (digest) => `${base}:seen:body:${digest}`,
     seenIdentity: (digest) => `${base}:seen:identity:${digest}`,
     deadLetters: `${base}:dead-letters`,
@@ -61,22 +61,8 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     intent: (id) => `${base}:intent:${id}`,
     intentsDue: `${base}:intents:due`,
     intentsGivenUp: `${base}:intents:given-up`,
-    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${idInName(externalId)}`,
+    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${boundedId(externalId)}`,
     idempotency: (digest) => `${base}:idempotency:${digest}`,
     reconciler: `${base}:reconciler`,
   };
-}
-
-/** As many bytes as an id of a request may have: the rules in the proto. */
-const maxIdBytes = 255;
-const digestMark = "sha256:";
-
-/**
- * An id within a key's name: itself, or its digest where it is longer than the ids of requests.
- * Callbacks bring ids of any length. An id that looks like a digest is digested too, so that no two
- * ids share a name.
- */
-export function idInName(id: string): string {
-  if (Buffer.byteLength(id) <= maxIdBytes && !id.startsWith(digestMark)) return id;
-  return `${digestMark}${createHash("sha256").update(id).digest("hex")}`;
 }

@@ -72,6 +72,7 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     signal: callSignal(context),
     requestId,
     transport: context.protocolName,
+    ...(incoming && { onWait: incoming.leave }),
     onFail: (error) => cutIfUnread(context.values, error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),

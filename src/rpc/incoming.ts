@@ -4,6 +4,8 @@ import { type ContextValues, createContextKey, createContextValues } from "@conn
 export interface Incoming {
   /** Aborts when the connection is to go and its streams have to end. */
   readonly ending?: AbortSignal | undefined;
+  /** Gives the call's slot among those in flight back. */
+  readonly leave: () => void;
   /** Sends the headers of a stream's answer now: its first message may be long in coming. */
   readonly sendHeaders: (header: Headers) => void;
 }

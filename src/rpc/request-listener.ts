@@ -91,7 +91,11 @@ export function createRequestListener(
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      const incoming = { ending, sendHeaders: (header: Headers) => sendHeaders(response, header) };
+      const incoming = {
+        ending,
+        leave: slot.leave,
+        sendHeaders: (header: Headers) => sendHeaders(response, header),
+      };
       const values = withAnswer(valuesOf(incoming), response);
       call = universalRequestFromNodeRequest(request, response, undefined, values);
       if (body !== undefined) {
@@ -116,7 +120,7 @@ export function createRequestListener(
         if (!response.writableEnded) cut(response);
         // The client went away: its call has been recorded as cancelled.
         if (ConnectError.from(error).code === Code.Aborted) return;
-        log.warn({ path: handler.requestPath, err: error }, "answer not written");
+        log.warn({ path: handler.requestPath, err: error }, "response not written");
       });
   }
 }

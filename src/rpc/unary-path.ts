@@ -97,6 +97,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         signal: life.signal,
         requestId,
         transport: dialect.name,
+        onWait: slot.leave,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };

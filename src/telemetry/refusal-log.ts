@@ -20,7 +20,10 @@ export function createRefusalLog(
       const { count = 0, last } = more.get(sort) ?? {};
       more.delete(sort);
       if (count === 0) return;
-      warn({ ...last, repeated: count }, "callbacks like this were refused in the last minute");
+      warn(
+        { ...last, repeated: count },
+        "more callbacks like this one were refused in the last minute",
+      );
       watch(sort); // The next line is a minute away, too.
     }, windowMs).unref();
   }

@@ -433,6 +433,24 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           assert.equal(await told(), "PAID");
         });
 
+        it("not by one that was settled by what became known", async () => {
+          for (const [status, state] of [
+            ["failure", "FAILED"],
+            ["success", "AUTHORIZED"],
+          ] as const) {
+            const call = { id: `call-${status}`, kind: EventKind.PAYMENT, externalId: status };
+            const first = { ...paid, externalId: status, paymentId: `a-${status}`, status };
+            await log.noteHold(account, status, call.id, true);
+            await stored(payment(first));
+            assert.equal(stateOn(await stored(callOutcomeEntry(call, CallOutcome.SETTLED))), state);
+            // Told in other words, and still not that it is held.
+            const again = payment({ ...first, statusCode: "again", bytes: status });
+            assert.equal(stateOn(await stored(again)), state);
+            const second = payment({ ...paid, externalId: status, paymentId: `b-${status}` });
+            assert.equal(stateOn(await stored(second)), "PAID");
+          }
+        });
+
         it("not by an earlier one, once its own answer says so", async () => {
           await log.noteHold(account, "order-1", "call-0", true);
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");

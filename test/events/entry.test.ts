@@ -183,3 +183,28 @@ describe("what was not understood", () => {
     });
   }
 });
+
+it("texts of any length are whole in the event and bounded in the state", () => {
+  const long = "x".repeat(900_000);
+  const entryOf = (id: string) => {
+    const details = { operationId: `o${id}`, statusCode: `s${id}`, amount: `1${id}`, currency: id };
+    const told = create(PaymentSchema, { details: { paymentId: id, ...details } });
+    return paymentEntry(told, { source: EventSource.CALLBACK, externalId: "e" });
+  };
+  const [entry, other] = [entryOf(long), entryOf(`${long}y`)];
+  assert.ok(entry && other);
+  for (const name of ["subjectId", "operationId", "statusCode", "currency"] as const) {
+    assert.match(entry[name] ?? "", /^sha256:[0-9a-f]{64}$/, name);
+    assert.notEqual(entry[name], other[name], name);
+  }
+  assert.equal(entry.amount, "");
+  assert.equal(entry.event.paymentId, long);
+  assert.equal(entryOf(long)?.subjectId, entry.subjectId);
+  assert.equal(entryOf("x".repeat(255))?.subjectId, "x".repeat(255));
+
+  const payout = create(PayoutSchema, { transactionId: long, status: long, externalId: "e" });
+  const step = payoutEntry(payout, { source: EventSource.CALLBACK });
+  assert.match(step?.status ?? "", /^sha256:/);
+  assert.equal(step?.rank, 1);
+  assert.equal(step?.event.transactionId, long);
+});

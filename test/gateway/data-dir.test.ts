@@ -198,7 +198,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     assert.equal(upstream.arrivals.get("none-full"), undefined);
     const { status, text } = await ready();
     assert.equal(status, 503);
-    assert.match(text, /the store in DATA_DIR fails: /);
+    assert.match(text, /cannot write to DATA_DIR: /);
     const keyless = await pay(running, "none-keyless");
     assert.equal(keyless.payment?.details?.paymentId, "p-none-keyless");
     limit("unlimited");

@@ -159,8 +159,10 @@ test("a broken file leaves the old certificate in force, and is told of in the l
   files.write("cert", cert("renewed"));
   files.write("key", "broken");
   const told = (text: string) => gateway.lines.some((line) => line.includes(text));
-  while (!told("TLS files cannot be used")) await new Promise((resolve) => setTimeout(resolve, 50));
-  const problem = gateway.lines.find((line) => line.includes("TLS files cannot be used")) ?? "";
+  while (!told("cannot use the changed TLS files"))
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  const problem =
+    gateway.lines.find((line) => line.includes("cannot use the changed TLS files")) ?? "";
   const { level, variable, problem: what } = JSON.parse(problem);
   assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
   assert.match(what, /holds no PEM private key/);

@@ -1,15 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accountKeys, idInName } from "../../src/redis/keys.ts";
+import { boundedId } from "../../src/redis/bounded-id.ts";
+import { accountKeys } from "../../src/redis/keys.ts";
 
 test("an id stands in a key's name as it is, up to 255 bytes", () => {
-  for (const id of ["order-1", "ї:{1}", "x".repeat(255)]) assert.equal(idInName(id), id);
+  for (const id of ["order-1", "ї:{1}", "x".repeat(255)]) assert.equal(boundedId(id), id);
 });
 
 test("of a longer id the name holds a digest, and no two ids share a name", () => {
   const long = "x".repeat(1_000_000);
-  const ids = ["x".repeat(255), "x".repeat(256), "я".repeat(128), long, `${long}y`, idInName(long)];
-  const names = ids.map(idInName);
+  const ids = [
+    "x".repeat(255),
+    "x".repeat(256),
+    "я".repeat(128),
+    long,
+    `${long}y`,
+    boundedId(long),
+  ];
+  const names = ids.map(boundedId);
   assert.equal(new Set(names).size, ids.length, `${names}`);
   for (const name of names) assert.ok(Buffer.byteLength(name) <= 255);
 });

@@ -65,7 +65,11 @@ describe("the wire codec on bodies written from the spec's tables", () => {
       }
     }
     assert.deepEqual([...inBodies.difference(inFixtures)].sort(), [
+      "payments.v1.ConfirmPaymentRequest.wait_until",
+      "payments.v1.CreatePaymentRequest.wait_until",
+      "payments.v1.CreateRecurrentPaymentRequest.wait_until",
       "payments.v1.DeleteWalletItemRequest.customer",
+      "payments.v1.RequestPayoutRequest.wait_until",
       "payments.v1.UpdateSubscriptionRequest.customer",
       "payments.v1.UpdateSubscriptionRequest.subscription_id",
       "payments.v1.UpstreamError.http_status",

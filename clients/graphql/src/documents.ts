@@ -38,6 +38,8 @@ export type ConfirmPaymentInput = {
   externalId: string;
   /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
+  /** When to answer. With an Idempotency-Key, repeats may ask for another one: they are told today's state. */
+  waitUntil?: WaitUntil | null | undefined;
 };
 
 /** A payment to make. */
@@ -82,6 +84,8 @@ export type CreatePaymentInput = {
   subscriptionId?: string | null | undefined;
   /** A second id of the merchant's. The service's interface gives no meaning. */
   unifiedExternalId?: string | null | undefined;
+  /** When to answer. With an Idempotency-Key, repeats may ask for another one: they are told today's state. */
+  waitUntil?: WaitUntil | null | undefined;
 };
 
 /** A payment to make from an earlier one. */
@@ -102,6 +106,8 @@ export type CreateRecurrentPaymentInput = {
   subscriptionId?: string | null | undefined;
   /** A second id of the merchant's. The service's interface gives no meaning. */
   unifiedExternalId?: string | null | undefined;
+  /** When to answer. With an Idempotency-Key, repeats may ask for another one: they are told today's state. */
+  waitUntil?: WaitUntil | null | undefined;
 };
 
 /** What the token allows to watch. */
@@ -506,6 +512,13 @@ export type UpdateSubscriptionInput = {
   /** Which subscription (uuid). */
   subscriptionId: string;
 };
+
+/** How long a call that moves money waits before it answers. It waits on the gateway alone, and costs the rate budget nothing. A wait ends shortly before the caller's deadline (a tenth of what is left, at least 100 ms), or after 30 s without one; then, and when the gateway shuts down, the answer is OK and tells the state as it is. Only where the outcome of the call itself is still unknown does it end as without a wait, with OutcomeUnknown. */
+export type WaitUntil =
+  /** Until the customer has something to do (the payment has an action), or it is settled. */
+  | 'ACTION'
+  /** Until it is settled: the state is neither PENDING nor UNKNOWN, and no confirmation is under way. FAILED counts as settled, though another attempt may follow. */
+  | 'SETTLED';
 
 /** A card in the customer's wallet. */
 export type WalletOptionInput = {

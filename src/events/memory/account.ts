@@ -1,6 +1,5 @@
-import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Event, EventKind, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventKind, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../../kinds.ts";
 import {
   type Bounds,
@@ -226,8 +225,8 @@ export class MemoryAccount implements StoredLog {
   }
 
   #store(entry: Entry, key: string, now: number): Event {
-    // The writer keeps its message; ours is shared by all readers.
-    const event = clone(EventSchema, entry.event);
+    // The writer keeps its message. What it is about is shared with all readers: nobody changes it.
+    const event: Event = { ...entry.event };
     this.#position = nextPosition(this.#position, now);
     event.cursor = this.#tail = encodeCursor(this.#position, this.#epoch);
     event.receivedAt = timestampFromMs(now);

@@ -22,7 +22,7 @@
 -- ARGV[13] how many unfinished ones are kept in mind
 -- ARGV[14] the fact that it tells: JSON list of texts, see StoredFact in facts.ts
 -- ARGV[15] how many failures of an external id are kept
--- ARGV[16] id of the call whose answer it is, or that turned out as not done; empty for none
+-- ARGV[16] id of the call whose answer it is, or that was settled or not done; empty for none
 --
 -- Returns { 'stored', epoch, id, 1 for a conflict else 0, facts } or { 'duplicate', epoch, id of the
 -- last event of the log }; facts is what the state of the external id after the event follows from:
@@ -111,6 +111,15 @@ local function take_hold(facts, fact)
     if #left == 0 then
       redis.call('HDEL', state, 'holds')
     end
+  end
+  if cjson.decode(fact[1])[2] == 'call' then
+    if #left < #holds and fact[8] == '1' then
+      for _, one in ipairs(facts) do
+        if one[8] == '' then one[8] = fact[8] end
+      end
+      redis.call('HSET', state, 'facts', cjson.encode(facts))
+    end
+    return false
   end
   local known = fact_of(facts, fact[1])
   if not known or fact[8] == '' or known[8] ~= '' then

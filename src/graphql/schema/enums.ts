@@ -4,6 +4,7 @@ import {
   CallOutcomeSchema,
   EventKindSchema,
   EventSourceSchema,
+  WaitUntilSchema,
 } from "../../gen/payments/v1/event_pb.ts";
 import {
   PaymentModeSchema,
@@ -34,6 +35,7 @@ const refs = new Map(
     PaymentStatusSchema,
     PayoutStateSchema,
     RecipientPaymentMethodTypeSchema,
+    WaitUntilSchema,
   ].map((desc) => [desc.typeName, enumType(desc)]),
 );
 

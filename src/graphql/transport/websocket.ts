@@ -83,7 +83,7 @@ export function serveWebSockets(
           socket.on("message", (data) => {
             const handled = handle(String(data)).catch((error) => {
               if (socket.readyState !== socket.OPEN) return;
-              log.error({ err: error }, "a WebSocket message failed");
+              log.error({ err: error }, "WebSocket message failed");
               socket.close(CloseCode.InternalServerError, "Internal server error");
             });
             drain.track(socket, handled);
@@ -91,10 +91,10 @@ export function serveWebSockets(
       },
       { socket, request, lifetimes: new Map(), waiting: 0 },
     );
-    socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
+    socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
     socket.once("close", (code, reason) => {
       closed(code, String(reason)).catch((error) => {
-        log.error({ err: error }, "a WebSocket was not taken down cleanly");
+        log.error({ err: error }, "WebSocket clean-up failed");
       });
     });
   }

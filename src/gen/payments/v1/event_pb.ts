@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event.proto.
  */
 export const file_payments_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEiygMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lEigKBXN0YXRlGAwgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKpsBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRDQUxMX09VVENPTUVfVU5LTk9XThABEhgKFENBTExfT1VUQ09NRV9TRVRUTEVEEAISGQoVQ0FMTF9PVVRDT01FX05PVF9ET05FEAMSHwobQ0FMTF9PVVRDT01FX05FRURTX09QRVJBVE9SEARiBnByb3RvMw", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
+  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEiygMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lEigKBXN0YXRlGAwgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKlYKCVdhaXRVbnRpbBIaChZXQUlUX1VOVElMX1VOU1BFQ0lGSUVEEAASFQoRV0FJVF9VTlRJTF9BQ1RJT04QARIWChJXQUlUX1VOVElMX1NFVFRMRUQQAiqbAQoLQ2FsbE91dGNvbWUSHAoYQ0FMTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QARIYChRDQUxMX09VVENPTUVfU0VUVExFRBACEhkKFUNBTExfT1VUQ09NRV9OT1RfRE9ORRADEh8KG0NBTExfT1VUQ09NRV9ORUVEU19PUEVSQVRPUhAEYgZwcm90bzM", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
 
 /**
  * Something became known of a payment or payout.
@@ -220,6 +220,56 @@ export const EventSourceSchema: GenEnum<EventSource> = /*@__PURE__*/
   enumDesc(file_payments_v1_event, 1);
 
 /**
+ * How long a call that moves money waits before it answers. It waits on the gateway alone,
+ * and costs the rate budget nothing. A wait ends shortly before the caller's deadline
+ * (a tenth of what is left, at least 100 ms), or after 30 s without one; then, and when the
+ * gateway shuts down, the answer is OK and tells the state as it is. Only where the outcome
+ * of the call itself is still unknown does it end as without a wait, with OutcomeUnknown.
+ *
+ * @generated from enum payments.v1.WaitUntil
+ */
+export const WaitUntil = {
+  /**
+   * Answer as soon as the payments service does.
+   *
+   * @generated from enum value: WAIT_UNTIL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Until the customer has something to do (the payment has an action), or it is settled.
+   *
+   * @generated from enum value: WAIT_UNTIL_ACTION = 1;
+   */
+  ACTION: 1,
+
+  /**
+   * Until it is settled: the state is neither PENDING nor UNKNOWN, and no confirmation is
+   * under way. FAILED counts as settled, though another attempt may follow.
+   *
+   * @generated from enum value: WAIT_UNTIL_SETTLED = 2;
+   */
+  SETTLED: 2,
+} as const;
+
+/**
+ * How long a call that moves money waits before it answers. It waits on the gateway alone,
+ * and costs the rate budget nothing. A wait ends shortly before the caller's deadline
+ * (a tenth of what is left, at least 100 ms), or after 30 s without one; then, and when the
+ * gateway shuts down, the answer is OK and tells the state as it is. Only where the outcome
+ * of the call itself is still unknown does it end as without a wait, with OutcomeUnknown.
+ *
+ * @generated from enum payments.v1.WaitUntil
+ */
+export type WaitUntil = (typeof WaitUntil)[keyof typeof WaitUntil] | UnknownEnum;
+
+/**
+ * Describes the enum payments.v1.WaitUntil.
+ */
+export const WaitUntilSchema: GenEnum<WaitUntil> = /*@__PURE__*/
+  enumDesc(file_payments_v1_event, 2);
+
+/**
  * What became of a call that moves money, where that is not told by an answer.
  *
  * @generated from enum payments.v1.CallOutcome
@@ -273,5 +323,5 @@ export type CallOutcome = (typeof CallOutcome)[keyof typeof CallOutcome] | Unkno
  * Describes the enum payments.v1.CallOutcome.
  */
 export const CallOutcomeSchema: GenEnum<CallOutcome> = /*@__PURE__*/
-  enumDesc(file_payments_v1_event, 2);
+  enumDesc(file_payments_v1_event, 3);
 

@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  create,
+  createRegistry,
+  type DescField,
+  type DescMessage,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import { compileExpression } from "../../src/core/rules/expression.ts";
+import { isCompiled, isSurelyValid } from "../../src/core/rules/surely-valid.ts";
+import { exactRegex } from "../../src/core/rules/texts.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_rules } from "../../src/gen/payments/v1/rules_pb.ts";
+import { services } from "../../src/rpc/services/routes.ts";
+
+const validator = createValidator({ registry: createRegistry(file_payments_v1_rules) });
+const inputs = services.flatMap(({ methods }) => methods.map(({ input }) => input));
+
+/** A generator that gives the same numbers each time. */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+const likely = [
+  ...["ord-1", "x", "10.10", "0", "-5", "UAH", "4111111111111111", "12345678", "123"],
+  ...["jo@example.com", "https://shop.example.com/back?a=1", "http://127.0.0.1:80/", "127.0.0.1"],
+  ...[
+    "6f1c2a52-7a55-4f0e-9b7e-0c6f4b1d9a01",
+    "uk",
+    "en",
+    "light",
+    "dark",
+    "card",
+    "cash",
+    "abc.def",
+  ],
+];
+const odd = [
+  ...["", " ", "\n", "\u0000", "10.10\n", "1e3", ".5", "1234567890.123456", "999999999.999999"],
+  ...["a@b", "a@b..c", "@", "a b@c.d", "ü@example.com", "jo@exa_mple.com", "jo@-a.com", '"a"@b.c'],
+  ...[
+    "https://",
+    "ftp://a.b",
+    "https://a.b/%zz",
+    "https://a.b/%20",
+    "http://[::1]/",
+    "HTTPS://A.B",
+  ],
+  ...[
+    "https://a.b:99999/",
+    "https://ü.example",
+    "https://a.b/ü",
+    "https://u:p@a.b/",
+    "http://a?b#c#d",
+  ],
+  ...["256.1.1.1", "01.2.3.4", "1.2.3", "1.2.3.4.", "::1", "6F1C2A527A554F0E9B7E0C6F4B1D9A01"],
+  ...["6f1c2a52-7a55-4f0e-9b7e-0c6f4b1d9a0", "6F1C2A52-7A55-4F0E-9B7E-0C6F4B1D9A01", "zz", "١"],
+  ...[
+    "\ud800",
+    "💶",
+    "💶".repeat(25),
+    "é".repeat(127),
+    "é".repeat(128),
+    "x".repeat(50),
+    "x".repeat(51),
+  ],
+  ...["x".repeat(255), "x".repeat(256), "x".repeat(2_048), "x".repeat(4_097), "x".repeat(16_385)],
+];
+
+type Below = (below: number) => number;
+
+function anyValue(field: DescField, below: Below, depth: number): unknown {
+  const one = <T>(items: readonly T[]) => items[below(items.length)] as T;
+  if (field.message) return messageOf(field.message, below, depth + 1);
+  if (field.enum) return one([...field.enum.values.map(({ number }) => number), 99]);
+  if (field.fieldKind === "map") return {};
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return below(4) === 0 ? one(odd) : one(likely);
+    case ScalarType.BOOL:
+      return below(2) === 0;
+    case ScalarType.INT64:
+      return one([0n, 1n, -1n]);
+    default:
+      return one([0, 1, -1, 5, 12, 30, 60, 2_031, 86_400, 2 ** 31 - 1]);
+  }
+}
+
+function setAnew(message: Message, field: DescField, below: Below, depth: number): void {
+  const fields = message as Message & Record<string, unknown>;
+  const isLeftOut = field.message ? below(2) === 0 || depth > 3 : below(3) === 0;
+  if (field.fieldKind === "list") {
+    const items = Array.from({ length: below(3) }, () => anyValue(field, below, depth));
+    fields[field.localName] = isLeftOut ? [] : items;
+  } else if (field.oneof) {
+    const value = anyValue(field, below, depth);
+    fields[field.oneof.localName] =
+      below(5) === 0 ? { case: undefined } : { case: field.localName, value };
+  } else if (!isLeftOut) {
+    fields[field.localName] = anyValue(field, below, depth);
+  } else {
+    const zero = create(field.parent) as Message & Record<string, unknown>;
+    fields[field.localName] = zero[field.localName];
+  }
+}
+
+function messageOf(desc: DescMessage, below: Below, depth = 0): Message {
+  const message = create(desc);
+  for (const field of desc.fields) if (below(3) > 0) setAnew(message, field, below, depth);
+  return message;
+}
+
+/** Tries other values along the path of a broken rule: in the field, or in any of its message's. */
+function mend(message: Message, desc: DescMessage, path: Violation["field"], below: Below): void {
+  const [step, ...rest] = path;
+  const named = step?.kind === "field" ? step : undefined;
+  const field = named ?? desc.fields[below(desc.fields.length)];
+  if (!field) return;
+  const fields = message as Message & Record<string, unknown>;
+  const { localName, oneof } = field;
+  const held = oneof ? (fields[oneof.localName] as { value?: unknown }).value : fields[localName];
+  const [index] = rest;
+  const inner = index?.kind === "list_sub" ? (held as unknown[])[index.index] : held;
+  if (named?.message && inner && below(4) > 0) {
+    mend(inner as Message, named.message, index?.kind === "list_sub" ? rest.slice(1) : rest, below);
+  } else {
+    setAnew(message, field, below, 1);
+  }
+}
+
+test("every rule of the contract's requests is compiled", () => {
+  assert.deepEqual(
+    inputs.filter((input) => !isCompiled(input)).map(({ name }) => name),
+    [],
+  );
+});
+
+test("what is surely valid is valid to protovalidate, and most that is valid is surely so", () => {
+  const below = randomOf(15);
+  for (const desc of inputs) {
+    let valid = 0;
+    let sure = 0;
+    for (let round = 0; round < 120 && valid < 60; round++) {
+      const message = messageOf(desc, below);
+      for (let step = 0; step < 40; step++) {
+        const isSure = isSurelyValid(desc, message);
+        const result = validator.validate(desc, message);
+        assert.notEqual(result.kind, "error", `${desc.name}: ${result.error}`);
+        if (isSure)
+          assert.deepEqual(result.violations ?? [], [], JSON.stringify(message, withBigints));
+        if (result.kind === "valid") {
+          valid += 1;
+          if (isSure) sure += 1;
+          const field = desc.fields[below(desc.fields.length)];
+          if (field) setAnew(message, field, below, 0);
+        } else {
+          for (const { field } of result.violations ?? []) mend(message, desc, field, below);
+        }
+      }
+    }
+    assert.ok(valid >= 20, `${desc.name}: ${valid} valid messages`);
+    assert.ok(sure >= valid * 0.5, `${desc.name}: ${sure} of ${valid}`);
+  }
+});
+
+const withBigints = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
+
+test("a payment as merchants send it is surely valid", () => {
+  const request = create(CreatePaymentRequestSchema, {
+    ...{ amount: "10.10", currency: "UAH", mode: 1, externalId: "ord-0000000001" },
+    customer: { email: "jo@example.com", ipAddress: undefined },
+    paymentMethod: {
+      method: {
+        case: "cc",
+        value: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 },
+      },
+    },
+    successUrl: "https://shop.example.com/thanks?order=1",
+  } as never);
+  assert.equal(validator.validate(CreatePaymentRequestSchema, request).kind, "valid");
+  assert.ok(isSurelyValid(CreatePaymentRequestSchema, request));
+  request.amount = "ten";
+  assert.ok(!isSurelyValid(CreatePaymentRequestSchema, request));
+});
+
+test("an expression that is not understood whole is not compiled", () => {
+  for (const expression of [
+    "this.mode + 1 == 2",
+    "this.nothing != 1",
+    "has(this.customer) ? true : false",
+    "this.mode != 1 ||",
+    "this.mode == 1 1",
+    "size(this.products) < 3",
+    "this.products.all(p, has(p.name))",
+    "this.currency == 'a\\n'",
+  ]) {
+    assert.throws(() => compileExpression(expression, CreatePaymentRequestSchema), expression);
+  }
+  assert.throws(() => compileExpression("!this.isUri()", undefined), "what is not known for sure");
+  for (const pattern of ["\\pL", "a.b", "^(?s).*$", "\\bx", "[[:alpha:]]", "(?P<a>b)", "\\Qa\\E"]) {
+    assert.throws(() => exactRegex(pattern), pattern);
+  }
+});

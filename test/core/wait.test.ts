@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Call } from "../../src/core/core.ts";
+import { createStreamLimits } from "../../src/core/stream-limits.ts";
+import { wait } from "../../src/core/wait.ts";
+import { createWaits } from "../../src/core/waits.ts";
+import { GatewayError } from "../../src/errors.ts";
+import type { EventLog } from "../../src/events/log.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
+import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import { payment } from "../events/entries.ts";
+
+const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };
+
+/** A payment that stays pending, and a caller who waits for its end. */
+async function rig(t: TestContext, { maxWaits = 10 } = {}) {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
+  const log = createMemoryLog({ retentionMs: 3_600_000 });
+  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  await log.append(about.account, payment({ status: "pending" }));
+  const context = {
+    ...{ log, intents, waits: createWaits() },
+    waitLimits: createStreamLimits(maxWaits),
+  };
+  return {
+    ...{ log, context },
+    begin(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
+      const caller = { name: "test", account: about.account, scopes: new Set<never>() };
+      const signal = new AbortController().signal;
+      const waiting = wait(
+        { ...context, ...of },
+        { caller, signal, requestId: "r", ...call },
+        about,
+        WaitUntil.SETTLED,
+      );
+      let isOver = false;
+      waiting.then(
+        () => {
+          isOver = true;
+        },
+        () => {},
+      );
+      return { waiting, isOver: () => isOver };
+    },
+  };
+}
+
+/** Lets what is ready go on. */
+async function turns() {
+  for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+}
+
+for (const [name, call, waitMs] of [
+  ["30 s without a deadline", {}, 30_000],
+  ["30 s where the deadline is the edge's own", { forMs: 60_000, deadlineIsOurs: true }, 30_000],
+  ["nine tenths of what is left", { forMs: 100_000 }, 90_000],
+  ["100 ms less than what is left", { forMs: 500 }, 400],
+] as const) {
+  test(`a wait lasts ${name}`, async (t) => {
+    const { begin } = await rig(t);
+    const { forMs, ...rest } = { forMs: undefined, ...call };
+    const { waiting, isOver } = begin({
+      ...rest,
+      ...(forMs !== undefined && { deadlineMs: Date.now() + forMs }),
+    });
+    await turns();
+    t.mock.timers.tick(waitMs - 1);
+    await turns();
+    assert.equal(isOver(), false);
+    t.mock.timers.tick(1);
+    const known = await waiting;
+    assert.equal(known?.current?.externalId, about.externalId);
+    assert.notEqual(known?.cursor, "");
+  });
+}
+
+test("who has no time to wait is told at once", async (t) => {
+  const { begin } = await rig(t);
+  const known = await begin({ deadlineMs: Date.now() + 90 }).waiting;
+  assert.notEqual(known?.cursor, "");
+});
+
+test("a caller with too many waits is answered at once, and keeps its slot", async (t) => {
+  const { begin, log } = await rig(t, { maxWaits: 1 });
+  const first = begin();
+  let gaveUpSlot = false;
+  const onWait = () => {
+    gaveUpSlot = true;
+  };
+  assert.notEqual((await begin({ onWait }).waiting)?.cursor, "");
+  assert.equal(gaveUpSlot, false);
+  assert.equal(first.isOver(), false);
+  await log.append(about.account, payment({ status: "success" }));
+  await first.waiting;
+  const next = begin({ onWait });
+  await next.waiting;
+  assert.equal(next.isOver(), true, "the place was given back");
+});
+
+test("at a shutdown all waits end, and those that come after it", async (t) => {
+  const { begin, context } = await rig(t);
+  const before = begin();
+  await turns();
+  context.waits.end();
+  assert.notEqual((await before.waiting)?.cursor, "");
+  assert.notEqual((await begin().waiting)?.cursor, "");
+});
+
+test("a store that is away withholds no answer", async (t) => {
+  const { begin, log } = await rig(t);
+  const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
+  const broken: EventLog = { ...log, read: away, snapshot: away };
+  assert.equal(await begin({}, { log: broken }).waiting, undefined);
+});
+
+test("a caller that leaves ends its own wait alone", async (t) => {
+  const { begin, log } = await rig(t);
+  const leave = new AbortController();
+  const leaving = begin({ signal: leave.signal });
+  const staying = begin();
+  await turns();
+  leave.abort();
+  await assert.rejects(leaving.waiting, { code: "CANCELLED" });
+  await turns();
+  assert.equal(staying.isOver(), false);
+  await log.append(about.account, payment({ status: "success" }));
+  assert.equal((await staying.waiting)?.current?.final, true);
+});

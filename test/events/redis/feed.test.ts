@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { beginning, encodeCursor, nextPosition } from "../../../src/events/cursor.ts";
+import type { Cursor } from "../../../src/events/log.ts";
+import { RedisFeed } from "../../../src/events/redis/feed.ts";
+import type { StoredPage } from "../../../src/events/redis/store.ts";
+
+const epoch = "00000000";
+const at = (ms: number): Cursor => encodeCursor(nextPosition(beginning, ms), epoch);
+
+test("a wake-up while the log is read has it read again, without waiting for the next look", async (t) => {
+  // Looks never come: whatever is read is read for a wake-up.
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let tail = at(1);
+  const page = (): StoredPage => ({
+    ...{ events: [], upTo: tail, stored: tail },
+    bounds: { epoch, floor: at(0), tail },
+  });
+  const reads: PromiseWithResolvers<StoredPage>[] = [];
+  let wake = () => {};
+  const feed = new RedisFeed({
+    read: (after) => {
+      if (after === undefined) return Promise.resolve(page());
+      const read = Promise.withResolvers<StoredPage>();
+      reads.push(read);
+      return read.promise;
+    },
+    settle: async () => {},
+    wakeUps: {
+      listen: async (_: string, listener: () => void) => {
+        wake = listener;
+      },
+      unlisten() {},
+      renew() {},
+      close() {},
+    },
+    channel: "c",
+    onState: () => {},
+    onEnd: () => {},
+  });
+  await feed.started;
+  const settled = async () => {
+    for (let i = 0; i < 10; i++) await turn();
+  };
+  await settled();
+  assert.equal(reads.length, 1, "once when the hints come in");
+  const early = page();
+  tail = at(2);
+  wake();
+  await settled();
+  assert.equal(reads.length, 1, "one at a time");
+  reads[0]?.resolve(early);
+  await settled();
+  assert.equal(reads.length, 2, "what came meanwhile may have been missed");
+  reads[1]?.resolve(page());
+  await settled();
+  assert.equal(reads.length, 2);
+  feed.end(new Error("over"));
+});

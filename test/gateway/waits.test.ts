@@ -1,0 +1,330 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { type CallOptions, Code, ConnectError, createClient } from "@connectrpc/connect";
+import {
+  compressionGzip,
+  createConnectTransport,
+  createGrpcTransport,
+} from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type CreatePaymentResponse,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway({ RECONCILE_AFTER: "60s" });
+});
+after(() => gateway.stop());
+
+const cards = {
+  good: "4111111111111111",
+  settlesLater: "4000000000000655",
+  declinedLater: "4000000000000663",
+  challenge: "4000000000003014",
+  answerLost: "4000000000000762",
+  htmlError: "4000000000000721",
+  silence: "4000000000000838",
+};
+
+for (const [name, transport] of Object.entries({
+  "the straight path": () => createGrpcTransport({ baseUrl: gateway.rpcUrl }),
+  "Connect's own path": () =>
+    createGrpcTransport({
+      baseUrl: gateway.rpcUrl,
+      sendCompression: compressionGzip,
+      compressMinBytes: 0,
+    }),
+})) {
+  test(`a payment is told as paid in one call, by ${name}`, async () => {
+    const externalId = `settled ${name}`;
+    const payments = createClient(PaymentService, transport());
+    const answer = await payments.createPayment(
+      { ...paymentOf(externalId, cards.settlesLater), waitUntil: WaitUntil.SETTLED },
+      patience(),
+    );
+    assert.equal(answer.state, PaymentState.PAID);
+    assert.equal(answer.payment?.details?.status, PaymentStatus.SUCCESS);
+    assert.notEqual(answer.cursor, "");
+    const known = await payments.getPayment({ externalId });
+    assert.deepEqual([known.state, known.cursor], [answer.state, answer.cursor]);
+  });
+}
+
+test("a decline that comes later is settled too", async () => {
+  const answer = await create("declined", cards.declinedLater);
+  assert.equal(answer.state, PaymentState.FAILED);
+  assert.equal(answer.payment?.details?.statusCode, "transaction_declined");
+});
+
+test("WAIT_UNTIL_ACTION answers with the page to send the customer to", async () => {
+  const { ACTION } = WaitUntil;
+  const { state, payment } = await create("action", cards.challenge, { waitUntil: ACTION });
+  assert.equal(state, PaymentState.PENDING);
+  assert.match(payment?.action?.value ?? "", /\/3ds\//);
+  const settled = await create("no action", cards.settlesLater, { waitUntil: ACTION });
+  assert.equal(settled.state, PaymentState.PAID);
+});
+
+test("repeats with one key share the wait, send nothing, and are told today's state", async () => {
+  const externalId = "shared";
+  const headers = { "idempotency-key": "shared" };
+  const first = await create(externalId, cards.challenge, {
+    waitUntil: WaitUntil.ACTION,
+    options: { headers },
+  });
+  const leaves = new AbortController();
+  const left = create(externalId, cards.challenge, {
+    options: { headers, signal: leaves.signal },
+  });
+  const repeats = [1, 2, 3].map(() =>
+    create(externalId, cards.challenge, { options: { headers } }),
+  );
+  await delay(50);
+  leaves.abort();
+  await assert.rejects(left, { code: Code.Canceled });
+  await approve(first.payment?.action?.value ?? "");
+  for (const { state, payment } of await Promise.all(repeats)) {
+    assert.equal(state, PaymentState.PAID);
+    assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+  }
+  const without = await create(externalId, cards.challenge, {
+    waitUntil: WaitUntil.UNSPECIFIED,
+    options: { headers },
+  });
+  assert.equal(without.state, PaymentState.PAID, "a stored first answer does not freeze the state");
+  assert.equal(without.payment?.details?.status, PaymentStatus.PENDING, "the first answer");
+  assert.equal(await countSent(externalId), 1);
+});
+
+test("a wait ends before the caller's deadline, with the state as it is", async () => {
+  const externalId = "deadline";
+  const { state, cursor, payment } = await create(externalId, cards.challenge, {
+    options: { timeoutMs: 1_500 },
+  });
+  assert.equal(state, PaymentState.PENDING);
+  assert.match(payment?.action?.value ?? "", /3ds/);
+  assert.notEqual(cursor, "");
+});
+
+test("an unknown outcome that becomes known within the wait is told as any other", async () => {
+  const { state, payment } = await create("lost answer", cards.answerLost);
+  assert.equal(state, PaymentState.PAID);
+  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+});
+
+test("an outcome that stays unknown ends as without a wait", async () => {
+  const externalId = "silence";
+  await assert.rejects(
+    create(externalId, cards.silence, { options: { timeoutMs: 1_500 } }),
+    isUnknown,
+  );
+  const { outcomeUnknown } = await payments().getPayment({ externalId });
+  assert.equal(outcomeUnknown, true);
+});
+
+test("a call that was not done ends the wait at once", async (t) => {
+  const own = await startTestGateway({ RECONCILE_AFTER: "200ms", UPSTREAM_TIMEOUT: "1s" });
+  t.after(() => own.stop());
+  const made = payments(own).createPayment(
+    { ...paymentOf("not done", cards.htmlError), waitUntil: WaitUntil.SETTLED },
+    { timeoutMs: 250_000 },
+  );
+  const abort = AbortSignal.timeout(patienceMs);
+  const ended = Promise.race([
+    made,
+    new Promise((_, reject) => abort.addEventListener("abort", () => reject(new Error("late")))),
+  ]);
+  await assert.rejects(ended, isUnknown);
+  await assert.rejects(payments(own).getPayment({ externalId: "not done" }), {
+    code: Code.NotFound,
+  });
+});
+
+test("a confirmation under way is no end, though the hold stands", async () => {
+  const externalId = "hold";
+  await create(externalId, cards.good, { confirm: false, amount: "100.00" });
+  const answer = await payments().confirmPayment(
+    { externalId, amount: "99.65", waitUntil: WaitUntil.SETTLED },
+    patience(),
+  );
+  assert.equal(answer.state, PaymentState.PAID);
+});
+
+test("a payout waits for its end", async () => {
+  const answer = await createClient(PayoutService, transport()).requestPayout(
+    {
+      order: {
+        currency: "UAH",
+        description: "salary",
+        externalId: "payout",
+        originalAmount: "10.00",
+      },
+      payer: { entityId: "e" },
+      payoutType: "cash",
+      recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
+      waitUntil: WaitUntil.SETTLED,
+    },
+    patience(),
+  );
+  assert.equal(answer.state, PayoutState.PAID);
+  assert.equal(answer.payout?.status?.toLowerCase(), "success");
+});
+
+test("GraphQL waits by an input field", async () => {
+  const data = await graphql(`mutation {
+    createPayment(input: {
+      amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "by graphql", waitUntil: SETTLED,
+      customer: { email: "customer@shop.example" }
+      paymentMethod: { method: { cc: {
+        number: "${cards.settlesLater}", cvv: "123", expMonth: 12, expYear: 2031
+      } } }
+    }) { ... on Payment { state cursor details { status } } }
+  }`);
+  const { payment } = await graphql(`{ payment(externalId: "by graphql") { state cursor } }`);
+  const { details, ...told } = data.createPayment as Record<string, unknown>;
+  assert.deepEqual(details, { status: "SUCCESS" });
+  assert.deepEqual(told, payment);
+  assert.equal((payment as { state: string }).state, "PAID");
+});
+
+test("waiting calls hold no place among the calls in flight", async (t) => {
+  const own = await startTestGateway({ MAX_CONCURRENT_CALLS: "2" });
+  t.after(() => own.stop());
+  const leave = new AbortController();
+  const waits: Promise<Code | CreatePaymentResponse>[] = [];
+  for (const externalId of ["wait 1", "wait 2", "wait 3", "wait 4"]) {
+    const request = { ...paymentOf(externalId, cards.challenge), waitUntil: WaitUntil.SETTLED };
+    const made = payments(own).createPayment(request, { signal: leave.signal });
+    waits.push(made.catch((error: unknown) => ConnectError.from(error).code));
+    await untilPending(own, externalId);
+  }
+  const { state } = await payments(own).createPayment(paymentOf("beside", cards.good));
+  assert.equal(state, PaymentState.PAID);
+  leave.abort();
+  assert.deepEqual(new Set(await Promise.all(waits)), new Set([Code.Canceled]));
+});
+
+test("at a shutdown a waiting call is told the state, and the cursor to go on from", async () => {
+  const own = await startTestGateway();
+  const clients = {
+    grpc: createGrpcTransport({ baseUrl: own.rpcUrl }),
+    connect: createConnectTransport({ baseUrl: own.rpcUrl, httpVersion: "1.1" }),
+  };
+  const waits = Object.entries(clients).map(([name, transport]) =>
+    createClient(PaymentService, transport).createPayment(
+      { ...paymentOf(`drained ${name}`, cards.challenge), waitUntil: WaitUntil.SETTLED },
+      patience(),
+    ),
+  );
+  for (const name of Object.keys(clients)) await untilPending(own, `drained ${name}`);
+  await own.stop();
+  for (const { state, cursor } of await Promise.all(waits)) {
+    assert.equal(state, PaymentState.PENDING);
+    assert.notEqual(cursor, "");
+  }
+});
+
+test("a value of wait_until that is none is refused, before anything is sent", async () => {
+  const externalId = "wrong";
+  await assert.rejects(create(externalId, cards.good, { waitUntil: 7 as WaitUntil }), (error) => {
+    assert.equal(ConnectError.from(error).code, Code.InvalidArgument);
+    assert.match(ConnectError.from(error).message, /wait_until/);
+    return true;
+  });
+  assert.equal(await countSent(externalId), 0);
+});
+
+interface CreateOptions {
+  readonly waitUntil?: WaitUntil;
+  readonly confirm?: boolean;
+  readonly amount?: string;
+  readonly options?: CallOptions;
+}
+
+function create(
+  externalId: string,
+  number: string,
+  { waitUntil = WaitUntil.SETTLED, options, ...rest }: CreateOptions = {},
+): Promise<CreatePaymentResponse> {
+  const request = { ...paymentOf(externalId, number), ...rest, waitUntil };
+  return payments().createPayment(request, { ...patience(), ...options });
+}
+
+function paymentOf(externalId: string, number: string) {
+  return {
+    amount: "10.10",
+    currency: "UAH",
+    mode: PaymentMode.DIRECT,
+    externalId,
+    customer: { email: "customer@shop.example" },
+    paymentMethod: {
+      method: { case: "cc" as const, value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+    },
+  };
+}
+
+function isUnknown(error: unknown): boolean {
+  assert(error instanceof ConnectError, String(error));
+  assert.equal(error.code, Code.Unknown);
+  assert.equal(error.findDetails(OutcomeUnknownSchema).length, 1);
+  return true;
+}
+
+async function approve(page: string): Promise<void> {
+  await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
+}
+
+/** Waits until the call for an external_id has its answer. */
+async function untilPending(of: Gateway, externalId: string): Promise<void> {
+  const deadlineMs = Date.now() + patienceMs;
+  for (;;) {
+    const known = await payments(of)
+      .getPayment({ externalId })
+      .catch(() => undefined);
+    if (known?.state === PaymentState.PENDING) return;
+    assert(Date.now() < deadlineMs, `${externalId} is made`);
+    await delay(10);
+  }
+}
+
+/** How many payments the service was asked for. */
+async function countSent(externalId: string): Promise<number> {
+  const query = `type=request&external_id=${externalId}`;
+  const response = await fetch(`${gateway.sandboxUrl}/__sandbox/journal?${query}`, {
+    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+  });
+  return ((await response.json()) as { entries: unknown[] }).entries.length;
+}
+
+function payments(of = gateway) {
+  return createClient(PaymentService, transport(of));
+}
+
+function transport({ rpcUrl } = gateway) {
+  return createGrpcTransport({ baseUrl: rpcUrl });
+}
+
+function patience() {
+  return { signal: AbortSignal.timeout(patienceMs) };
+}
+
+async function graphql(query: string): Promise<Record<string, unknown>> {
+  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  const { data, errors } = (await response.json()) as Record<string, Record<string, unknown>>;
+  assert.equal(errors, undefined);
+  return data ?? {};
+}
