@@ -208,10 +208,14 @@ function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0):
 }
 
 function refusedByBreaker(refusalMs = 0): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the payments service keeps failing: it was not asked", {
-    reason: "UPSTREAM_UNAVAILABLE",
-    retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
-  });
+  return new GatewayError(
+    "UNAVAILABLE",
+    "the payments service keeps failing: the call was not sent",
+    {
+      reason: "UPSTREAM_UNAVAILABLE",
+      retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
+    },
+  );
 }
 
 function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void {
