@@ -43,9 +43,11 @@ import {
 } from "./plugins.ts";
 import { schema } from "./schema/schema.ts";
 import { createStraightPath } from "./straight-path.ts";
-import { answersEventStreams, type EventStream } from "./transport/event-stream.ts";
+import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
+import { cors, exposeHeaders, setAnswerHeaders } from "./transport/headers.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
+import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
@@ -81,6 +83,8 @@ export interface GraphqlServerOptions {
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers a request for a path below `/watch/`. */
+  handleWatch(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
    * returned function stops that and closes the sockets, each when its operations are over.
@@ -99,7 +103,8 @@ export interface GraphqlServer {
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events and WebSocket (contract, section 4).
+ * Events, WebSocket and the parts of Apollo's clients (contract, sections 4 and 10). The plain watches
+ * of `/watch` stand on its streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
@@ -131,7 +136,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      answersEventStreams(({ lifetime }, blocks) => streams.set(lifetime, blocks)),
+      answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production
@@ -165,6 +170,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     overload,
   });
 
+  const watch = createWatchEndpoint({
+    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeatMs },
+  });
+
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -172,7 +181,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     slot: Slot,
   ): Promise<void> {
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
-    const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
+    const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
+    const of = { requestId, span, log, observer };
+    const record = createOperationRecord({ ...of, connection: "http", streamsBy });
     const lifetime = createLifetime({
       slot,
       requestId,
@@ -192,13 +203,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       else lifetime.end();
     });
     response.setHeader(requestIdHeader, requestId);
-    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-    // the address, which may hold a watch token.
-    response.setHeader("cache-control", "no-store");
-    response.setHeader("x-content-type-options", "nosniff");
-    response.setHeader("content-security-policy", "frame-ancestors 'none'");
-    response.setHeader("referrer-policy", "no-referrer");
-    if (corsOrigins.length > 0) response.setHeader("vary", "origin");
+    setAnswerHeaders(response, corsOrigins);
 
     let caller: Caller | undefined;
     let identified: Promise<Caller> | undefined;
@@ -223,7 +228,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         whole = ready.whole;
         slot.leave();
         writeRateLimit();
-        exposeHeaders(response, request.headers.origin);
+        exposeHeaders(response, request.headers.origin, corsOrigins);
         response.writeHead(ready.status, ready.headers).end(ready.body);
         return;
       }
@@ -233,24 +238,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
-    const blocks = streams.get(lifetime);
-    if (blocks) {
+    const stream = streams.get(lifetime);
+    if (stream) {
       const { failing } = live;
-      return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
+      return await sendEventStream(answered, stream, response, { heartbeatMs, failing });
     }
     writeRateLimit();
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
-  }
-
-  /** The headers of CORS that Yoga has for all others. */
-  function exposeHeaders(response: ServerResponse, origin = ""): void {
-    if (!corsOrigins.includes(origin)) return;
-    response.setHeader("access-control-allow-origin", origin);
-    response.setHeader("access-control-allow-methods", cors.methods.join(", "));
-    response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
-    response.setHeader("access-control-max-age", String(cors.maxAge));
   }
 
   return {
@@ -264,6 +260,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
           }),
         );
       });
+    },
+    handleWatch(request, response) {
+      overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
@@ -295,16 +294,3 @@ const defaultHeartbeatMs = 15_000;
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
   return origin !== null && allowed.includes(origin) && { origin, ...cors };
 }
-
-const cors = {
-  // Who calls is in headers that the page sets. Cookies are never read.
-  credentials: false,
-  methods: ["GET", "POST"],
-  exposedHeaders: [
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-    "x-request-id",
-  ],
-  maxAge: 600,
-};

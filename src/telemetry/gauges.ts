@@ -25,7 +25,7 @@ export function createGauges(metrics: Metrics, sources: GaugeSources): () => Pro
   const { buckets, log, isReady, tls, refresh } = sources;
   metrics.buildInfo.set({ version, node_version: process.versions.node }, 1);
   for (const edge of ["rpc", "graphql"]) metrics.internalErrors.inc({ edge }, 0);
-  for (const transport of ["connect", "grpc", "grpc-web", "sse", "websocket"]) {
+  for (const transport of ["connect", "grpc", "grpc-web", "sse", "multipart", "websocket"]) {
     metrics.watchers.set({ transport }, 0);
     metrics.watchEvents.inc({ transport }, 0);
     metrics.slowConsumers.inc({ transport }, 0);
