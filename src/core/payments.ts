@@ -6,6 +6,7 @@ import { paymentEntry } from "../events/entry.ts";
 import { noFacts } from "../events/facts.ts";
 import type { Fact } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import {
   type PaymentMethodInput,
@@ -31,10 +32,12 @@ import {
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
-import type { MoneyMethod } from "../intents/store.ts";
+import type { Intent, MoneyMethod } from "../intents/store.ts";
+import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
+import { recordDeclinedConfirmation } from "./declined-confirmation.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
@@ -61,7 +64,7 @@ export function paymentCases(context: Context): PaymentCases {
   async function pay<Request extends PaymentRequest>(
     request: MessageShape<Request>,
     call: Call,
-    { schema, method, operation, send }: PaymentCall<Request>,
+    { schema, method, operation, send, onDeclined }: PaymentCall<Request>,
   ): Promise<Payment> {
     validate(schema, request);
     const { account } = call.caller;
@@ -85,7 +88,11 @@ export function paymentCases(context: Context): PaymentCases {
           return await send(context.account(account).upstream, sent, options);
         } catch (error) {
           // It was refused, or never left: what comes next for the external_id is no hold by it.
-          if (error instanceof GatewayError && !error.details.outcomeUnknown) await note(false);
+          if (error instanceof GatewayError && !error.details.outcomeUnknown) {
+            await note(false);
+            const { upstream } = error.details;
+            if (upstream && saysDeclined(upstream)) await onDeclined?.(account, intent, upstream);
+          }
           throw error;
         }
       },
@@ -127,6 +134,7 @@ export function paymentCases(context: Context): PaymentCases {
         method: "ConfirmPayment",
         operation: PaymentOperation.CONFIRM,
         send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
+        onDeclined: (...declined) => recordDeclinedConfirmation(context, ...declined),
       }),
 
     async resendCallback(request, call) {
@@ -203,6 +211,8 @@ interface PaymentCall<Request extends PaymentRequest> {
     sent: MessageShape<Request>,
     options: SendOptions,
   ) => Promise<Payment>;
+  /** Hears of an Error object that declined it. */
+  readonly onDeclined?: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
 }
 
 /** The request with the types that its objects tell. */

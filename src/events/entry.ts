@@ -20,6 +20,8 @@ export interface EntryOptions {
   readonly held?: boolean;
   /** The id of the call that it answers. */
   readonly call?: string;
+  /** Tells an end apart from others of its operation where the service gives no operation_id. */
+  readonly attempt?: string;
   /**
    * Paths of fields that the body has and that were not understood, such as `details.status`: a
    * value that the contract does not know is then not taken for an absent one.
@@ -102,8 +104,8 @@ interface ResourceFacts {
 }
 
 function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
-  const { source, raw, unread = [] } = options;
-  const { kind, externalId, subjectId, operation, operationId, status, statusCode, rank } = facts;
+  const { source, raw, unread = [], attempt = "" } = options;
+  const { kind, externalId, subjectId, operation, status, statusCode, rank } = facts;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
     kind,
@@ -113,6 +115,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     final: rank === 2,
     resource: facts.resource,
   });
+  const operationId = facts.operationId || attempt;
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
   identity.push(...facts.fiscalization);
@@ -127,6 +130,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
+    ...(facts.operationId === "" && attempt !== "" && { isAttempt: true }),
     rank,
     status: boundedId(status),
     statusCode: boundedId(statusCode),

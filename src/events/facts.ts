@@ -25,7 +25,8 @@ export type StoredFact = [
 
 /** What an entry tells, to be stored; the store adds when. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
-  const { rank, status, operationId, statusCode = "", amount = "", currency = "", held } = entry;
+  const { rank, status, statusCode = "", amount = "", currency = "", held } = entry;
+  const operationId = entry.isAttempt ? "" : entry.operationId;
   const heldText = held === undefined ? "" : held ? "1" : "0";
   return [
     ...([stateKey(entry), `${rank}`, status, operationId] as const),

@@ -26,8 +26,10 @@ export interface Entry {
   readonly subjectId: string;
   /** payment, confirm, refund, …; `payout` for payouts; `unknown` for one not in the contract. */
   readonly operation: string;
-  /** operation_id where given, else empty. */
+  /** operation_id where given, else what tells attempts apart, if anything does. */
   readonly operationId: string;
+  /** The operation_id is not the service's: nobody is shown it. */
+  readonly isAttempt?: boolean;
   readonly rank: Rank;
   /** Status text in lower case, to tell two different final states apart; empty if not told. */
   readonly status: string;

@@ -8,6 +8,7 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
+import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -214,10 +215,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const writeRateLimit = () => {
       if (!caller) return;
-      const { limit, remaining, resetSeconds } = core.rateLimit(callOf(caller, lifetime));
-      response.setHeader("x-ratelimit-limit", limit);
-      response.setHeader("x-ratelimit-remaining", remaining);
-      response.setHeader("x-ratelimit-reset", resetSeconds);
+      const budget = core.rateLimit(callOf(caller, lifetime));
+      for (const [name, value] of Object.entries(rateLimitHeaders(budget))) {
+        response.setHeader(name, value);
+      }
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };

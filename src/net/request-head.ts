@@ -126,8 +126,9 @@ export function headOfHttp2(
       if (trailers !== undefined) {
         stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       }
-      stream.respond({ ":status": status, ...answerHeaders }, options);
-      stream.end(body);
+      const endStream = body.length === 0 && trailers === undefined;
+      stream.respond({ ":status": status, ...answerHeaders }, { ...options, endStream });
+      if (!endStream) stream.end(body);
       stream.once("finish", () => endRequest(stream));
     },
     open() {

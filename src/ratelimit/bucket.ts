@@ -1,8 +1,18 @@
 /** What a call is for: calls that move money may use the reserve and go before reads in the queue. */
 export type Priority = "money" | "read";
 
+/** Who takes turns at the bucket. */
+export interface TurnTaker {
+  /** Tells callers apart. */
+  readonly name: string;
+  /** Set for customers, who all together take turns with services as one. */
+  readonly customer?: string | undefined;
+}
+
 export interface TakeOptions {
   readonly priority: Priority;
+  /** Whose turn the call takes. Default: all calls without a caller are of one. */
+  readonly caller?: TurnTaker | undefined;
   /** Gives the place in the queue up when it aborts; a token that was not used is not spent. */
   readonly signal: AbortSignal;
   /** Wall-clock end of the caller's patience, in milliseconds since the epoch. */
@@ -46,7 +56,8 @@ export interface RateLimitStatus {
  *   negative or not a number changes nothing;
  * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
  * - a share of the capacity, the reserve, is only for calls that move money;
- * - callers queue in fair order, money first, never past their deadline or the longest wait.
+ * - calls queue, money first, never past their deadline or the longest wait; within money and within
+ *   reads callers take turns, a token each, and all customers together take one beside each service.
  */
 export interface TokenBucket {
   /**

@@ -18,3 +18,29 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** One timer for whatever is due first. */
+export class Alarm {
+  readonly #clock: Clock;
+  readonly #ring: () => void;
+  #at = Infinity;
+  #cancel: (() => void) | undefined;
+
+  constructor(clock: Clock, ring: () => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  /** Rings once at this time of the monotonic clock, and no more at the one set before; Infinity is never. */
+  set(at: number, now: number): void {
+    if (at === this.#at) return;
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#at = at;
+    if (at === Infinity) return;
+    this.#cancel = this.#clock.after(Math.max(1, Math.ceil(at - now)), () => {
+      this.#at = Infinity;
+      this.#ring();
+    });
+  }
+}

@@ -19,6 +19,10 @@ export const errorDomain = "payments-gateway";
 /** Trailer that repeats where a stream that ended early can be taken up again. */
 export const resumeCursorHeader = "x-resume-cursor";
 
+/** Trailer by which gRPC clients that retry know when (gRPC A6). */
+export const retryPushbackHeader = "grpc-retry-pushback-ms";
+const pushedBack: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
+
 /** The status codes of the closed list. */
 export const statusCodes: Readonly<Record<ErrorCode, Code>> = {
   CANCELLED: Code.Canceled,
@@ -99,6 +103,9 @@ function fromGatewayError(error: GatewayError): ConnectError {
   out.details.push(errorInfo(error.details.reason ?? error.code, metadata));
   if (retryAfterMs !== undefined) {
     out.details.push({ desc: RetryInfoSchema, value: { retryDelay: duration(retryAfterMs) } });
+  }
+  if (retryAfterMs !== undefined && pushedBack.has(error.code)) {
+    out.metadata.set(retryPushbackHeader, String(retryAfterMs));
   }
   if (upstream) {
     out.details.push({ desc: UpstreamErrorSchema, value: clipped(upstream) });

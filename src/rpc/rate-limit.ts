@@ -1,4 +1,5 @@
 import type { Call, Core } from "../core/core.ts";
+import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
 /**
@@ -8,9 +9,8 @@ import type { AnswerHeader } from "./gated-call.ts";
  */
 export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
   try {
-    const { limit, remaining, resetSeconds } = core.rateLimit(call);
-    header.set("x-ratelimit-limit", String(limit));
-    header.set("x-ratelimit-remaining", String(remaining));
-    header.set("x-ratelimit-reset", String(resetSeconds));
+    for (const [name, value] of Object.entries(rateLimitHeaders(core.rateLimit(call)))) {
+      header.set(name, value);
+    }
   } catch {}
 }

@@ -138,6 +138,11 @@ const envelopeBytes = 5;
 function grpcKind(web: boolean): Kind {
   const contentType = web ? "application/grpc-web+proto" : "application/grpc+proto";
 
+  function headersOf(compression: Compression | null): Headers {
+    const encoding = compression ? { "grpc-encoding": compression.name } : undefined;
+    return { "content-type": contentType, ...encoding };
+  }
+
   async function answer(
     message: Uint8Array | string | undefined,
     trailers: Headers,
@@ -148,11 +153,7 @@ function grpcKind(web: boolean): Kind {
     if (message !== undefined) {
       envelopes.push(await enveloped(0, bytesOfMessage(message), compression));
     }
-    const all = {
-      "content-type": contentType,
-      ...(compression ? { "grpc-encoding": compression.name } : undefined),
-      ...headers,
-    };
+    const all = { ...headersOf(compression), ...headers };
     if (!web) return { status: 200, headers: all, body: encodeEnvelopes(...envelopes), trailers };
     const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
     envelopes.push(await enveloped(trailerFlag, Buffer.from(lines.join("")), compression));
@@ -176,7 +177,10 @@ function grpcKind(web: boolean): Kind {
       },
       maxBodyBytes: (maxBytes) => maxBytes + envelopeBytes,
       succeed: (message, headers) => answer(message, succeeded, headers, compression),
-      fail: (error, headers) => answer(undefined, trailersOf(error), headers, compression),
+      fail: (error, headers) =>
+        web
+          ? answer(undefined, trailersOf(error), headers, compression)
+          : trailersOnly({ ...headersOf(compression), ...headers, ...trailersOf(error) }),
     }),
   };
 }
@@ -187,6 +191,14 @@ function bytesOfMessage(message: Uint8Array | string): Uint8Array {
 
 function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Array {
   return new Uint8Array(buffer, byteOffset + from, length - from);
+}
+
+/**
+ * An error of gRPC without headers before it: a client that retries takes a call with headers for one
+ * that is under way (gRPC A6).
+ */
+async function trailersOnly(headers: Headers): Promise<HttpResponse> {
+  return { status: 200, headers, body: "" };
 }
 
 const succeeded = { "grpc-status": "0" };

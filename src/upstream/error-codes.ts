@@ -140,6 +140,12 @@ export function saysAlreadyPaid({ code }: Pick<UpstreamError, "code">): boolean 
   return code === "transaction_already_paid";
 }
 
+/** Whether it is the service's word that it tried and did not succeed: a payment that failed. */
+export function saysDeclined({ code, type, httpStatus }: UpstreamError): boolean {
+  const answer = { code, type, httpStatus, asCustomer: false, movesMoney: true };
+  return readError(answer).retry === "otherCard";
+}
+
 /** Whether it is the service's word that it knows no such payment or payout. */
 export function saysNotFound({ code }: Pick<UpstreamError, "code">): boolean {
   return code === "transaction_not_found";

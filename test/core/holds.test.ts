@@ -8,6 +8,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { defaultPayoutEnds } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentMethodInputSchema,
@@ -15,9 +16,12 @@ import {
 } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   PaymentMethodType,
+  PaymentOperation,
+  PaymentOperationSchema,
   PaymentSchema,
   PaymentStateSchema,
   PaymentStatus,
+  PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -82,6 +86,15 @@ function rig() {
     async callback(told: Parameters<typeof payment>[0]) {
       const { event } = await log.append(account, payment({ amount: "10.00", ...told }));
       return event && stateOn(event);
+    },
+    /** What was done, as GetPayment lists it. */
+    async operations() {
+      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+      return answer.operations.map(({ operation, paymentId, status, statusCode = "" }) => {
+        const names = [PaymentOperationSchema.value[operation], PaymentStatusSchema.value[status]];
+        const [what, became] = names.map((value) => value?.localName.toLowerCase());
+        return `${what} ${paymentId} ${became} ${statusCode}`;
+      });
     },
     async state() {
       const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
@@ -207,4 +220,38 @@ test("a hold whose note could not be written is told by its answer, though its c
     return succeeded("pay-1");
   });
   assert.equal(await state(), "AUTHORIZED");
+});
+
+test("a confirmation that an Error object declined is one of the operations", async () => {
+  for (const [said, recorded] of [
+    [{ code: "insufficient_funds", paymentId: "pay-1" }, true],
+    [{ code: "insufficient_funds" }, true],
+    [{ code: "a_code_of_tomorrow", httpStatus: 402 }, true],
+    [{ code: "action_not_allowed", paymentId: "pay-1" }, false],
+    [{ code: "wrong_amount", paymentId: "pay-1" }, false],
+    [{ code: "transaction_already_paid", paymentId: "pay-1" }, false],
+  ] as const) {
+    const { pay, confirm, state, callback, operations } = rig();
+    await pay(false, async () => succeeded("pay-1"));
+    const upstream = create(UpstreamErrorSchema, { httpStatus: 400, message: "no", ...said });
+    await assert.rejects(
+      confirm(async () => {
+        throw new GatewayError("FAILED_PRECONDITION", "no", { upstream });
+      }),
+    );
+    assert.equal(await state(), "AUTHORIZED");
+    const failed = `confirm pay-1 failure ${said.code}`;
+    const paid = "payment pay-1 success ";
+    assert.deepEqual(await operations(), recorded ? [paid, failed] : [paid], said.code);
+    // Its callback, which knows more, takes its place; but it may never come.
+    if (said.code === "insufficient_funds") {
+      await callback({ operation: "confirm", operationId: "op-2", status: "failure" });
+      assert.deepEqual(await operations(), [paid, "confirm pay-1 failure "]);
+      assert.equal(await state(), "AUTHORIZED");
+    }
+    const { details, ...rest } = succeeded("pay-1");
+    const confirmed = { ...rest, operation: PaymentOperation.CONFIRM };
+    await confirm(async () => ({ ...confirmed, details: { ...details, operationId: "op-3" } }));
+    assert.equal(await state(), "PAID");
+  }
 });

@@ -23,6 +23,8 @@ test("answers tell the request budget and the request's id", async (t) => {
     assert.equal(headers.get("x-ratelimit-limit"), "10");
     assert.equal(headers.get("x-ratelimit-remaining"), "7");
     assert.equal(headers.get("x-ratelimit-reset"), "1");
+    assert.equal(headers.get("ratelimit-policy"), '"account";q=10;w=1');
+    assert.equal(headers.get("ratelimit"), '"account";r=7;t=1');
     assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
   }
 });

@@ -9,6 +9,7 @@ import {
   slidingWindowUpstream,
   tokenBucketUpstream,
 } from "./modelled-upstream.ts";
+import { randomFrom } from "./random.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";
 
 const LIMIT = 50;
@@ -59,9 +60,11 @@ for (const [name, model] of Object.entries(models)) {
     });
 
     it("gives way to another client of the same account", async () => {
-      const figures = await simulate({ model, seed: 1, othersPerSecond: 20, seconds: 60 });
-      report(name, "others use 20 a second", figures);
-      assert.ok(figures.rejected <= 0.05 * figures.sent);
+      for (const seed of SEEDS) {
+        const figures = await simulate({ model, seed, othersPerSecond: 20, seconds: 60 });
+        report(name, "others use 20 a second", figures);
+        assert.ok(figures.rejected <= 0.012 * figures.sent, `${figures.rejected} rejected`);
+      }
     });
 
     it("misses the goals with the bucket ignored (control)", async () => {
@@ -107,7 +110,7 @@ interface Figures {
 
 async function simulate(scenario: Scenario): Promise<Figures> {
   const { seed, moneyShare = 0.3, reserve = 0.2, jitterMs = 40, seconds = SECONDS } = scenario;
-  const random = mulberry32(seed);
+  const random = randomFrom(seed);
   const clock = new VirtualClock();
   const upstream = scenario.model(LIMIT);
   const bucket = createLocalBucket({ initialLimit: LIMIT, reserve, maxWaitMs: 1_500, clock });
@@ -200,14 +203,4 @@ function report(model: string, scenario: string, f: Figures): void {
       `(${f.unforeseeable} unforeseeable), ${used}% of the budget used, ` +
       `longest money wait ${Math.round(f.longestMoneyWaitMs)} ms, money refused ${f.refusedMoney}`,
   );
-}
-
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -77,6 +77,32 @@ describe("the budget", () => {
     );
   });
 
+  it("uses no more than its share of the limit", () => {
+    const budget = new Budget({ initialLimit: 50, reserve: 0, share: 0.2 }, 0);
+    assert.deepEqual(budget.status(0), { limit: 10, remaining: 10, resetSeconds: 0 });
+    let taken = 0;
+    for (let now = 0; now < 10_000; now += 10) {
+      if (budget.nextTokenAt("read", 0, now) > now) continue;
+      taken++;
+      budget.observe(budget.take(now), { limit: "50", remaining: "30", reset: "1" }, now);
+    }
+    assert.ok(taken >= 90 && taken <= 100, `${taken} taken`);
+  });
+
+  it("slows below one call a second for a share of less than one", () => {
+    const budget = new Budget({ initialLimit: 1, reserve: 0, share: 0.25 }, 0);
+    assert.equal(budget.status(0).limit, 1);
+    budget.take(0);
+    assert.equal(budget.nextTokenAt("read", 0, 0), 4_200);
+  });
+
+  it("can begin empty and fills within the first second or so", () => {
+    const budget = new Budget({ initialLimit: 10, reserve: 0, startEmpty: true }, 0);
+    assert.equal(budget.status(0).remaining, 0);
+    assert.ok(budget.nextTokenAt("money", 0, 0) >= 1_000);
+    assert.equal(budget.status(1_100).remaining, 10);
+  });
+
   it("widens its window after a rejection without a cause, and forgets slowly", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const windows = [budget.windowMs(0)];

@@ -132,43 +132,6 @@ describe("the local bucket", () => {
     assert.ok(served >= 900, `${served} served`);
   });
 
-  it("uses no more than its share of the limit", async () => {
-    const { bucket, clock } = virtualBucket({ initialLimit: 50, share: 0.2, maxWaitMs: 0 });
-    assert.deepEqual(bucket.status(), { limit: 10, remaining: 10, resetSeconds: 0 });
-    let granted = 0;
-    for (let at = 0; at < 10_000; at += 10) {
-      await take(bucket).then(
-        (permit) => {
-          granted++;
-          permit.observe({ limit: "50", remaining: "30", reset: "1" });
-        },
-        () => {},
-      );
-      await clock.run(10);
-    }
-    assert.ok(granted >= 90 && granted <= 100, `${granted} granted`);
-  });
-
-  it("slows below one call a second for a share of less than one", async () => {
-    const { bucket, clock } = virtualBucket({ initialLimit: 1, share: 0.25, maxWaitMs: 60_000 });
-    assert.equal(bucket.status().limit, 1);
-    const times: number[] = [];
-    for (let call = 0; call < 4; call++) void take(bucket).then(() => times.push(clock.now()));
-    await clock.run(20_000);
-    assert.deepEqual(
-      times.map((time) => Math.round(time / 4_200)),
-      [0, 1, 2, 3],
-    );
-  });
-
-  it("can begin empty and fills within the first second or so", async () => {
-    const { bucket, clock } = virtualBucket({ startEmpty: true, maxWaitMs: 0 });
-    assert.equal(bucket.status().remaining, 0);
-    await assert.rejects(take(bucket), { code: "RESOURCE_EXHAUSTED" });
-    await clock.run(1_100);
-    assert.equal(bucket.status().remaining, 10);
-  });
-
   it("tells the state while it is paused", async () => {
     const { bucket, clock } = virtualBucket({});
     (await take(bucket)).rejected({ reset: "7" });

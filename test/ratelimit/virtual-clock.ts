@@ -11,6 +11,7 @@ export class VirtualClock implements Clock {
   #now = 0;
   #order = 0;
   #timers: Timer[] = [];
+  readonly #work = new Set<Promise<unknown>>();
 
   now(): number {
     return this.#now;
@@ -35,17 +36,31 @@ export class VirtualClock implements Clock {
     };
   }
 
+  /** Time stands still until this is over: real work, such as another process's. */
+  async holdFor<T>(work: Promise<T>): Promise<T> {
+    this.#work.add(work);
+    return await work.finally(() => this.#work.delete(work));
+  }
+
   /** Runs all that falls due within `ms`, in order, with the promises that follow from each. */
   async run(ms: number): Promise<void> {
     const until = this.#now + ms;
-    await settled();
+    await this.#settled();
     for (let next = this.#timers[0]; next && next.at <= until; next = this.#timers[0]) {
       this.#timers.shift();
       this.#now = next.at;
       next.run();
-      await settled();
+      await this.#settled();
     }
     this.#now = until;
+  }
+
+  async #settled(): Promise<void> {
+    await settled();
+    while (this.#work.size > 0) {
+      await Promise.allSettled(this.#work);
+      await settled();
+    }
   }
 }
 

@@ -245,4 +245,6 @@ function assertTold(headers: Headers | undefined, remaining: string): void {
   assert.equal(headers?.get("x-ratelimit-limit"), "10");
   assert.equal(headers?.get("x-ratelimit-remaining"), remaining);
   assert.equal(headers?.get("x-ratelimit-reset"), "2");
+  assert.equal(headers?.get("ratelimit-policy"), '"account";q=10;w=1');
+  assert.equal(headers?.get("ratelimit"), `"account";r=${remaining};t=2`);
 }

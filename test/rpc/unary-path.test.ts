@@ -136,13 +136,20 @@ const ofFraming = new Set([
   ...["connection", "keep-alive", "date", "transfer-encoding", "content-length", ":status"],
 ]);
 
+const trailersOfErrors = [
+  "grpc-status",
+  "grpc-message",
+  "grpc-status-details-bin",
+  "grpc-retry-pushback-ms",
+];
+
 /** An answer as its reader understands it. */
 function understood({ status, headers, body, trailers }: Came) {
   const rest = Object.entries(headers).filter(([name]) => !ofFraming.has(name));
   const seen = Object.fromEntries(rest);
   if (!/^[a-z-]+-1$/.test(seen["x-request-id"] ?? "")) delete seen["x-request-id"];
   // gRPC's own status may stand among the headers where there is no body.
-  for (const name of ["grpc-status", "grpc-message", "grpc-status-details-bin"]) {
+  for (const name of trailersOfErrors) {
     const value = seen[name];
     if (value === undefined) continue;
     trailers = { ...trailers, [name]: value };

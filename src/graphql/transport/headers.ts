@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
 
 /** Headers of every answer on the public listener's edge. */
 export function setAnswerHeaders(response: ServerResponse, corsOrigins: readonly string[]): void {
@@ -33,11 +34,6 @@ export const cors = {
   // Who calls is in headers that the page sets. Cookies are never read.
   credentials: false,
   methods: ["GET", "POST"],
-  exposedHeaders: [
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-    "x-request-id",
-  ],
+  exposedHeaders: [...rateLimitHeaderNames, "x-request-id"],
   maxAge: 600,
 };

@@ -25,7 +25,7 @@ export interface Taken {
 }
 
 /**
- * The arithmetic of the token bucket: no timers, no queue; every method is told the time, in
+ * The arithmetic of the token bucket for one process: no timers, no queue; every method is told the time, in
  * milliseconds of one monotonic clock.
  *
  * A token comes back one window after it was taken, the window being a second and a margin. So the
@@ -48,6 +48,7 @@ export class Budget {
   #explained = 0;
   #learnedMs = 0;
   #learnedAt = 0;
+  #pacedAt = -Infinity;
 
   constructor(options: BudgetOptions, now: number) {
     this.#limit = options.initialLimit;
@@ -64,7 +65,7 @@ export class Budget {
 
   /** Time after which a token taken comes back. */
   windowMs(now: number): number {
-    const margin = JITTER_MS + this.#learned(now);
+    const margin = budgetRules.jitterMs + this.#learned(now);
     return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));
   }
 
@@ -90,6 +91,26 @@ export class Budget {
     // until the tokens begin to come back, and under a steady load it wastes nothing.
     const forReads = Math.max(1, Math.floor(capacity * (1 - this.#reserve) + 1e-9));
     return Math.max(at, this.#log.latest(forReads - ahead) + forReads * interval);
+  }
+
+  /**
+   * When a call that waits, with `ahead` others before it, gets its token. Who waits is served no
+   * faster than the limit, so that one burst does not become another.
+   */
+  turnAt(priority: Priority, ahead: number, now: number): number {
+    const firstAt = Math.max(this.#pacedAt, this.nextTokenAt(priority, 0, now));
+    if (ahead === 0) return firstAt;
+    return Math.max(
+      Math.max(firstAt, now) + ahead * this.intervalMs(now),
+      this.nextTokenAt(priority, ahead, now),
+    );
+  }
+
+  /** Takes for a call that waited. */
+  takePaced(now: number): Taken {
+    const lateMs = now - this.#pacedAt;
+    this.#pacedAt = (lateMs > budgetRules.catchUpMs ? now : this.#pacedAt) + this.intervalMs(now);
+    return this.take(now);
   }
 
   take(now: number): Taken {
@@ -120,8 +141,8 @@ export class Budget {
     const resetMs = (reading.resetSeconds ?? 1) * 1_000;
     this.#pausedUntil = Math.max(this.#pausedUntil, now + resetMs);
     if (taken.order > this.#explained) {
-      const learned = Math.max(JITTER_MS, 2 * this.#learned(now));
-      this.#learnedMs = Math.min(MAX_LEARNED_MS, learned);
+      const learned = Math.max(budgetRules.jitterMs, 2 * this.#learned(now));
+      this.#learnedMs = Math.min(budgetRules.maxLearnedMs, learned);
       this.#learnedAt = now;
     }
     // Calls already on their way meet the same shortage, and teach nothing new.
@@ -176,18 +197,24 @@ export class Budget {
 
   #learned(now: number): number {
     if (this.#learnedMs === 0) return 0;
-    return this.#learnedMs * 0.5 ** ((now - this.#learnedAt) / LEARNED_HALF_LIFE_MS);
+    const halfLives = (now - this.#learnedAt) / budgetRules.learnedHalfLifeMs;
+    return this.#learnedMs * 0.5 ** halfLives;
   }
 }
 
-/**
- * How much faster a call may reach the upstream than one before it: two calls a window apart still
- * arrive a second apart. It costs 5% of the budget.
- */
-const JITTER_MS = 50;
-
-/** What rejections without a known cause may add to the margin, doubling it each time. */
-const MAX_LEARNED_MS = 3_000;
-
-/** Half of what a rejection taught is forgotten after this. */
-const LEARNED_HALF_LIFE_MS = 30_000;
+/** What take-tokens.lua computes with as well: it gets them as an argument. */
+export const budgetRules = {
+  /**
+   * How much faster a call may reach the upstream than one before it: two calls a window apart still
+   * arrive a second apart. It costs 5% of the budget.
+   */
+  jitterMs: 50,
+  /** What rejections without a known cause may add to the margin, doubling it each time. */
+  maxLearnedMs: 3_000,
+  /** Half of what a rejection taught is forgotten after this. */
+  learnedHalfLifeMs: 30_000,
+  /** Timers that are late by no more are made up for, or the rate would suffer from each. */
+  catchUpMs: 50,
+  /** Part of the limit that all replicas use together while each is without the others. */
+  fallbackShare: 0.8,
+} as const;

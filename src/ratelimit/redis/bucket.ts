@@ -1,8 +1,6 @@
-import { errorOfAbort } from "../../errors.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { Alarm } from "../alarm.ts";
 import type {
   Permit,
   Priority,
@@ -12,19 +10,18 @@ import type {
   TokenBucket,
   TokenBucketOptions,
 } from "../bucket.ts";
-import { systemClock } from "../clock.ts";
+import { Alarm, type Clock, systemClock } from "../clock.ts";
 import { readRateLimitHeaders } from "../headers.ts";
-import { closedError, deadlineError, exhaustedError } from "../refusals.ts";
-import { Callers } from "./callers.ts";
-import { LoneShare } from "./lone-share.ts";
-import { Outlook } from "./outlook.ts";
-import { lonePermit, type PermitHost, sharedPermit } from "./permits.ts";
+import { Budget, budgetRules } from "../local/budget.ts";
+import { settledOnce } from "../permit.ts";
+import type { CallerLine } from "../turns.ts";
+import { type TurnAt, type Waiter, WaitQueue } from "../wait-queue.ts";
+import { BudgetSnapshot } from "./budget-snapshot.ts";
 import {
-  type Answer,
+  type CallerTokens,
   SharedBudget,
   type SharedToken,
-  tokensOf,
-  type Wants,
+  type TakeReply,
 } from "./shared-budget.ts";
 
 /** Where the tokens come from: the budget of all replicas in Redis, or this replica's share. */
@@ -38,15 +35,17 @@ export interface RedisBucketOptions extends TokenBucketOptions {
   readonly replicaId: string;
   /** Hears of each change of the source; `reason` is why Redis can't be used, fit for logs. */
   readonly onStateChange?: (source: BudgetSource, reason?: string) => void;
+  /** Default: the machine's clocks. */
+  readonly clock?: Clock;
 }
 
 /**
  * The token bucket that all replicas share through Redis (contract, section 9).
  *
- * The callers of this process queue here. One question at a time goes to Redis for all of them, so
- * that under load one round trip serves several. A replica that gets less than it asked for has a
- * place in line there, and is told when to ask again. While Redis does not answer, the bucket goes
- * on with its share of the budget and asks until Redis is back.
+ * The calls of this process queue here. One request at a time goes to Redis for all of them, so
+ * that under load one round trip serves several. A replica whose callers get less than they asked
+ * for has places in line there, and is told when to ask again. While Redis does not answer, the
+ * bucket goes on with its share of the budget and asks until Redis is back.
  */
 export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
   return new RedisBucket(options);
@@ -54,72 +53,53 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
 
 class RedisBucket implements TokenBucket {
   readonly #options: RedisBucketOptions;
+  readonly #clock: Clock;
   readonly #shared: SharedBudget;
-  readonly #callers = new Callers(() => this.#wakeSoon());
-  readonly #alarm = new Alarm(() => this.#wake());
-  readonly #host: PermitHost = {
-    askWithin: (ms) => this.#askBy(systemClock.now() + ms),
-    hold: (answer) => this.#hold(answer),
-    settled: (change) => {
-      if (change === "later") this.#reviewDue = true;
-      if (change === "freed" && this.#callers.size > 0) this.#askBy(systemClock.now());
-      this.#wakeSoon();
-    },
-  };
+  readonly #queue: WaitQueue;
+  readonly #alarm: Alarm;
   /** Set while Redis does not answer. */
-  #lone: LoneShare | undefined;
-  #outlook: Outlook | undefined;
+  #fallback: Budget | undefined;
+  #snapshot: BudgetSnapshot | undefined;
   /** The upstream refused: nothing is sent before. */
   #heldUntil = -Infinity;
-  /** End of the longest wait of the caller that came last. */
-  #patientUntil = -Infinity;
-  /** Since then no answer came in time to be used. */
+  /** Since then no reply came in time to be used. */
   #slowSince: number | undefined;
   #asking = false;
   #askAt = Infinity;
-  #reviewedAt = -Infinity;
-  #reviewDue = false;
   #wakingSoon = false;
   #closed = false;
 
   constructor(options: RedisBucketOptions) {
+    const { clock = systemClock } = options;
     this.#options = options;
+    this.#clock = clock;
+    this.#queue = new WaitQueue({ ...options, clock, onLeave: () => this.#wakeSoon() });
+    this.#alarm = new Alarm(clock, () => this.#wake());
     const { bucket: key } = options.keys;
-    const onLateAnswer = () => this.#askBy(systemClock.now());
-    this.#shared = new SharedBudget({ ...options, key, onLateAnswer });
-    this.#askBy(systemClock.now());
+    const onLateReply = () => this.#askBy(clock.now());
+    this.#shared = new SharedBudget({ ...options, clock, key, onLateReply });
+    this.#askBy(clock.now());
   }
 
-  async take({ priority, signal, deadlineMs }: TakeOptions): Promise<Permit> {
-    if (this.#closed) throw closedError();
-    if (signal.aborted) throw errorOfAbort(signal);
-    const now = systemClock.now();
-    const deadlineAt = now + (deadlineMs ?? Infinity) - systemClock.epoch();
-    if (deadlineAt <= now) throw deadlineError();
-
-    const { money, reads } = this.#callers;
-    const patientUntil = now + this.#options.maxWaitMs;
-    const at = this.#turnAt(priority, priority === "money" ? money : money + reads, now);
-    if (at > Math.min(patientUntil, deadlineAt)) throw exhaustedError(at - now);
-
-    this.#patientUntil = patientUntil;
-    const permit = this.#callers.join({ priority, patientUntil, deadlineAt }, signal);
-    if (priority === "money" && reads > 0) this.#reviewDue = true;
-    if (this.#lone) this.#wakeSoon();
-    // A read that comes behind others is asked for together with them.
-    else if (priority === "money" || money + reads === 0) this.#askBy(now);
+  async take(options: TakeOptions): Promise<Permit> {
+    const now = this.#clock.now();
+    // A read behind others of its caller is asked for together with them.
+    const asks = options.priority === "money" || this.#queue.isNew(options);
+    const permit = this.#queue.join(options, this.#turnAt, now);
+    if (this.#fallback) this.#wakeSoon();
+    else if (asks) this.#askBy(now);
     return await permit;
   }
 
   status(): RateLimitStatus {
-    const now = systemClock.now();
-    if (this.#lone) return this.#lone.status(now);
-    if (!this.#outlook) {
+    const now = this.#clock.now();
+    if (this.#fallback) return this.#fallback.status(now);
+    if (!this.#snapshot) {
       const { limit } = this.#shared;
       return { limit, remaining: limit, resetSeconds: 0 };
     }
-    if (now > this.#outlook.at + STATUS_MS) this.#askBy(now);
-    const status = this.#outlook.status(now);
+    if (now > this.#snapshot.at + statusMs) this.#askBy(now);
+    const status = this.#snapshot.status(now);
     if (this.#heldUntil <= now) return status;
     const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
     return { ...status, remaining: 0, resetSeconds: Math.max(status.resetSeconds, heldSeconds) };
@@ -128,12 +108,12 @@ class RedisBucket implements TokenBucket {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#callers.failAll(closedError);
+    this.#queue.close();
     this.#alarm.set(Infinity, 0);
-    if (this.#lone || this.#options.client.status !== "ready") return;
+    if (this.#fallback || this.#options.client.status !== "ready") return;
     // Those who stay then count one replica less; they would find out anyway.
-    const farewell = { money: 0, reads: 0, patienceMs: 0, returning: false, leaving: true };
-    await this.#shared.ask(farewell).catch(() => {});
+    const leave = { wants: nothing.tokens, maxWaitMs: 0, returning: false, leaving: true };
+    await this.#shared.request(leave).catch(() => {});
   }
 
   #askBy(at: number): void {
@@ -142,7 +122,7 @@ class RedisBucket implements TokenBucket {
     this.#wakeSoon();
   }
 
-  /** Wakes once for all that happens in this turn: callers that come together are asked for together. */
+  /** Wakes once for all that happens in this turn: calls that come together are asked for together. */
   #wakeSoon(): void {
     if (this.#wakingSoon || this.#closed) return;
     this.#wakingSoon = true;
@@ -155,29 +135,31 @@ class RedisBucket implements TokenBucket {
   /** Does all that is due, and sets the alarm for the rest. */
   #wake(): void {
     if (this.#closed) return;
-    const now = systemClock.now();
-    if (this.#lone) this.#serveAlone(this.#lone, now);
-    else this.#callers.next(now);
-    if (this.#reviewDue && now >= this.#reviewedAt + REVIEW_EVERY_MS) this.#review(now);
+    const now = this.#clock.now();
+    if (this.#fallback) this.#serveAlone(this.#fallback, now);
+    this.#queue.reviewIfDue(this.#turnAt, now);
+    const first = this.#queue.next(now);
     // A place in line that nobody needs any more is given up.
-    if (this.#outlook?.placed && this.#callers.size === 0) this.#askAt = Math.min(this.#askAt, now);
+    if (this.#snapshot?.placed && !first) this.#askAt = Math.min(this.#askAt, now);
     if (now >= this.#askAt && !this.#asking) void this.#ask(now);
-    this.#schedule(now);
+    let wakeAt = Math.min(this.#asking ? Infinity : this.#askAt, this.#queue.dueAt);
+    if (first && this.#fallback) wakeAt = Math.min(wakeAt, this.#turnAt(first.priority, 0, now));
+    this.#alarm.set(wakeAt, now);
   }
 
   async #ask(now: number): Promise<void> {
-    const returning = this.#lone !== undefined;
+    const returning = this.#fallback !== undefined;
     if (returning && this.#shared.stalled) {
-      this.#askAt = now + PROBE_MS;
+      this.#askAt = now + probeMs;
       return;
     }
-    const { money, reads } = returning ? NOBODY : this.#callers;
-    const wanted = { money, reads };
-    const patienceMs = Math.max(0, this.#patientUntil - now);
+    const wants = returning ? nothing : wantsOf(this.#queue);
+    const maxWaitMs = Math.max(0, this.#queue.maxWaitUntil - now);
     this.#asking = true;
     this.#askAt = Infinity;
-    const hear = await this.#shared.ask({ ...wanted, patienceMs, returning, leaving: false }).then(
-      (answer) => () => this.#hearAfter(systemClock.now() - now, answer, wanted),
+    const request = { wants: wants.tokens, maxWaitMs, returning, leaving: false };
+    const hear = await this.#shared.request(request).then(
+      (reply) => () => this.#hearAfter(this.#clock.now() - now, reply, grantsOf(reply, wants)),
       (error: unknown) => () => this.#goAlone(error),
     );
     this.#asking = false;
@@ -187,124 +169,208 @@ class RedisBucket implements TokenBucket {
   }
 
   /** Tokens too long on their way are given back: used now, they would come back too soon. */
-  #hearAfter(tookMs: number, answer: Answer, wanted: Wants): void {
-    if (tookMs <= USABLE_MS) {
+  #hearAfter(tookMs: number, reply: TakeReply, grants: readonly Grant[]): void {
+    if (tookMs <= usableMs) {
       this.#slowSince = undefined;
-      this.#hear(answer, wanted);
+      this.#hear(reply, grants);
       return;
     }
-    for (const token of tokensOf(answer)) this.#shared.giveBack(token);
-    const now = systemClock.now();
+    for (const { token } of grants) this.#shared.giveBack(token);
+    const now = this.#clock.now();
     this.#slowSince ??= now;
-    if (this.#lone || now > this.#slowSince + SLOW_MS) this.#goAlone(new RedisTimeout(USABLE_MS));
+    if (this.#fallback || now > this.#slowSince + slowMs) this.#goAlone(new RedisTimeout(usableMs));
     else this.#askAt = now;
   }
 
-  #hear(answer: Answer, wanted: Wants): void {
-    const now = systemClock.now();
-    if (this.#lone) {
-      this.#lone = undefined;
+  #hear(reply: TakeReply, grants: readonly Grant[]): void {
+    const now = this.#clock.now();
+    if (this.#fallback) {
+      this.#fallback = undefined;
       this.#options.onStateChange?.("redis");
     }
-    const outlook = new Outlook(answer, wanted, now);
-    this.#outlook = outlook;
-    this.#serve(tokensOf(answer), answer.money, now);
-    if (outlook.short) this.#review(now);
-    const asksOn = !outlook.short && this.#callers.size > 0;
-    const pauseMs = asksOn ? 0 : Math.min(HEARTBEAT_MS, answer.againMs ?? HEARTBEAT_MS);
+    const snapshot = new BudgetSnapshot(reply, now);
+    this.#snapshot = snapshot;
+    for (const grant of grants) this.#serve(grant, now);
+    this.#queue.turns.money.setElsewhere(reply.money.others);
+    this.#queue.turns.read.setElsewhere(reply.read.others);
+    if (snapshot.short) this.#queue.review(this.#turnAt, now);
+    const asksOn = !snapshot.short && this.#queue.size > 0;
+    const pauseMs = asksOn ? 0 : Math.min(heartbeatMs, reply.againMs ?? heartbeatMs);
     this.#askAt = Math.min(this.#askAt, now + pauseMs);
   }
 
-  /** Hands the granted tokens out; what nobody wants any more goes back. */
-  #serve(tokens: readonly SharedToken[], money: number, now: number): void {
-    for (const [nth, token] of tokens.entries()) {
-      // What was granted for money may come from the reserve; the rest is for whoever is first.
-      const caller = this.#callers.next(now, nth < money ? "money" : undefined);
-      if (caller && this.#heldUntil <= now) {
-        this.#shared.use(now);
-        caller.grant(sharedPermit(token, this.#shared, this.#host));
-      } else {
-        this.#shared.giveBack(token);
-        this.#askAt = now;
-      }
+  /** Hands a granted token out; what nobody wants any more goes back. */
+  #serve({ token, line, priority }: Grant, now: number): void {
+    // What was granted for money may come from the reserve; money goes before reads all the same.
+    const next =
+      priority === "money"
+        ? this.#queue.next(now, "money", line)
+        : this.#queue.next(now, undefined, this.#queue.turns.money.first ? undefined : line);
+    if (next && this.#heldUntil <= now) {
+      this.#shared.use(now);
+      next.grant(this.#sharedPermit(token));
+    } else {
+      this.#shared.giveBack(token);
+      this.#askAt = now;
     }
   }
 
-  #serveAlone(lone: LoneShare, now: number): void {
-    for (let first = this.#callers.next(now); first; first = this.#callers.next(now)) {
+  #serveAlone(fallback: Budget, now: number): void {
+    for (let first = this.#queue.next(now); first; first = this.#queue.next(now)) {
       if (this.#turnAt(first.priority, 0, now) > now) break;
-      first.grant(lonePermit(lone, this.#shared, this.#host, now));
+      first.grant(this.#fallbackPermit(fallback, now));
     }
+  }
+
+  /** A permit for a token that Redis granted: what it is told goes to Redis. */
+  #sharedPermit(token: SharedToken): Permit {
+    const shared = this.#shared;
+    return settledOnce({
+      observe: (answer) => {
+        const reading = readRateLimitHeaders(answer);
+        const { limit } = shared;
+        shared.observe(token, reading);
+        // A new limit is told at once, a shortage soon, and the rest when there is something to ask.
+        const { limit: told = limit, remaining = limit } = reading;
+        if (told !== limit) this.#askBy(this.#clock.now());
+        else if (remaining < limit - token.out) this.#askBy(this.#clock.now() + flushMs);
+      },
+      rejected: (answer) => {
+        const until = this.#hold(answer);
+        shared.observe(token, readRateLimitHeaders(answer));
+        shared.reject(until, token);
+      },
+      release: () => {
+        shared.giveBack(token);
+        this.#freed(flushMs);
+      },
+    });
+  }
+
+  /** Takes from the replica's own share; Redis hears of the limit and of rejections when it is back. */
+  #fallbackPermit(fallback: Budget, now: number): Permit {
+    const shared = this.#shared;
+    const taken = fallback.takePaced(now);
+    shared.useUncounted(now);
+    return settledOnce({
+      observe: (answer) => {
+        if (fallback.observe(taken, answer, this.#clock.now())) this.#queue.reviewSoon();
+        const { limit } = readRateLimitHeaders(answer);
+        if (limit !== undefined) shared.tellLimit(limit, now);
+        this.#wakeSoon();
+      },
+      rejected: (answer) => {
+        const until = this.#hold(answer);
+        fallback.reject(taken, answer, this.#clock.now());
+        shared.reject(until);
+      },
+      release: () => {
+        fallback.giveBack(taken);
+        this.#freed(Infinity);
+      },
+    });
+  }
+
+  /** A token is free: who waits gets it now, and Redis hears of it soon. */
+  #freed(withinMs: number): void {
+    this.#askBy(this.#clock.now() + (this.#queue.size > 0 ? 0 : withinMs));
+    this.#wakeSoon();
   }
 
   /** The upstream refused: nobody here sends until its Reset, and the others are told at once. */
   #hold(answer: RateLimitHeaders): number {
-    const now = systemClock.now();
+    const now = this.#clock.now();
     const { resetSeconds = 1 } = readRateLimitHeaders(answer);
     this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-    this.#review(now);
+    this.#queue.review(this.#turnAt, now);
     this.#askBy(now);
     return this.#heldUntil;
   }
 
   #goAlone(cause: unknown): void {
-    const now = systemClock.now();
-    if (!this.#lone) {
+    const now = this.#clock.now();
+    if (!this.#fallback) {
       const { limit, replicas } = this.#shared;
-      this.#lone = new LoneShare(limit, replicas, this.#options.reserve, now);
-      this.#outlook = undefined;
-      this.#reviewDue = true;
+      const share = budgetRules.fallbackShare / Math.max(1, replicas);
+      const { reserve } = this.#options;
+      // Without tokens at first: the others may just have spent them.
+      this.#fallback = new Budget({ initialLimit: limit, reserve, share, startEmpty: true }, now);
+      this.#snapshot = undefined;
+      this.#queue.turns.money.setElsewhere({});
+      this.#queue.turns.read.setElsewhere({});
+      this.#queue.reviewSoon();
       const reason = cause instanceof Error ? cause.message : String(cause);
       this.#options.onStateChange?.("local", reason);
     }
-    this.#askAt = Math.min(this.#askAt, now + PROBE_MS);
+    this.#askAt = Math.min(this.#askAt, now + probeMs);
   }
 
-  /** When the caller with `ahead` others before it is served, as far as is known. */
-  #turnAt(priority: Priority, ahead: number, now: number): number {
-    const source = this.#lone ?? this.#outlook;
+  readonly #turnAt: TurnAt = (priority, ahead, now) => {
+    const source = this.#fallback ?? this.#snapshot;
     return Math.max(this.#heldUntil, source?.turnAt(priority, ahead, now) ?? -Infinity);
-  }
-
-  #review(now: number): void {
-    this.#reviewedAt = now;
-    this.#reviewDue = false;
-    this.#callers.review((priority, ahead) => this.#turnAt(priority, ahead, now), now);
-  }
-
-  /** Sets the alarm for the next question, the first caller, or a review that is due before. */
-  #schedule(now: number): void {
-    const { first } = this.#callers;
-    let wakeAt = this.#asking ? Infinity : this.#askAt;
-    if (first) wakeAt = Math.min(wakeAt, first.deadlineAt);
-    if (first && this.#lone) wakeAt = Math.min(wakeAt, this.#turnAt(first.priority, 0, now));
-    if (first && this.#reviewDue) wakeAt = Math.min(wakeAt, this.#reviewedAt + REVIEW_EVERY_MS);
-    this.#alarm.set(wakeAt, now);
-  }
+  };
 }
 
-const NOBODY: Wants = { money: 0, reads: 0 };
+/** What is asked for, and for whom. */
+interface Wants {
+  readonly tokens: Readonly<Record<Priority, CallerTokens>>;
+  readonly lines: Readonly<Record<Priority, readonly CallerLine<Waiter>[]>>;
+}
+
+const nothing: Wants = { tokens: { money: {}, read: {} }, lines: { money: [], read: [] } };
+
+function wantsOf({ turns: { money, read } }: WaitQueue): Wants {
+  const lines = { money: money.lines.slice(0, maxCallers), read: read.lines.slice(0, maxCallers) };
+  const tokensOf = (callers: readonly CallerLine<Waiter>[]) =>
+    Object.fromEntries(callers.map(({ key, calls }) => [key, calls.size]));
+  return { tokens: { money: tokensOf(lines.money), read: tokensOf(lines.read) }, lines };
+}
+
+/** A token that Redis granted, and whose turn it is. */
+interface Grant {
+  readonly token: SharedToken;
+  readonly priority: Priority;
+  readonly line: CallerLine<Waiter>;
+}
+
+function grantsOf(reply: TakeReply, { lines }: Wants): Grant[] {
+  const { id, at, lowered } = reply;
+  let [order, out] = [reply.order, reply.out];
+  const grants: Grant[] = [];
+  for (const priority of ["money", "read"] as const) {
+    for (const line of lines[priority]) {
+      for (let count = reply[priority].granted[line.key] ?? 0; count > 0; count--) {
+        const token = { id, at, lowered, order: ++order, out: ++out };
+        grants.push({ token, priority, line });
+      }
+    }
+  }
+  return grants;
+}
+
+/** More callers than these are asked for when the first have had their turns. */
+const maxCallers = 64;
 
 /**
- * A replica is heard at least this often. It must be less than a window (take-tokens.lua): then who
- * was silent for longer did not reach Redis.
+ * A replica is heard at least this often. It must be less than a window: then who was silent for
+ * longer did not reach Redis.
  */
-const HEARTBEAT_MS = 900;
+const heartbeatMs = 900;
 
 /** A replica that is alone asks this often whether Redis is back. */
-const PROBE_MS = 100;
+const probeMs = 100;
 
 /** The status is asked for again when it is older than this and somebody looks. */
-const STATUS_MS = 250;
+const statusMs = 250;
+
+/** Longest that a report waits for a request to go along with. */
+const flushMs = 50;
 
 /**
- * A token that was longer on its way is not used. This is the margin by which the window exceeds a
- * second (take-tokens.lua), so that two uses of one token are a second apart all the same.
+ * A token that was longer on its way is not used: this is the margin by which the window exceeds a
+ * second, so that two uses of one token are a second apart all the same.
  */
-const USABLE_MS = 50;
+const usableMs = budgetRules.jitterMs;
 
 /** Redis that is too slow for longer than this is away; for less, this process may have been busy. */
-const SLOW_MS = 500;
-
-/** A review walks the whole line, so it is not for every call. */
-const REVIEW_EVERY_MS = 20;
+const slowMs = 500;

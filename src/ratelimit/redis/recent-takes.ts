@@ -19,17 +19,17 @@ export class RecentTakes {
   /** Times must not decrease. */
   add(tokens: number, now: number): void {
     const last = this.#cells.at(-1);
-    const grows = last && this.#cells.length > this.#told && now - last.at < CELL_MS;
+    const grows = last && this.#cells.length > this.#told && now - last.at < cellMs;
     if (grows) last.count += tokens;
     else this.#cells.push({ at: now, count: tokens });
-    if (this.#cells.length > 2 * (this.#keepMs / CELL_MS)) this.#forget(now);
+    if (this.#cells.length > 2 * (this.#keepMs / cellMs)) this.#forget(now);
   }
 
   /** All that are kept. Each as of its cell's end, rather late than early. */
   tell(now: number): TakesAgo {
     this.#forget(now);
     this.#told = this.#cells.length;
-    return this.#cells.map(({ at, count }) => [Math.max(0, Math.floor(now - at - CELL_MS)), count]);
+    return this.#cells.map(({ at, count }) => [Math.max(0, Math.floor(now - at - cellMs)), count]);
   }
 
   /** What was told last was heard, and need not be told again. */
@@ -46,4 +46,5 @@ export class RecentTakes {
   }
 }
 
-const CELL_MS = 5;
+/** Also the length of the cells in take-tokens.lua. */
+export const cellMs = 5;

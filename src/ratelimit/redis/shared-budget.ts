@@ -1,9 +1,12 @@
 import type { RedisClient } from "../../redis/connect.ts";
-import { within } from "../../redis/deadline.ts";
+import { RedisTimeout } from "../../redis/deadline.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
+import type { Priority } from "../bucket.ts";
+import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
-import { RecentTakes } from "./recent-takes.ts";
+import { budgetRules } from "../local/budget.ts";
+import { cellMs, RecentTakes } from "./recent-takes.ts";
 
 export interface SharedBudgetOptions {
   readonly client: RedisClient;
@@ -12,57 +15,50 @@ export interface SharedBudgetOptions {
   readonly replicaId: string;
   readonly initialLimit: number;
   readonly reserve: number;
-  /** A question that was given up has come to its end after all. */
-  readonly onLateAnswer: () => void;
+  readonly clock: Clock;
+  /** A request that was given up has come to its end after all. */
+  readonly onLateReply: () => void;
 }
 
-/** Tokens wanted, for money and for other calls. */
-export interface Wants {
-  readonly money: number;
-  readonly reads: number;
-}
+/** How many tokens each caller wants, or gets. */
+export type CallerTokens = Readonly<Record<string, number>>;
 
 /** What the replica asks for; see take-tokens.lua. */
-export interface Question extends Wants {
-  readonly patienceMs: number;
+export interface TakeRequest {
+  readonly wants: Readonly<Record<Priority, CallerTokens>>;
+  readonly maxWaitMs: number;
   readonly returning: boolean;
   readonly leaving: boolean;
 }
 
-/** What the script answers; see take-tokens.lua. */
-export interface Answer extends Wants {
+/** What the script replies; see take-tokens.lua. */
+export interface TakeReply extends Readonly<Record<Priority, LineReply>> {
   readonly id: string;
   readonly at: number;
   readonly order: number;
   readonly out: number;
   readonly lowered: number;
   readonly placed: boolean;
-  readonly waitMs?: number;
   readonly againMs?: number;
   readonly intervalMs: number;
-  readonly aheadMoney: number;
-  readonly aheadReads: number;
-  readonly othersMoney: number;
-  readonly othersReads: number;
   readonly limit: number;
   readonly remaining: number;
   readonly fullMs: number;
   readonly replicas: number;
 }
 
-/** A token that Redis granted. */
-export type SharedToken = Pick<Answer, "id" | "at" | "order" | "out" | "lowered">;
-
-/** The granted tokens, those for money first. */
-export function tokensOf(answer: Answer): SharedToken[] {
-  const { id, at, lowered, order, out, money, reads } = answer;
-  return Array.from({ length: money + reads }, (_, nth) => {
-    return { id, at, lowered, order: order + nth + 1, out: out + nth + 1 };
-  });
+interface LineReply {
+  readonly granted: CallerTokens;
+  readonly unmet: number;
+  readonly nextMs: number;
+  readonly others: Readonly<Record<string, readonly [number, number]>>;
 }
 
+/** A token that Redis granted: what the script's reply says of it. */
+export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
+
 /** What the newest answer told, and the take that it belongs to. */
-interface NewestAnswer extends Pick<Answer, "order" | "out" | "lowered"> {
+interface NewestAnswer extends Pick<TakeReply, "order" | "out" | "lowered"> {
   readonly limit: number | undefined;
   readonly remaining: number | undefined;
 }
@@ -74,9 +70,9 @@ interface NewestAnswer extends Pick<Answer, "order" | "out" | "lowered"> {
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
   /** Granted and used; told again when Redis may have forgotten them. */
-  readonly #used = new RecentTakes(LONGEST_WINDOW_MS);
+  readonly #used = new RecentTakes(longestWindowMs);
   /** Used without Redis. */
-  readonly #uncounted = new RecentTakes(LONGEST_WINDOW_MS);
+  readonly #uncounted = new RecentTakes(longestWindowMs);
   readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
@@ -84,10 +80,10 @@ export class SharedBudget {
   #stateId = "";
   #limit: number;
   #replicas = 1;
-  /** Questions that neither were answered nor failed, in time or late. */
+  /** Requests that neither were replied to nor failed, in time or late. */
   #open = 0;
   #askedAt = -Infinity;
-  #answeredAt = -Infinity;
+  #heardAt = -Infinity;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -105,9 +101,9 @@ export class SharedBudget {
     return this.#replicas;
   }
 
-  /** A question is still on its way: to ask more of a server that stands still only piles them up. */
+  /** A request is still on its way: to ask more of a server that stands still only piles them up. */
   get stalled(): boolean {
-    return this.#open > 0 && performance.now() - this.#askedAt < STALLED_MS;
+    return this.#open > 0 && this.#options.clock.now() - this.#askedAt < stalledMs;
   }
 
   /** A granted token is being used. */
@@ -125,7 +121,7 @@ export class SharedBudget {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
   }
 
-  /** An answer's headers. Of several before the next question the newest take's are what counts. */
+  /** An answer's headers. Of several before the next request the newest take's are what counts. */
   observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading): void {
     const { limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
@@ -145,7 +141,7 @@ export class SharedBudget {
   /** An answer told this limit to a call that was sent without Redis, at `sentAt`. */
   tellLimit(limit: number, sentAt: number): void {
     // Redis may have heard better since it is back.
-    if (sentAt < this.#answeredAt) return;
+    if (sentAt < this.#heardAt) return;
     this.#limit = limit;
     this.#told = { limit };
   }
@@ -154,22 +150,22 @@ export class SharedBudget {
    * One round trip.
    * @throws RedisTimeout, or whatever Redis or its connection failed with.
    */
-  async ask(question: Question): Promise<Answer> {
-    const now = performance.now();
+  async request(request: TakeRequest): Promise<TakeReply> {
+    const { client, key, replicaId, reserve, clock } = this.#options;
+    const now = clock.now();
     // Told as long as it holds: Redis may forget it meanwhile.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
-    const { client, key, replicaId, reserve } = this.#options;
     const [newest, rejected, told, doubtful] = [
       this.#newest,
       this.#rejected,
       this.#told,
       this.#doubtful,
     ];
-    const request = JSON.stringify({
-      ...question,
+    const text = JSON.stringify({
+      ...request,
       replica: replicaId,
       state: this.#stateId,
-      recent: this.#used.latestAt > now - LONGEST_LOSS_MS,
+      recent: this.#used.latestAt > now - longestLossMs,
       limit: this.#limit,
       reserve,
       spent: [...(doubtful ? this.#used.tell(now) : []), ...this.#uncounted.tell(now)],
@@ -185,20 +181,20 @@ export class SharedBudget {
     this.#askedAt = now;
     const first = this.#stateId === "";
     const run = async () => {
-      if (first) await readyWithin(FIRST_DEADLINE_MS, client);
-      return await script.run(client, [key], [request]);
+      if (first) await readyWithin(firstTimeoutMs, client);
+      return await script.run(client, [key], [text, rules]);
     };
-    const reply = await within(first ? FIRST_DEADLINE_MS : DEADLINE_MS, this.#watch(run()));
-    const answer = JSON.parse(String(reply)) as Answer;
+    const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
+    const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
     this.#uncounted.clearTold();
     if (this.#newest === newest) this.#newest = undefined;
     if (this.#told === told) this.#told = undefined;
     if (doubtful) this.#doubtful = false;
-    if (answer.id !== this.#stateId) this.#enter(answer.id);
-    this.#limit = this.#told?.limit ?? answer.limit;
-    this.#replicas = answer.replicas;
-    this.#answeredAt = performance.now();
-    return answer;
+    if (reply.id !== this.#stateId) this.#enter(reply.id);
+    this.#limit = this.#told?.limit ?? reply.limit;
+    this.#replicas = reply.replicas;
+    this.#heardAt = clock.now();
+    return reply;
   }
 
   /** Another state, whose takes begin anew: reports about the old one mean nothing to it. */
@@ -209,37 +205,49 @@ export class SharedBudget {
     if (this.#rejected) this.#rejected = { ...this.#rejected, order: 0 };
   }
 
-  /** Follows a question to its end, which may come long after it was given up. */
-  #watch<T>(reply: Promise<T>): Promise<T> {
-    const askedAt = performance.now();
-    const ended = (failed: boolean) => {
-      this.#open--;
-      // A connection that broke, or a server that lost its memory: what it was told may be gone.
-      if (failed) this.#doubtful = true;
-      if (performance.now() - askedAt > DEADLINE_MS) this.#options.onLateAnswer();
-    };
+  /** Gives a reply up after `ms`, and follows it to its end, which may come long after. */
+  #within<T>(ms: number, reply: Promise<T>): Promise<T> {
+    const { clock, onLateReply } = this.#options;
+    const askedAt = clock.now();
     this.#open++;
-    reply.then(
-      () => ended(false),
-      () => ended(true),
-    );
-    return reply;
+    return new Promise((resolve, reject) => {
+      // A reply that came while this process was busy is read before the timer's verdict counts.
+      const stop = clock.after(ms, () => setImmediate(() => reject(new RedisTimeout(ms))));
+      const ended = (failed: boolean) => {
+        stop();
+        this.#open--;
+        // A connection that broke, or a server that lost its memory: what it was told may be gone.
+        if (failed) this.#doubtful = true;
+        if (clock.now() - askedAt > requestTimeoutMs) onLateReply();
+      };
+      reply.then(
+        (value) => {
+          ended(false);
+          resolve(value);
+        },
+        (error: unknown) => {
+          ended(true);
+          reject(error);
+        },
+      );
+    });
   }
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
+const rules = JSON.stringify({ ...budgetRules, cellMs });
 
-/** Longest wait for one answer. */
-const DEADLINE_MS = 250;
+/** Longest wait for one reply. */
+const requestTimeoutMs = 250;
 
-/** The first answer may take longer: a process that starts is busy, and may not be connected yet. */
-const FIRST_DEADLINE_MS = 1_000;
+/** The first reply may take longer: a process that starts is busy, and may not be connected yet. */
+const firstTimeoutMs = 1_000;
 
-/** After this a question that was given up no longer keeps others back. */
-const STALLED_MS = 1_000;
+/** After this a request that was given up no longer keeps others back. */
+const stalledMs = 1_000;
 
-/** A token taken is out for no longer: a second, its margin, and the most that rejections add. */
-const LONGEST_WINDOW_MS = 4_050;
+/** A token taken is out for no longer. */
+const longestWindowMs = 1_000 + budgetRules.jitterMs + budgetRules.maxLearnedMs;
 
 /** For this long after its last take a replica minds that the state it was counted in is gone. */
-const LONGEST_LOSS_MS = 2_000;
+const longestLossMs = 2_000;

@@ -1,11 +1,11 @@
 --[[
 Takes tokens of one merchant account's request budget for one replica, in one step: first what the
-replica has to report is folded in, then tokens are granted, or a place in line.
+replica has to report is folded in, then tokens are granted, or places in line.
 
 A token comes back one window after it was taken, so that no second sees more than the limit; the
-same arithmetic as in budget.ts, for all replicas together. Replicas whose callers wait stand in two
-lines, money before reads. Each is told when its turn comes and asks again then; whoever is granted
-something goes to the back.
+same arithmetic as in budget.ts, for all replicas together. Calls that wait stand in two lines, money
+before reads, and in each of them callers take turns, wherever they wait. Each replica is told when
+the first of its turns comes and asks again then.
 
 KEYS[1]  state of the budget: string, MessagePack. Another layout needs another key.
 
@@ -17,29 +17,31 @@ ARGV[1]  what the replica asks and reports, as JSON:
   leaving    true if it stops
   limit      requests a second to assume where there is no state
   reserve    share of the capacity, 0 to 1, that is only for money
-  money      tokens wanted for calls that move money
-  reads      tokens wanted for other calls
-  patienceMs longest that these callers wait
+  wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
+             customers begin with `c:`
+  maxWaitMs  longest that these calls wait
   spent      [[ms ago, tokens], ...] sent without being counted here
   unused     [[at, tokens], ...] taken here and never sent; `at` as granted
   told       limit that an answer told while the replica was alone, if any
   answer     {order, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to
   rejected   {order, ms}: the upstream refused this take; nothing may be sent for that long
+ARGV[2]  what budget.ts computes with as well, as JSON: `budgetRules`, and `cellMs`: takes are counted
+         in cells of this length, each as of its end
 
 Returns JSON:
   id         of this state
-  money      tokens granted for money; their orders and outs come first
-  reads      tokens granted for reads
-  at         when they were taken, ms of this state's clock
+  money, read    what becomes of the wants, each
+    granted  {caller: tokens}; the orders and outs of those for money come first
+    unmet    tokens wanted and not granted
+    nextMs   until the next token of this line, whoever gets it
+    others   {caller: [tokens, replicas]} that other replicas in line want
+  at         when the tokens were taken, ms of this state's clock
   order      of the take before the first one granted
   out        tokens out before the first one granted
   lowered    tokens that reports and answers have taken off, in all
-  placed     true if the replica now has a place in line
-  waitMs     until the first token for those who got none; absent if all got one
-  againMs    when to ask again, if waitMs is there
+  placed     true if tokens are now kept for the replica
+  againMs    when to ask again, if some got none
   intervalMs time per token at the full rate
-  aheadMoney, aheadReads     tokens that the other replicas in line want
-  othersMoney, othersReads   how many of them there are
   limit, remaining, fullMs   the budget now; ms until it is full
   replicas   how many were seen lately, this one included
 
@@ -48,14 +50,6 @@ All times are milliseconds of a clock that begins with the state and never goes 
 
 -- An account that nobody uses vanishes after this.
 local KEEP_S = 86400
--- Takes are counted in cells of this length, each as of its end.
-local CELL_MS = 5
--- As in budget.ts.
-local JITTER_MS = 50
-local MAX_LEARNED_MS = 3000
-local LEARNED_HALF_LIFE_MS = 30000
--- As in local-bucket.ts: how much late callers are made up for.
-local CATCH_UP_MS = 50
 -- Nobody is told to ask again sooner, or later: places are given up and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
 local MAX_PAUSE_MS = 250
@@ -64,9 +58,8 @@ local EARLY_MS = 50
 local LATE_MS = 100
 -- A replica that was silent for this long, while others were not, is gone.
 local REPLICA_MS = 5000
--- Part of the limit that all replicas use together when each is alone; as in redis-bucket.ts.
-local ALONE_SHARE = 0.8
 
+local rules = cjson.decode(ARGV[2])
 local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local wall = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -99,12 +92,12 @@ local size, capacity, window, interval, forReads = 0, 0, 0, 0, 0
 
 local function learned()
   if state.learned == 0 then return 0 end
-  return state.learned * 0.5 ^ ((now - state.learnedAt) / LEARNED_HALF_LIFE_MS)
+  return state.learned * 0.5 ^ ((now - state.learnedAt) / rules.learnedHalfLifeMs)
 end
 
 local function measure()
   capacity = math.max(1, math.floor(state.limit))
-  window = 1000 + JITTER_MS + learned()
+  window = 1000 + rules.jitterMs + learned()
   interval = window / capacity
   forReads = math.max(1, math.floor(capacity * (1 - request.reserve) + 1e-9))
 end
@@ -123,7 +116,7 @@ local function forget()
 end
 
 local function cellOf(at)
-  return (math.floor(at / CELL_MS) + 1) * CELL_MS
+  return (math.floor(at / rules.cellMs) + 1) * rules.cellMs
 end
 
 local function insert(at, tokens)
@@ -202,7 +195,7 @@ end
 local function reject(rejected)
   state.paused = math.max(state.paused, now + rejected.ms)
   if rejected.order > state.explained then
-    state.learned = math.min(MAX_LEARNED_MS, math.max(JITTER_MS, 2 * learned()))
+    state.learned = math.min(rules.maxLearnedMs, math.max(rules.jitterMs, 2 * learned()))
     state.learnedAt = now
     measure()
   end
@@ -223,7 +216,7 @@ for id, replica in pairs(state.replicas) do
     replicaCount = replicaCount + 1
   end
 end
-local own = state.replicas[request.replica] or { money = 0, reads = 0, due = -1 }
+local own = state.replicas[request.replica] or {}
 own.seen = now
 
 -- Reports ----------------------------------------------------------------------------------------
@@ -234,7 +227,7 @@ if lost then lower(capacity - size) end
 -- Alone, a replica begins without tokens. So who was heard within a window has spent none, and who
 -- was silent for longer at most its share.
 if request.returning then
-  local share = math.max(1, math.floor(state.limit * ALONE_SHARE / replicaCount))
+  local share = math.max(1, math.floor(state.limit * rules.fallbackShare / replicaCount))
   for _, replica in pairs(replicas) do
     if now - math.max(replica.seen, replica.aside or 0) > window then
       replica.aside = now
@@ -255,52 +248,108 @@ else
 end
 if request.rejected then reject(request.rejected) end
 
--- The lines --------------------------------------------------------------------------------------
+-- Turns ------------------------------------------------------------------------------------------
+
+-- A turn brings one token, or at high rates as many as come back before anyone may ask again. Turns
+-- are taken by groups (each service, and all customers together), within a group by callers, and of
+-- one caller's calls by the replicas where they wait. Each of these is a node with a tag, which grows
+-- by what it gets: the next turn is of the lowest tag, and of equal ones of who is in line for longer.
+-- Who is new begins at the lowest tag in line, and who leaves is forgotten: nobody saves turns up.
+
+local turn = math.max(1, math.ceil(MIN_PAUSE_MS / interval))
 
 local function inLine(replica)
-  return replica.money + replica.reads > 0 and now <= replica.due + LATE_MS
+  return replica.callers and replica.due and now <= replica.due + LATE_MS
 end
 
-if not inLine(own) then own.moneyTicket, own.readsTicket = nil, nil end
-local lined = inLine(own)
-local ahead = { money = 0, reads = 0 }
-local others = { money = 0, reads = 0 }
-for _, replica in pairs(replicas) do
-  if inLine(replica) then
-    lined = true
-    for line in pairs(ahead) do
-      ahead[line] = ahead[line] + replica[line]
-      if replica[line] > 0 then others[line] = others[line] + 1 end
+local function enter(nodes, key, known)
+  local node = nodes[key]
+  if not node then
+    node = { waits = 0, due = 0, nodes = {}, tag = known[1], ticket = known[2] }
+    nodes[key] = node
+  end
+  return node
+end
+
+-- Gives who is new its tag and ticket.
+local function admit(nodes)
+  local lowest = math.huge
+  for _, node in pairs(nodes) do lowest = math.min(lowest, node.tag or lowest) end
+  for _, node in pairs(nodes) do
+    if not node.tag then
+      state.tickets = state.tickets + 1
+      node.tag, node.ticket = lowest < math.huge and lowest or 0, state.tickets
     end
+    admit(node.nodes)
   end
 end
 
--- At high rates several tokens come back before anyone may ask again.
-local lot = math.max(1, math.ceil(MIN_PAUSE_MS / interval))
-
--- Tokens kept for other replicas in this line: for those before the ticket, and for all.
-local function kept(line, ticket)
-  local before, all = 0, 0
-  for _, replica in pairs(replicas) do
-    if replica[line] > 0 and inLine(replica) and replica.due - now <= EARLY_MS then
-      local tokens = math.min(replica[line], lot)
-      all = all + tokens
-      if not ticket or replica[line .. 'Ticket'] < ticket then before = before + tokens end
+-- What waits in a line. Tokens are kept for calls that ask soon, and are due.
+local function lineOf(name)
+  local line = { name = name, groups = {}, own = {}, others = {}, elsewhere = 0, want = 0, got = 0 }
+  local known = state.turns and state.turns[name] or {}
+  local function add(id, caller, calls, place, due)
+    local key = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
+    local group = enter(line.groups, key, known[key] or {})
+    local node = enter(group.nodes, caller, known[caller] or {})
+    local leaf = enter(node.nodes, id, { place[2], place[3] })
+    for _, one in ipairs({ group, node, leaf }) do
+      one.waits = one.waits + calls
+      if due then one.due = one.due + calls end
+    end
+    return { group, node, leaf }
+  end
+  for id, replica in pairs(replicas) do
+    if inLine(replica) then
+      for caller, place in pairs(replica.callers[name]) do
+        add(id, caller, place[1], place, replica.due - now <= EARLY_MS)
+        local other = line.others[caller] or { 0, 0 }
+        line.others[caller] = { other[1] + place[1], other[2] + 1 }
+        line.elsewhere = line.elsewhere + place[1]
+      end
     end
   end
-  return before, all
+  local places = inLine(own) and own.callers[name] or {}
+  for caller, calls in pairs(request.wants[name]) do
+    line.own[caller] = add(request.replica, caller, calls, places[caller] or {}, true)
+    line.want = line.want + calls
+  end
+  admit(line.groups)
+  return line
 end
+
+-- Tokens that go to others before the next call of a caller here, after `calls` of its own.
+local function before(line, caller, calls)
+  local group, node, leaf = unpack(line.own[caller])
+  local tokens = calls
+  for _, level in ipairs({ { leaf, node.nodes }, { node, group.nodes }, { group, line.groups } }) do
+    local turnsEnd = math.floor((level[1].tag + tokens) / turn) * turn
+    for _, other in pairs(level[2]) do
+      if other ~= level[1] then
+        local lag = turnsEnd - other.tag
+        if other.ticket < level[1].ticket then lag = lag + turn end
+        tokens = tokens + math.max(0, math.min(other.due, lag))
+      end
+    end
+  end
+  return tokens
+end
+
+local money, read = lineOf('money'), lineOf('read')
+local lined = inLine(own) or money.elsewhere + read.elsewhere > 0
+
+-- Who asks a little late is made up for.
+local pacedFrom = now - state.paced > rules.catchUpMs and now or state.paced
 
 local function free(line)
   if now < state.paused then return 0 end
   local tokens = capacity - size
-  if line == 'reads' then
+  if line == read then
     tokens = math.min(tokens, forReads - countSince(now - forReads * interval))
   end
   if lined then
     -- Who waits is served no faster than the limit, so that one burst does not become another.
-    local from = math.max(state.paced, now - CATCH_UP_MS)
-    tokens = math.min(tokens, now < from and 0 or math.floor((now - from) / interval) + 1)
+    tokens = math.min(tokens, now < pacedFrom and 0 or math.floor((now - pacedFrom) / interval) + 1)
   end
   return math.max(0, tokens)
 end
@@ -309,59 +358,83 @@ local grantedAt = cellOf(now)
 local orderBefore, outBefore, loweredBefore = state.takes, size, state.lowered
 
 -- `first` tokens go to others before anyone in this line gets one.
-local function grant(line, want, first)
-  local before, all = kept(line, own[line .. 'Ticket'])
+local function grant(line, first)
   local tokens = free(line) - first
-  tokens = math.min(want, math.max(math.min(lot, tokens - before), tokens - all))
-  if tokens < 1 then return 0 end
-  insert(now, tokens)
-  state.takes = state.takes + tokens
-  if lined then state.paced = math.max(state.paced, now - CATCH_UP_MS) + tokens * interval end
-  own[line .. 'Ticket'] = nil
-  return tokens
+  line.granted = {}
+  for caller, calls in pairs(request.wants[line.name]) do
+    -- Each of its calls comes after the one before: how many come in time is searched by halves.
+    local got, most = 0, math.min(calls, tokens)
+    while got < most do
+      local half = math.ceil((got + most) / 2)
+      if before(line, caller, half - 1) < tokens then got = half else most = half - 1 end
+    end
+    if got > 0 then line.granted[caller] = got end
+  end
+  for caller, got in pairs(line.granted) do
+    for _, node in ipairs(line.own[caller]) do
+      node.tag, node.waits, node.due = node.tag + got, node.waits - got, node.due - got
+    end
+    line.got = line.got + got
+  end
+  insert(now, line.got)
+  state.takes = state.takes + line.got
+  if lined and line.got > 0 then
+    pacedFrom = pacedFrom + line.got * interval
+    state.paced = pacedFrom
+  end
+  line.unmet = line.want - line.got
 end
 
-local money = grant('money', request.money, 0)
-local unmetMoney = request.money - money
-local reads = grant('reads', request.reads, ahead.money + unmetMoney)
-local unmetReads = request.reads - reads
+grant(money, 0)
+grant(read, money.elsewhere + money.unmet)
 
 -- When one more token can be had after `tokens` others.
 local function nextAt(line, tokens)
   local within = math.min(tokens, capacity - 1)
   local at = latest(capacity - within) + window + (tokens - within) * interval
-  if line == 'reads' then
+  if line == read then
     within = math.min(tokens, forReads - 1)
     at = math.max(at, latest(forReads - within) + (forReads + tokens - within) * interval)
   end
   return math.max(at, state.paused, state.paced + tokens * interval)
 end
 
-local waitMs, againMs
+local againMs
 local placed = false
-own.money, own.reads, own.due = 0, 0, -1
-if unmetMoney + unmetReads > 0 then
-  local line, first = 'money', 0
-  if unmetMoney == 0 then line, first = 'reads', ahead.money end
-  local before = kept(line, own[line .. 'Ticket'])
-  waitMs = math.max(MIN_PAUSE_MS, math.ceil(nextAt(line, first + before) - now))
-  againMs = math.min(waitMs, MAX_PAUSE_MS)
-  placed = waitMs <= request.patienceMs and not request.leaving
-end
-if placed then
-  own.money, own.reads = unmetMoney, unmetReads
-  own.due = now + againMs
-  for _, line in ipairs({ 'moneyTicket', 'readsTicket' }) do
-    if not own[line] then
-      state.tickets = state.tickets + 1
-      own[line] = state.tickets
-    end
+if money.unmet + read.unmet > 0 then
+  local line = money.unmet > 0 and money or read
+  local first = math.huge
+  for caller, nodes in pairs(line.own) do
+    if nodes[3].waits > 0 then first = math.min(first, before(line, caller, 0)) end
   end
-else
-  own.moneyTicket, own.readsTicket = nil, nil
+  if line == read then first = first + money.elsewhere end
+  local waitMs = math.max(MIN_PAUSE_MS, math.ceil(nextAt(line, first) - now))
+  againMs = math.min(waitMs, MAX_PAUSE_MS)
+  placed = waitMs <= request.maxWaitMs and not request.leaving
 end
 
 -- The end ----------------------------------------------------------------------------------------
+
+-- Keeps the places of this replica's callers, and the tags of all who wait.
+own.callers, own.due, state.turns = {}, placed and now + againMs or nil, {}
+for _, line in ipairs({ money, read }) do
+  local places, tags = {}, {}
+  for caller, nodes in pairs(line.own) do
+    local calls = nodes[3].waits
+    if placed and calls > 0 then places[caller] = { calls, nodes[3].tag, nodes[3].ticket }
+    else for _, node in ipairs(nodes) do node.waits = node.waits - calls end end
+  end
+  for key, group in pairs(line.groups) do
+    for caller, node in pairs(group.nodes) do
+      if node.waits > 0 then tags[caller] = { node.tag, node.ticket } end
+    end
+    if group.waits > 0 then tags[key] = { group.tag, group.ticket } end
+  end
+  own.callers[line.name], state.turns[line.name] = places, tags
+end
+-- For gateways from before callers took turns, as long as some run beside this one.
+own.money, own.reads = placed and money.unmet or 0, placed and read.unmet or 0
+own.moneyTicket, own.readsTicket = state.tickets, state.tickets
 
 if not request.leaving then replicas[request.replica] = own end
 state.replicas = replicas
@@ -370,13 +443,16 @@ state.last = now
 redis.call('SET', KEYS[1], cmsgpack.pack(state), 'EX', KEEP_S)
 
 local fullAt = math.max(now, state.paused, latest(1) + window)
+local function told(line)
+  return {
+    granted = line.granted, unmet = line.unmet, others = line.others,
+    nextMs = line.unmet > 0 and nextAt(line, 0) - now or 0
+  }
+end
 return cjson.encode({
-  id = state.id,
-  money = money, reads = reads, at = grantedAt,
-  order = orderBefore, out = outBefore, lowered = loweredBefore,
-  placed = placed, waitMs = waitMs, againMs = againMs, intervalMs = interval,
-  aheadMoney = ahead.money, aheadReads = ahead.reads,
-  othersMoney = others.money, othersReads = others.reads,
+  id = state.id, money = told(money), read = told(read),
+  at = grantedAt, order = orderBefore, out = outBefore, lowered = loweredBefore,
+  placed = placed, againMs = againMs, intervalMs = interval,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),
   fullMs = fullAt - now, replicas = replicaCount
 })

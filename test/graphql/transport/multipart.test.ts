@@ -121,7 +121,7 @@ test("a stream of parts that says nothing has a heartbeat, and ends with its cli
   const empty = "\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{}\r\n--graphql";
   let text = "";
   while (text.length < 9 + 3 * empty.length) {
-    text += Buffer.from((await chunks?.next())?.value).toString();
+    text += Buffer.from((await chunks?.next())?.value ?? []).toString();
   }
   assert.ok(text.startsWith(`--graphql${empty}${empty}${empty}`));
   leave.abort();

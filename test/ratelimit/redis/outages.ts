@@ -142,9 +142,9 @@ export function tampering(
         const value: unknown = Reflect.get(target, name);
         if (typeof value !== "function") return value;
         if (name !== "evalsha" && name !== "eval") return value.bind(target);
-        return async (script: string, keys: number, key: string, text: string) => {
+        return async (script: string, keys: number, key: string, text: string, rules: string) => {
           const changed = JSON.stringify({ ...JSON.parse(text), ...request });
-          const reply: unknown = await value.call(target, script, keys, key, changed);
+          const reply: unknown = await value.call(target, script, keys, key, changed, rules);
           return JSON.stringify({ ...JSON.parse(String(reply)), ...answer });
         };
       },

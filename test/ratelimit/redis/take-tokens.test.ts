@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
-import type { Answer } from "../../../src/ratelimit/redis/shared-budget.ts";
+import type { Priority } from "../../../src/ratelimit/bucket.ts";
+import { budgetRules } from "../../../src/ratelimit/local/budget.ts";
+import { cellMs } from "../../../src/ratelimit/redis/recent-takes.ts";
+import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/shared-budget.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -10,6 +13,15 @@ import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/s
 const takeTokens = loadScript(
   new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url),
 );
+
+const rules = JSON.stringify({ ...budgetRules, cellMs });
+
+interface Asked extends Partial<Record<Priority, CallerTokens>> {
+  readonly answer?: Record<string, number>;
+  readonly rejected?: Record<string, number>;
+}
+
+const one = { "s:": 1 };
 
 /** The longest that a token is out for: a second, its margin, and the cell that it is counted in. */
 const windowMs = 1_055;
@@ -30,27 +42,28 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
   it("keeps the next token for another replica's money, and gives a read none", async () => {
     for (const moneyWaits of [true, false]) {
       const account = accountOf(2);
-      await account.ask("one", { money: 2 });
-      let waitMs = windowMs;
-      if (moneyWaits) {
-        // It asks again whenever it is told to, until its turn is within a look.
-        let again = await account.ask("other", { money: 1 });
-        while (again.waitMs! > again.againMs!) {
-          account.pass(again.againMs!);
-          again = await account.ask("other", { money: 1 });
-        }
-        waitMs = again.waitMs!;
+      await account.ask("one", { money: { "s:": 2 } });
+      let passMs = windowMs;
+      // It asks again whenever it is told to, until its turn comes.
+      while (moneyWaits) {
+        const { money, againMs = 0 } = await account.ask("other", { money: one });
+        passMs = againMs;
+        if (money.nextMs <= againMs) break;
+        account.pass(againMs);
       }
-      account.pass(waitMs);
-      const read = await account.ask("one", { reads: 1 });
-      assert.equal(read.reads, moneyWaits ? 0 : 1, "with nobody's money in line a read is served");
-      if (moneyWaits) assert.equal((await account.ask("other", { money: 1 })).money, 1);
+      account.pass(passMs);
+      const { read } = await account.ask("one", { read: one });
+      const expected = moneyWaits ? {} : one;
+      assert.deepEqual(read.granted, expected, "with nobody's money in line a read is served");
+      if (moneyWaits) {
+        assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
+      }
     }
   });
 
   it("believes no answer that is older than one it has heard", async () => {
     const account = accountOf(10);
-    const { lowered } = await account.ask("one", { money: 3 });
+    const { lowered } = await account.ask("one", { money: { "s:": 3 } });
     const hear = async (order: number, limit: number, remaining: number) =>
       account.ask("other", { answer: { order, out: order, lowered, limit, remaining } });
     assert.equal((await hear(3, 20, 10)).limit, 20);
@@ -63,28 +76,29 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
   it("keeps tokens out for longer after a rejection, and longer still after another", async () => {
     const account = accountOf(1);
     for (const [rejections, outMs] of [50, 100, 200].entries()) {
-      const { order, money } = await account.ask("one", { money: 1 });
-      assert.equal(money, 1);
+      const { order, money } = await account.ask("one", { money: one });
+      assert.deepEqual(money.granted, one);
       await account.ask("one", { rejected: { order: order + 1, ms: 0 } });
       account.pass(windowMs);
-      assert.equal((await account.ask("one", { money: 1 })).money, 0, `rejection ${rejections}`);
+      const early = await account.ask("one", { money: one });
+      assert.deepEqual(early.money.granted, {}, `rejection ${rejections}`);
       account.pass(outMs);
     }
     // Control: without a rejection the token is back.
     const untroubled = accountOf(1);
-    await untroubled.ask("one", { money: 1 });
+    await untroubled.ask("one", { money: one });
     untroubled.pass(windowMs);
-    assert.equal((await untroubled.ask("one", { money: 1 })).money, 1);
+    assert.deepEqual((await untroubled.ask("one", { money: one })).money.granted, one);
   });
 
   it("learns once from the rejections of calls that were on their way together", async () => {
     const account = accountOf(2);
-    const { order } = await account.ask("one", { money: 2 });
+    const { order } = await account.ask("one", { money: { "s:": 2 } });
     for (const nth of [1, 2]) {
       await account.ask("one", { rejected: { order: order + nth, ms: 0 } });
     }
     account.pass(windowMs + 50);
-    assert.ok((await account.ask("one", { money: 2 })).money > 0);
+    assert.ok((await account.ask("one", { money: { "s:": 2 } })).money.unmet < 2);
   });
 
   /** An account of this limit, in whose life no time passes but by `pass`. */
@@ -93,20 +107,21 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     let state = "";
     let passMs = 0;
     return {
-      async ask(replica: string, asked: Record<string, unknown>): Promise<Answer> {
-        const question = {
+      async ask(replica: string, asked: Asked): Promise<TakeReply> {
+        const { money = {}, read = {}, ...reported } = asked;
+        const request = {
           ...{ replica, state, recent: false, returning: false, leaving: false },
-          ...{ limit, reserve: 0, money: 0, reads: 0, patienceMs: 5_000, spent: [], unused: [] },
-          ...asked,
+          ...{ limit, reserve: 0, wants: { money, read }, maxWaitMs: 5_000, spent: [], unused: [] },
+          ...reported,
         };
         // In one go with the question, so that a busy machine adds nothing.
         const passed = redis.client.eval(PASS, 1, key, passMs);
         passMs = 0;
-        const said = await takeTokens.run(redis.client, [key], [JSON.stringify(question)]);
+        const said = await takeTokens.run(redis.client, [key], [JSON.stringify(request), rules]);
         await passed;
-        const answer = JSON.parse(String(said)) as Answer;
-        state = answer.id;
-        return answer;
+        const reply = JSON.parse(String(said)) as TakeReply;
+        state = reply.id;
+        return reply;
       },
       pass(ms: number): void {
         passMs += ms;

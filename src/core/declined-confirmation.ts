@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import { paymentEntry } from "../events/entry.ts";
+import { payingOperations } from "../events/payment-state.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import type { Intent } from "../intents/store.ts";
+import type { Context } from "./context.ts";
+import { recordResponse } from "./record-response.ts";
+
+/**
+ * Puts a confirmation on record that an Error object declined: it is one of the payment's operations,
+ * and the service calls back for payments that it declined, not for confirmations (spec, Events).
+ * Where the Error object names no payment, it is about the one that succeeded. Never throws.
+ */
+export async function recordDeclinedConfirmation(
+  context: Context,
+  account: string,
+  { id: attempt, externalId }: Intent,
+  said: UpstreamError,
+): Promise<void> {
+  const paymentId = said.paymentId || (await successOf(context, account, externalId));
+  const payment = create(PaymentSchema, {
+    externalId,
+    isSuccess: false,
+    operation: PaymentOperation.CONFIRM,
+    details: {
+      ...(paymentId && { paymentId }),
+      status: PaymentStatus.FAILURE,
+      ...(said.code && { statusCode: said.code }),
+      ...(said.message && { statusDescription: said.message }),
+    },
+  });
+  const entry = paymentEntry(payment, { source: EventSource.RESPONSE, attempt });
+  if (entry) await recordResponse(context, account, externalId, entry);
+}
+
+async function successOf(
+  { log }: Context,
+  account: string,
+  externalId: string,
+): Promise<string | undefined> {
+  try {
+    const snapshot = await log.snapshot(account, EventKind.PAYMENT, externalId);
+    const success = snapshot?.states.findLast(
+      ({ operation, status }) => payingOperations.has(operation) && status === "success",
+    );
+    return success?.event.paymentId;
+  } catch {
+    return undefined; // Whatever is to be recorded now would not be.
+  }
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
+import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { createRedisBucket } from "../../../src/ratelimit/redis/bucket.ts";
+import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import {
+  type CallerLoad,
+  jainOf,
+  reportTurns,
+  runTurns,
+  type TurnsFigures,
+  type TurnsLoad,
+} from "../turns-load.ts";
+import { VirtualClock } from "../virtual-clock.ts";
+import { redisOn } from "./virtual-redis.ts";
+
+const bucketOptions = { reserve: 0.2, maxWaitMs: 1_500 };
+const roundTripMs = 1;
+
+describe("callers take turns", { skip: withoutRedis, timeout: 120_000 }, () => {
+  let server: RedisServer;
+  let redis: RedisConnector;
+  before(async () => {
+    server = await startRedis();
+    redis = connectRedis(new Secret(server.url), () => {});
+    await until(async () => redis.client.status === "ready");
+  });
+  after(async () => {
+    await redis.close();
+    await server.close();
+  });
+
+  const homes = {
+    "in one process": (limit: number, clock: VirtualClock): TokenBucket[] => [
+      createLocalBucket({ ...bucketOptions, initialLimit: limit, clock }),
+    ],
+    "over three replicas": (limit: number, clock: VirtualClock): TokenBucket[] => {
+      const keys = accountKeys("test", randomUUID());
+      const client = redisOn(clock, redis.client, roundTripMs);
+      return Array.from({ length: 3 }, (_, nth) => {
+        const replica = { client, keys, replicaId: `replica ${nth}`, clock };
+        return createRedisBucket({ ...bucketOptions, ...replica, initialLimit: limit });
+      });
+    },
+  };
+  type Home = (typeof homes)["in one process"];
+
+  async function run(
+    name: string,
+    home: Home,
+    load: Partial<TurnsLoad> & Pick<TurnsLoad, "callers">,
+  ) {
+    const clock = new VirtualClock();
+    const { limit = 50 } = load;
+    const seconds = Math.min(200, Math.max(5, 2_000 / limit));
+    const buckets = home(limit, clock);
+    const figures = await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
+    reportTurns(name, figures);
+    return figures;
+  }
+
+  for (const [where, home] of Object.entries(homes)) {
+    describe(where, () => {
+      for (const limit of [5, 50, 500]) {
+        it(`so that one beside 100 times its calls waits for two turns at most, with a limit of ${limit}`, async () => {
+          const name = `100 : 1 of ${limit} ${where}`;
+          const figures = await run(name, home, { callers: hundredToOne(limit), limit });
+          assertGoals(figures);
+          assertWaits(figures, "small", limit);
+        });
+      }
+
+      it("so that nobody gets more than a share while others want theirs", async () => {
+        const callers = [20, 2, 1].map((times) => ({
+          caller: { name: `wants ${times}` },
+          perSecond: (times * 50) / 2,
+        }));
+        assertGoals(await run(`20 : 2 : 1 ${where}`, home, { callers }));
+      });
+
+      it("within money as within reads, and money goes first", async () => {
+        const callers = [
+          { caller: { name: "large payer" }, perSecond: 100, priority: "money" as const },
+          { caller: { name: "small payer" }, perSecond: 2, priority: "money" as const },
+          { caller: { name: "reader" }, perSecond: 50 },
+        ];
+        const figures = await run(`money ${where}`, home, { callers });
+        assertWaits(figures, "small payer", 50);
+        const reader = figures.callers.find(({ name }) => name === "reader");
+        assert.equal(reader?.granted, 0, "money wants all there is");
+      });
+
+      it("all customers together as one, and one after another among themselves", async () => {
+        const service = { caller: { name: "service" }, perSecond: 100 };
+        const customers = Array.from({ length: 20 }, (_, nth) => ({
+          caller: { name: `customer ${nth}`, customer: `${nth}` },
+          perSecond: nth === 0 ? 100 : 5,
+        }));
+        const { callers } = await run(`20 customers ${where}`, home, {
+          callers: [service, ...customers],
+        });
+        const [first, ...rest] = callers;
+        const sum = rest.reduce((all, { granted }) => all + granted, 0);
+        assert.ok(jainOf([first!, { offered: Infinity, granted: sum }]) >= 0.95, `${sum} granted`);
+        assert.ok(jainOf(rest) >= 0.95, `${rest.map(({ granted }) => granted)}`);
+      });
+
+      it("and with turns off one of 100 gets next to nothing (control)", async () => {
+        const load = { callers: hundredToOne(50), turns: false };
+        const figures = await run(`100 : 1 ${where}, turns off`, home, load);
+        assert.throws(() => assertWaits(figures, "small", 50), /small: \d+ refused/);
+        assert.throws(() => assertGoals(figures), /Jain's index/);
+      });
+    });
+  }
+});
+
+/** Two callers, of whom the small one wants so little that it hardly ever waits behind itself. */
+function hundredToOne(limit: number): CallerLoad[] {
+  return [
+    { caller: { name: "large" }, perSecond: 2.5 * limit },
+    { caller: { name: "small" }, perSecond: limit / 40 },
+  ];
+}
+
+function assertGoals({ jain, used, rejected, sent }: TurnsFigures) {
+  assert.ok(jain >= 0.95, `Jain's index ${jain}`);
+  assert.ok(used >= 0.9, `${used} of the budget used`);
+  assert.ok(rejected <= sent / 1_000, `${rejected} of ${sent} rejected`);
+}
+
+/** In a turn each of the two callers gets a token, or what comes back until a replica may ask again. */
+function assertWaits({ callers }: TurnsFigures, small: string, limit: number) {
+  const turnMs = 2 * (Math.max(1_050 / limit, 5) + roundTripMs);
+  const { p99WaitMs, refused } = callers.find(({ name }) => name === small)!;
+  assert.equal(refused, 0, `${small}: ${refused} refused`);
+  assert.ok(p99WaitMs <= 2 * turnMs, `${small} waited ${p99WaitMs} ms`);
+}

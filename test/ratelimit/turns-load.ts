@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { GatewayError } from "../../src/errors.ts";
+import type { Permit, Priority, TokenBucket, TurnTaker } from "../../src/ratelimit/bucket.ts";
+import { slidingWindowUpstream } from "./modelled-upstream.ts";
+import { randomFrom } from "./random.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
+
+/** One caller's load. */
+export interface CallerLoad {
+  readonly caller: TurnTaker;
+  readonly perSecond: number;
+  readonly priority?: Priority;
+}
+
+export interface TurnsLoad {
+  readonly clock: VirtualClock;
+  /** One of each replica. */
+  readonly buckets: readonly TokenBucket[];
+  readonly limit: number;
+  readonly seconds: number;
+  readonly callers: readonly CallerLoad[];
+  /** False: all calls are of one caller. */
+  readonly turns: boolean;
+}
+
+export interface CallerFigures {
+  readonly name: string;
+  readonly offered: number;
+  readonly granted: number;
+  readonly refused: number;
+  readonly p99WaitMs: number;
+  readonly maxWaitMs: number;
+}
+
+export interface TurnsFigures {
+  readonly callers: readonly CallerFigures[];
+  /** Jain's index of what each was granted beside what each could use. */
+  readonly jain: number;
+  /** Part of the budget that was used. */
+  readonly used: number;
+  readonly sent: number;
+  readonly rejected: number;
+}
+
+/** Callers whose calls come at random to the replicas of one account, with a strict upstream behind. */
+export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
+  const { clock, buckets, limit, seconds } = load;
+  const random = randomFrom(1);
+  const upstream = slidingWindowUpstream(limit);
+  const { signal } = new AbortController();
+  const pause = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
+  let [sent, rejected, ending] = [0, 0, false];
+
+  const figures = load.callers.map(({ caller, perSecond, priority = "read" }) => {
+    const counted = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
+    const call = async () => {
+      const bucket = buckets[Math.floor(random() * buckets.length)]!;
+      const askedAt = clock.now();
+      // The bucket is full at first: everybody gets all that is wanted.
+      const counts = askedAt >= warmUpMs;
+      if (counts) counted.offered++;
+      let permit: Permit;
+      try {
+        permit = await bucket.take({ priority, signal, ...(load.turns && { caller }) });
+      } catch (error) {
+        if (ending) return;
+        assert.ok(error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED", `${error}`);
+        if (counts) counted.refused++;
+        return;
+      }
+      if (counts) counted.granted++;
+      if (counts) counted.waits.push(clock.now() - askedAt);
+      await pause(5 + random() * 20);
+      const { accepted, headers } = upstream.request(clock.now());
+      if (clock.now() >= warmUpMs) {
+        sent++;
+        if (!accepted) rejected++;
+      }
+      await pause(5 + random() * 20);
+      if (accepted) permit.observe(headers);
+      else permit.rejected(headers);
+    };
+    const offer = () => {
+      if (ending) return;
+      void call();
+      clock.after((-Math.log(1 - random()) * 1_000) / perSecond, offer);
+    };
+    offer();
+    return { name: caller.name, counted };
+  });
+  await clock.run(warmUpMs + seconds * 1_000);
+  const callers = figures.map(({ name, counted: { waits, ...counted } }) => {
+    const sorted = waits.toSorted((a, b) => a - b);
+    const p99WaitMs = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
+    return { name, ...counted, p99WaitMs, maxWaitMs: sorted.at(-1) ?? 0 };
+  });
+  ending = true;
+  const closed = Promise.all(buckets.map((bucket) => bucket.close()));
+  await clock.run(1_000);
+  await closed;
+  return {
+    callers,
+    jain: jainOf(callers),
+    used: sent / (seconds * limit),
+    sent,
+    rejected,
+  };
+}
+
+const warmUpMs = 3_000;
+
+/** Of what each was granted as a part of what it could use: all that it asked for, or an even share. */
+export function jainOf(callers: readonly { offered: number; granted: number }[]): number {
+  let left = callers.reduce((sum, { granted }) => sum + granted, 0);
+  const byDemand = callers.toSorted((a, b) => a.offered - b.offered);
+  const parts = byDemand.map(({ offered, granted }, nth) => {
+    const usable = Math.min(offered, left / (byDemand.length - nth));
+    left -= usable;
+    return granted / usable;
+  });
+  const sum = parts.reduce((all, part) => all + part, 0);
+  return sum ** 2 / (parts.length * parts.reduce((all, part) => all + part ** 2, 0));
+}
+
+export function reportTurns(name: string, { callers, ...all }: TurnsFigures): void {
+  const told = callers
+    .slice(0, 3)
+    .map(
+      ({ name, offered, granted, refused, p99WaitMs, maxWaitMs }) =>
+        `${name} offered ${offered}, granted ${granted}, refused ${refused}, ` +
+        `p99 wait ${Math.round(p99WaitMs)} ms, max ${Math.round(maxWaitMs)} ms`,
+    );
+  console.log(
+    `${name}: Jain ${all.jain.toFixed(3)}, ${(100 * all.used).toFixed(1)}% of the budget used, ` +
+      `rejected ${all.rejected} of ${all.sent}; ${told.join("; ")}`,
+  );
+}

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { type TestContext, test } from "node:test";
+import { create, getOption, type MessageInitShape } from "@bufbuild/protobuf";
+import type grpc from "@grpc/grpc-js";
+import type { Core } from "../../src/core/core.ts";
+import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import { moves_money } from "../../src/gen/payments/v1/options_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  GetPaymentResponseSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { services } from "../../src/rpc/services/routes.ts";
+import { grpcJsClient, start } from "./start.ts";
+
+const text = await readFile(new URL("../../clients/grpc-service-config.json", import.meta.url));
+const config: {
+  methodConfig: { name: { service: string; method: string }[]; retryPolicy?: unknown }[];
+} = JSON.parse(text.toString());
+
+/** A core that fails twice before it answers, and a client with the service config. */
+async function rig(t: TestContext, code: ErrorCode, retryAfterMs?: number) {
+  const calls = { getPayment: 0, createPayment: 0 };
+  const fails = (method: keyof typeof calls) => {
+    calls[method] += 1;
+    if (calls[method] > 2) return;
+    throw new GatewayError(code, "not now", retryAfterMs === undefined ? {} : { retryAfterMs });
+  };
+  const core: Partial<Core> = {
+    async getPayment() {
+      fails("getPayment");
+      return create(GetPaymentResponseSchema, { state: PaymentState.PAID });
+    },
+    async createPayment() {
+      fails("createPayment");
+      return create(PaymentSchema);
+    },
+  };
+  const server = await start(core);
+  t.after(() => server[Symbol.asyncDispose]());
+  const client = grpcJsClient(PaymentService, server.port, {
+    "grpc.service_config": text.toString(),
+  });
+  t.after(() => client.close());
+  const call = (method: keyof typeof calls) =>
+    new Promise<Record<string, unknown>>((resolve, reject) => {
+      const done = (error: grpc.ServiceError | null, answer: never) =>
+        error ? reject(error) : resolve(answer);
+      const { input } = PaymentService.method[method];
+      const request = create(input, {} as MessageInitShape<typeof input>);
+      const deadline = Date.now() + 20_000;
+      (client as unknown as Record<string, (...args: unknown[]) => void>)[method]?.call(
+        client,
+        request,
+        { deadline },
+        done,
+      );
+    });
+  return { calls, call };
+}
+
+test("a gRPC client with the service config retries a read when it was told to", async (t) => {
+  const { calls, call } = await rig(t, "UNAVAILABLE", 20);
+  const { state } = await call("getPayment");
+  assert.equal(state, PaymentState.PAID);
+  assert.equal(calls.getPayment, 3);
+});
+
+test("it never retries a call that moves money", async (t) => {
+  const { calls, call } = await rig(t, "UNAVAILABLE", 20);
+  await assert.rejects(call("createPayment"), (error: grpc.ServiceError) => {
+    assert.equal(error.code, 14);
+    assert.deepEqual(error.metadata.get("grpc-retry-pushback-ms"), ["20"]);
+    return true;
+  });
+  assert.equal(calls.createPayment, 1);
+});
+
+test("what says when to come back is of RESOURCE_EXHAUSTED and UNAVAILABLE alone", async (t) => {
+  for (const [code, pushback] of [
+    ["RESOURCE_EXHAUSTED", ["1250"]],
+    ["ABORTED", []],
+  ] as const) {
+    const { call } = await rig(t, code, 1_250);
+    await assert.rejects(call("createPayment"), (error: grpc.ServiceError) => {
+      assert.deepEqual(error.metadata.get("grpc-retry-pushback-ms"), pushback);
+      return true;
+    });
+  }
+  const { call } = await rig(t, "UNAVAILABLE");
+  await assert.rejects(call("createPayment"), (error: grpc.ServiceError) => {
+    assert.deepEqual(error.metadata.get("grpc-retry-pushback-ms"), []);
+    return true;
+  });
+});
+
+test("the service config names every unary method, and retries none that changes anything", () => {
+  const retried = new Map(
+    config.methodConfig.flatMap(({ name, retryPolicy }) =>
+      name.map(({ service, method }) => [`${service}.${method}`, retryPolicy !== undefined]),
+    ),
+  );
+  const reads = services.flatMap(({ typeName, methods }) =>
+    methods
+      .filter(({ methodKind }) => methodKind === "unary")
+      .flatMap((method) => {
+        const isRetried = retried.get(`${typeName}.${method.name}`);
+        assert.notEqual(isRetried, undefined, method.name);
+        if (getOption(method, moves_money)) assert.equal(isRetried, false, method.name);
+        return isRetried ? [method.name] : [];
+      }),
+  );
+  assert.deepEqual(reads, [
+    "GetPayment",
+    "GetPayout",
+    "FindWalletItems",
+    "GetConfirmationStatus",
+    "GetOperation",
+  ]);
+});
