@@ -218,7 +218,8 @@ test("a plain watch ends at a shutdown with the cursor to go on from", async (t)
   const response = await fetch(`${gateway.publicUrl}/watch/payments/order`);
   const chunks = response.body?.[Symbol.asyncIterator]();
   let text = "";
-  while (!text.includes("data: ")) text += Buffer.from((await chunks?.next())?.value ?? []).toString();
+  while (!text.includes("data: "))
+    text += Buffer.from((await chunks?.next())?.value ?? []).toString();
   const stopped = gateway.stop();
   for (let next = await chunks?.next(); next && !next.done; next = await chunks?.next()) {
     text += Buffer.from(next.value).toString();
