@@ -73,7 +73,7 @@ export async function openStores(
 
 function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   log.warn(
-    "neither REDIS_URL nor DATA_DIR is set: all state is kept in this process's memory, and ends with it",
+    "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
   const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs, now });
   return {
@@ -109,7 +109,7 @@ async function sqliteStores(
     if (error instanceof StoreRefused) throw new ConfigError("DATA_DIR", error.message);
     throw error;
   });
-  log.info({ directory }, "state is kept in DATA_DIR, by this process alone");
+  log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
   const eventLog = createSqliteLog({
     thread,
     retentionMs: config.eventRetentionMs,
@@ -179,7 +179,7 @@ function redisStores(
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);
-      log[level]({ state, reason }, "calls that move money and the other replicas");
+      log[level]({ state, reason }, "locks of calls that move money");
     },
   });
   redis.client.once("ready", () => warnIfNotDurable());
@@ -208,7 +208,7 @@ function redisStores(
         onStateChange(source, reason) {
           metrics.bucketShared.set({ account }, source === "redis" ? 1 : 0);
           const level = source === "redis" ? "info" : "warn";
-          log[level]({ account, source, reason }, "the rate budget has changed its source");
+          log[level]({ account, source, reason }, "rate budget: source changed");
         },
       });
     },
@@ -243,10 +243,10 @@ function redisStores(
 }
 
 const failoverWarning =
-  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; all keeps them";
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so a call that moves money may be sent a second time; set it to all";
 
 const replicasWarning = (min: number, count: number) =>
-  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
+  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
 
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {

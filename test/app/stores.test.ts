@@ -59,7 +59,7 @@ test("says at start and on /readyz that fewer replicas have to hold a write than
     });
     await until(async () => stores.redisHealth?.().replicas === 2);
     return {
-      warned: records.filter(({ msg }) => /loses them; all keeps them/.test(String(msg))).length,
+      warned: records.filter(({ msg }) => /loses them; set it to all/.test(String(msg))).length,
       health: stores.redisHealth?.(),
     };
   };
