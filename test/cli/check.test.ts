@@ -240,10 +240,7 @@ test("the database in DATA_DIR is read, with who holds it", async (t) => {
   };
   const before = await look();
   assert.equal(before.code, 0);
-  assert.match(
-    before.told.join("\n"),
-    /^ok: not there yet.*\n(ok|warning): [\d,]+ MiB are free/,
-  );
+  assert.match(before.told.join("\n"), /^ok: not there yet.*\n(ok|warning): [\d,]+ MiB are free/);
   assert.equal(existsSync(data), false, "it makes nothing");
   const { close } = openDirectory(data);
   const held = await look();
