@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import { type CORSOptions, createYoga } from "graphql-yoga";
 import type { Logger } from "pino";
@@ -45,7 +45,7 @@ import {
 import { schema } from "./schema/schema.ts";
 import { createStraightPath } from "./straight-path.ts";
 import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
-import { cors, exposeHeaders, setAnswerHeaders } from "./transport/headers.ts";
+import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
@@ -203,8 +203,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
     });
-    response.setHeader(requestIdHeader, requestId);
-    setAnswerHeaders(response, corsOrigins);
+    const headers: OutgoingHttpHeaders = {
+      [requestIdHeader]: requestId,
+      ...answerHeaders(corsOrigins),
+    };
 
     let caller: Caller | undefined;
     let identified: Promise<Caller> | undefined;
@@ -213,12 +215,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const writeRateLimit = () => {
+    const addRateLimit = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
-      const budget = core.rateLimit(callOf(caller, lifetime));
-      for (const [name, value] of Object.entries(rateLimitHeaders(budget))) {
-        response.setHeader(name, value);
-      }
+      Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
@@ -228,14 +227,20 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (ready) {
         whole = ready.whole;
         slot.leave();
-        writeRateLimit();
-        exposeHeaders(response, request.headers.origin, corsOrigins);
-        response.writeHead(ready.status, ready.headers).end(ready.body);
+        addRateLimit(headers);
+        exposeHeaders(headers, request.headers.origin, corsOrigins);
+        // Headers that are given at once and a text of known length behind them leave as one piece.
+        const { length } = ready.body;
+        const bytes = Buffer.byteLength(ready.body);
+        headers["content-length"] = bytes;
+        response.writeHead(ready.status, Object.assign(headers, ready.headers));
+        response.end(ready.body, bytes === length ? "latin1" : "utf8");
         return;
       }
       // Its client left before its body was there.
       if (request.destroyed && !request.complete) return void response.destroy();
     }
+    setHeaders(response, headers);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
@@ -244,7 +249,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const { failing } = live;
       return await sendEventStream(answered, stream, response, { heartbeatMs, failing });
     }
-    writeRateLimit();
+    const budget: OutgoingHttpHeaders = {};
+    addRateLimit(budget);
+    setHeaders(response, budget);
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);

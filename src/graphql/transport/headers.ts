@@ -1,30 +1,35 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
 
-/** Headers of every answer on the public listener's edge. */
-export function setAnswerHeaders(response: ServerResponse, corsOrigins: readonly string[]): void {
-  // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-  // the address, which may hold a watch token.
-  response.setHeader("cache-control", "no-store");
-  response.setHeader("x-content-type-options", "nosniff");
-  response.setHeader("content-security-policy", "frame-ancestors 'none'");
-  response.setHeader("referrer-policy", "no-referrer");
-  if (corsOrigins.length > 0) response.setHeader("vary", "origin");
+/** Headers of every answer of this edge. */
+export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeaders {
+  return {
+    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
+    // the address, which may hold a watch token.
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    ...(corsOrigins.length > 0 && { vary: "origin" }),
+  };
 }
 
-/** The headers of CORS, by which the pages of listed origins may read an answer. */
+/** Adds the headers of CORS, by which the pages of listed origins may read an answer. */
 export function exposeHeaders(
-  response: ServerResponse,
+  headers: OutgoingHttpHeaders,
   origin: string | undefined,
   corsOrigins: readonly string[],
 ): void {
   if (origin === undefined || !corsOrigins.includes(origin)) return;
-  response.setHeader("access-control-allow-origin", origin);
-  response.setHeader("access-control-allow-methods", cors.methods.join(", "));
-  response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
-  response.setHeader("access-control-max-age", String(cors.maxAge));
+  headers["access-control-allow-origin"] = origin;
+  headers["access-control-allow-methods"] = cors.methods.join(", ");
+  headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");
+  headers["access-control-max-age"] = String(cors.maxAge);
 }
 
+export function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
+  for (const name in headers) response.setHeader(name, headers[name] ?? "");
+}
 /** Whether a browser only asks whether a page may call. */
 export function isPreflight(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;

@@ -20,7 +20,7 @@ import { createLive, type Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
-import { exposeHeaders, isPreflight, setAnswerHeaders } from "./headers.ts";
+import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -103,9 +103,9 @@ export function createWatchEndpoint(
       response.end(body);
     };
 
-    response.setHeader(requestIdHeader, requestId);
-    setAnswerHeaders(response, corsOrigins);
-    exposeHeaders(response, request.headers.origin, corsOrigins);
+    const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
+    exposeHeaders(headers, request.headers.origin, corsOrigins);
+    setHeaders(response, headers);
     request.resume();
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
