@@ -4,7 +4,12 @@ import { budgetSourceOf } from "../admin/budget-source.ts";
 import { createConsole } from "../admin/create-console.ts";
 import { deadLettersOf } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
-import { observeCallbacks, observeReconciler, observeUpstream } from "../admin/observe.ts";
+import {
+  observeBucket,
+  observeCallbacks,
+  observeReconciler,
+  observeUpstream,
+} from "../admin/observe.ts";
 import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
@@ -101,10 +106,11 @@ export async function startGateway(
   const activityWindows = new Map(accounts.map(({ name }) => [name, createActivityWindow()]));
   const running = new Map(
     accounts.map((account): [string, Account] => {
-      const observed = bucketObserver(account.name, metrics);
+      const activity = activityWindows.get(account.name);
+      const observed = observeBucket(activity, bucketObserver(account.name, metrics));
       const bucket = observedBucket(stores.bucketOf(account.name), observed);
       const observer = observeUpstream(
-        activityWindows.get(account.name),
+        activity,
         upstreamObserver(account, metrics, log, refused, causes),
       );
       const timeoutMs = config.upstreamTimeoutMs;

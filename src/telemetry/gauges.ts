@@ -70,6 +70,7 @@ function beginAtZero(metrics: Metrics, account: string): void {
   for (const calls of ["money", "other"]) metrics.breaker.set({ account, calls }, 0);
   for (const priority of ["money", "read"]) {
     metrics.bucketWaiting.set({ account, priority }, 0);
+    metrics.bucketWaitingCallers.set({ account, priority }, 0);
     metrics.bucketRefusals.inc({ account, priority, reason: "RESOURCE_EXHAUSTED" }, 0);
   }
   for (const resource of ["payments", "payouts"]) {

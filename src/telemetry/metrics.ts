@@ -115,14 +115,20 @@ export function createMetrics() {
     }),
     bucketWait: new Histogram({
       name: `${prefix}rate_limit_wait_seconds`,
-      help: "How long calls waited for a token of the account's rate budget, without refused calls",
-      labelNames: ["account", "priority"],
+      help: "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
+      labelNames: ["account", "priority", "caller_kind"],
       buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
       registers,
     }),
     bucketWaiting: new Gauge({
       name: `${prefix}rate_limit_waiting`,
       help: "Calls that wait for a token of the rate budget",
+      labelNames: ["account", "priority"],
+      registers,
+    }),
+    bucketWaitingCallers: new Gauge({
+      name: `${prefix}rate_limit_waiting_callers`,
+      help: "Callers (API keys, subjects of JWTs, customers) that take turns at the rate budget now",
       labelNames: ["account", "priority"],
       registers,
     }),

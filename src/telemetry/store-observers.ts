@@ -45,14 +45,27 @@ export function redisObserver(metrics: Metrics, log: Logger) {
 }
 
 export function bucketObserver(account: string, metrics: Metrics): BucketObserver {
+  const waiting = { money: new Map<string, number>(), read: new Map<string, number>() };
   return {
-    onWait(priority) {
-      metrics.bucketWaiting.inc({ account, priority });
+    onWait({ priority, caller }) {
+      const labels = { account, priority };
+      const callers = waiting[priority];
+      const name = caller?.name ?? "";
+      const count = (by: number) => {
+        const calls = (callers.get(name) ?? 0) + by;
+        if (calls > 0) callers.set(name, calls);
+        else callers.delete(name);
+        metrics.bucketWaiting.inc(labels, by);
+        metrics.bucketWaitingCallers.set(labels, callers.size);
+      };
+      count(1);
       return ({ waitedMs, refused: reason }) => {
-        metrics.bucketWaiting.dec({ account, priority });
+        count(-1);
         if (reason === undefined) {
-          metrics.bucketWait.observe({ account, priority }, waitedMs / 1_000);
-        } else metrics.bucketRefusals.inc({ account, priority, reason });
+          const service = caller?.customer === undefined ? "service" : "customer";
+          const caller_kind = caller ? service : "gateway";
+          metrics.bucketWait.observe({ ...labels, caller_kind }, waitedMs / 1_000);
+        } else metrics.bucketRefusals.inc({ ...labels, reason });
       };
     },
     onRejected() {
