@@ -55,6 +55,19 @@ export interface BudgetStatus {
   readonly source: "shared" | "share" | "own";
   /** One for each second, the present one last. */
   readonly history: readonly BudgetPoint[];
+  /** The ten that asked most in the last five minutes, the busiest first. */
+  readonly callers: readonly CallerWaits[];
+}
+
+/** How one caller fared at the budget, by this replica. */
+export interface CallerWaits {
+  /** An API key's name, `jwt:` and a subject, or `customer:` and a digest. */
+  readonly caller: string;
+  readonly calls: number;
+  /** Those that got no token. */
+  readonly refused: number;
+  /** What 95% of the others waited at most; null without any. */
+  readonly p95WaitMs: number | null;
 }
 
 export interface BudgetPoint {

@@ -93,12 +93,12 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;
         const source = sourceOf(account);
-        const history = activity.budgetHistory;
+        const { budgetHistory: history, callers } = activity;
         return {
           replica,
           nowMs: Date.now(),
           notReady: notReady(),
-          budget: { limit, remaining, resetSeconds, reserve, source, history },
+          budget: { limit, remaining, resetSeconds, reserve, source, history, callers },
           upstream: activity.upstream,
           callbacks: activity.callbacks,
           reconciled: activity.reconciled,
