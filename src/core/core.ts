@@ -109,7 +109,11 @@ export interface Core {
 
   /** `full_number` is set only for callers with `wallet:pan`. */
   findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
-  getConfirmationStatus(request: GetConfirmationStatusRequest, call: Call): Promise<WalletItem>;
+  /** Undefined when nothing of an item was found in the service's answer. */
+  getConfirmationStatus(
+    request: GetConfirmationStatusRequest,
+    call: Call,
+  ): Promise<WalletItem | undefined>;
   deleteWalletItem(request: DeleteWalletItemRequest, call: Call): Promise<DeletedWalletItem>;
 
   updateSubscription(

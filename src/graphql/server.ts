@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import { type CORSOptions, createYoga } from "graphql-yoga";
 import type { Logger } from "pino";
@@ -8,7 +8,7 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
-import { rateLimitHeaderNames, rateLimitHeaders } from "../net/rate-limit-headers.ts";
+import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -44,9 +44,11 @@ import {
 } from "./plugins.ts";
 import { schema } from "./schema/schema.ts";
 import { createStraightPath } from "./straight-path.ts";
-import { answersEventStreams, type EventStream } from "./transport/event-stream.ts";
+import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
+import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
+import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
@@ -82,6 +84,8 @@ export interface GraphqlServerOptions {
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers a request for a path below `/watch/`. */
+  handleWatch(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
    * returned function stops that and closes the sockets, each when its operations are over.
@@ -100,7 +104,8 @@ export interface GraphqlServer {
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events and WebSocket (contract, section 4).
+ * Events, WebSocket and the parts of Apollo's clients (contract, sections 4 and 10). The plain watches
+ * of `/watch` stand on its streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
@@ -132,7 +137,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      answersEventStreams(({ lifetime }, blocks) => streams.set(lifetime, blocks)),
+      answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production
@@ -166,6 +171,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     overload,
   });
 
+  const watch = createWatchEndpoint({
+    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeatMs },
+  });
+
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -173,7 +182,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     slot: Slot,
   ): Promise<void> {
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
-    const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
+    const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
+    const of = { requestId, span, log, observer };
+    const record = createOperationRecord({ ...of, connection: "http", streamsBy });
     const lifetime = createLifetime({
       slot,
       requestId,
@@ -192,14 +203,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
     });
-    response.setHeader(requestIdHeader, requestId);
-    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-    // the address, which may hold a watch token.
-    response.setHeader("cache-control", "no-store");
-    response.setHeader("x-content-type-options", "nosniff");
-    response.setHeader("content-security-policy", "frame-ancestors 'none'");
-    response.setHeader("referrer-policy", "no-referrer");
-    if (corsOrigins.length > 0) response.setHeader("vary", "origin");
+    const headers: OutgoingHttpHeaders = {
+      [requestIdHeader]: requestId,
+      ...answerHeaders(corsOrigins),
+    };
 
     let caller: Caller | undefined;
     let identified: Promise<Caller> | undefined;
@@ -208,12 +215,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const writeRateLimit = () => {
+    const addRateLimit = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
-      const budget = core.rateLimit(callOf(caller, lifetime));
-      for (const [name, value] of Object.entries(rateLimitHeaders(budget))) {
-        response.setHeader(name, value);
-      }
+      Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
@@ -223,35 +227,34 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (ready) {
         whole = ready.whole;
         slot.leave();
-        writeRateLimit();
-        exposeHeaders(response, request.headers.origin);
-        response.writeHead(ready.status, ready.headers).end(ready.body);
+        addRateLimit(headers);
+        exposeHeaders(headers, request.headers.origin, corsOrigins);
+        // Headers that are given at once and a text of known length behind them leave as one piece.
+        const { length } = ready.body;
+        const bytes = Buffer.byteLength(ready.body);
+        headers["content-length"] = bytes;
+        response.writeHead(ready.status, Object.assign(headers, ready.headers));
+        response.end(ready.body, bytes === length ? "latin1" : "utf8");
         return;
       }
       // Its client left before its body was there.
       if (request.destroyed && !request.complete) return void response.destroy();
     }
+    setHeaders(response, headers);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
-    const blocks = streams.get(lifetime);
-    if (blocks) {
+    const stream = streams.get(lifetime);
+    if (stream) {
       const { failing } = live;
-      return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
+      return await sendEventStream(answered, stream, response, { heartbeatMs, failing });
     }
-    writeRateLimit();
+    const budget: OutgoingHttpHeaders = {};
+    addRateLimit(budget);
+    setHeaders(response, budget);
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
-  }
-
-  /** The headers of CORS that Yoga has for all others. */
-  function exposeHeaders(response: ServerResponse, origin = ""): void {
-    if (!corsOrigins.includes(origin)) return;
-    response.setHeader("access-control-allow-origin", origin);
-    response.setHeader("access-control-allow-methods", cors.methods.join(", "));
-    response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
-    response.setHeader("access-control-max-age", String(cors.maxAge));
   }
 
   return {
@@ -265,6 +268,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
           }),
         );
       });
+    },
+    handleWatch(request, response) {
+      overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
@@ -296,11 +302,3 @@ const defaultHeartbeatMs = 15_000;
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
   return origin !== null && allowed.includes(origin) && { origin, ...cors };
 }
-
-const cors = {
-  // Who calls is in headers that the page sets. Cookies are never read.
-  credentials: false,
-  methods: ["GET", "POST"],
-  exposedHeaders: [...rateLimitHeaderNames, "x-request-id"],
-  maxAge: 600,
-};

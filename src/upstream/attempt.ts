@@ -65,7 +65,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
   async function make<Result>(
     call: RestCall<Result>,
-    { signal, deadlineMs, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
+    { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>> {
     const { money } = call;
     const breaker = money ? breakers.money : breakers.other;
@@ -79,7 +79,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const askedAt = performance.now();
     let permit: Permit;
     try {
-      permit = await bucket.take({ priority: money ? "money" : "read", ...waitBudget });
+      permit = await bucket.take({ priority: money ? "money" : "read", caller, ...waitBudget });
     } catch (error) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
