@@ -64,6 +64,14 @@ const trials: Readonly<Record<string, readonly Trial[]>> = {
         });`,
       prints: /^PAID\n$/,
     },
+    {
+      use: `
+        const stop = watchPlainly(process.env.WATCH_TOKEN ?? "", "order-live", (status) => {
+          console.log(status);
+          stop();
+        });`,
+      prints: /^PAYMENT_STATE_PAID\n$/,
+    },
   ],
   "docs/money-safety.md": [
     {
