@@ -409,7 +409,7 @@ test("a key in quotes is the same key as without", async () => {
 
 test("a key that is no key is refused", async () => {
   const calls = moneyCalls();
-  const quoted = ['""', `"${"x".repeat(256)}"`, '"a" b', '"\\x"', '"\t"'];
+  const quoted = ['""', `"${"x".repeat(256)}"`, '"a" b'];
   for (const key of ["", "a b", "x".repeat(256), "ключ", ...quoted]) {
     await assert.rejects(
       calls.run({
