@@ -49,7 +49,7 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The deadline is the edge's own: the caller named none. */
   readonly deadlineIsOurs?: boolean;
-  /** The `Idempotency-Key` header. */
+  /** The `Idempotency-Key` header, as it came. */
   readonly idempotencyKey?: string;
   /**
    * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
@@ -109,7 +109,11 @@ export interface Core {
 
   /** `full_number` is set only for callers with `wallet:pan`. */
   findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
-  getConfirmationStatus(request: GetConfirmationStatusRequest, call: Call): Promise<WalletItem>;
+  /** Undefined when nothing of an item was found in the service's answer. */
+  getConfirmationStatus(
+    request: GetConfirmationStatusRequest,
+    call: Call,
+  ): Promise<WalletItem | undefined>;
   deleteWalletItem(request: DeleteWalletItemRequest, call: Call): Promise<DeletedWalletItem>;
 
   updateSubscription(
