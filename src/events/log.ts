@@ -133,14 +133,14 @@ export interface DeadLetter {
 }
 
 /** A dead letter that is found again. */
-export interface KeptLetter extends Omit<DeadLetter, "body"> {
+export interface StoredDeadLetter extends Omit<DeadLetter, "body"> {
   /** Absent when it was sealed with a password that is no longer accepted. */
   readonly body?: string;
   /** Where it stands among those of its account, also once it is removed. */
   readonly place: string;
 }
 
-export interface LettersOptions {
+export interface DeadLettersOptions {
   /** Default: the oldest first. */
   readonly newestFirst?: boolean;
   /** The place of a letter: the list goes on behind it. */
@@ -228,8 +228,8 @@ export interface EventLog {
    * are asked for: what is removed meanwhile may be missing, all else is told once.
    * @throws GatewayError INVALID_ARGUMENT for a place that never was one
    */
-  deadLetters(account: string, options?: LettersOptions): AsyncIterable<KeptLetter>;
-  deadLetter(account: string, id: string): Promise<KeptLetter | undefined>;
+  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
+  deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
   /** How many there are. */
   countDeadLetters(account: string): Promise<number>;
   /** Forgets a dead letter, after it was replayed or given up. Whether it was there. */

@@ -46,7 +46,7 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
     caller,
     signal,
     requestId,
-    transport: record.connection === "http" ? "sse" : record.connection,
+    transport: record.streamsBy,
     deadlineMs,
     deadlineIsOurs: true,
     ...(slot && { onWait: slot.leave }),
