@@ -49,7 +49,7 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The deadline is the edge's own: the caller named none. */
   readonly deadlineIsOurs?: boolean;
-  /** The `Idempotency-Key` header. */
+  /** The `Idempotency-Key` header, as it came. */
   readonly idempotencyKey?: string;
   /**
    * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
