@@ -51,7 +51,7 @@ export interface RedisStoreOptions {
   readonly confirmPrimary: (key: string) => Promise<void>;
   /** Of the account's events. */
   readonly seal: Seal;
-  /** The secret fields of an event could not be opened: it is told without them. */
+  /** The secret fields of an event could not be decrypted: it is returned without them. */
   readonly onLocked: () => void;
 }
 
@@ -123,7 +123,7 @@ export class RedisStore {
       facts?: string,
     ];
     const [outcome, epoch, id, conflict, facts = ""] = answer;
-    // It is acknowledged; if it cannot be shown now, whoever reads on will see to it.
+    // It is acknowledged; if the mark cannot be moved now, the next reader moves it.
     if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
