@@ -3,6 +3,8 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
   CreateWatchTokenRequest,
   CreateWatchTokenResponse,
+  ListEventsRequest,
+  ListEventsResponse,
   StreamEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -49,7 +51,7 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The deadline is the edge's own: the caller named none. */
   readonly deadlineIsOurs?: boolean;
-  /** The `Idempotency-Key` header. */
+  /** The `Idempotency-Key` header, as it came. */
   readonly idempotencyKey?: string;
   /**
    * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
@@ -127,6 +129,7 @@ export interface Core {
 
   getOperation(request: GetOperationRequest, call: Call): Promise<Operation>;
 
+  listEvents(request: ListEventsRequest, call: Call): Promise<ListEventsResponse>;
   streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
   createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
 

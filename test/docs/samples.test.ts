@@ -163,7 +163,11 @@ async function run(page: string, text: string, use: string) {
   const file = join(directory, "sample.ts");
   await writeFile(file, `${sample}\n${use}\nexport {};\n`);
   const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
-    env: { PATH: process.env.PATH, WATCH_TOKEN: await watchToken("order-live") },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      WATCH_TOKEN: await watchToken("order-live"),
+    },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: patienceMs,
     killSignal: "SIGKILL",
