@@ -146,7 +146,7 @@ function originOf({ headers }: IncomingMessage) {
   };
 }
 
-/** Whoever asks for the same while it is being found out gets the same answer. */
+/** Requests for the same thing at the same time share one answer. */
 function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {
   const underWay = new Map<string, Promise<T>>();
   return (account) => {

@@ -39,7 +39,7 @@ export function createContext(
   return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
 }
 
-/** What the core is told of an operation. */
+/** The part of an operation that the core gets. */
 export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
   const { signal, requestId, record, deadlineMs, idempotencyKey, slot } = lifetime;
   return {

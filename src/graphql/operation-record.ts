@@ -2,7 +2,7 @@ import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** Every operation, for metrics. */
 export interface GraphqlObserver {
-  /** An operation begins; what is returned hears of its end. */
+  /** An operation begins; the returned function is called when it ends. */
   onOperation(
     connection: Connection,
   ): (ended: {
@@ -99,7 +99,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         caller: record.caller,
         transport,
       };
-      // The end of a connection is told outside of the span's context.
+      // The end of a connection is reported outside the span's context.
       span.run(() => {
         if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
         else log.info(entry, "graphql");

@@ -3,7 +3,7 @@ import type { Permit, TakeOptions, TokenBucket } from "./bucket.ts";
 
 /** What taking tokens came to, for metrics. */
 export interface BucketObserver {
-  /** A call begins to wait; what is returned hears of the end of its wait. */
+  /** A call begins to wait; the returned function is called when the wait ends. */
   onWait(call: Pick<TakeOptions, "priority" | "caller">): (ended: WaitEnd) => void;
   /** The upstream refused a call that had its token. */
   onRejected(): void;
@@ -15,7 +15,7 @@ export interface WaitEnd {
   readonly refused?: string;
 }
 
-/** A bucket whose waits and refusals are told of. */
+/** A bucket whose waits and refusals are reported to an observer. */
 export function observedBucket(bucket: TokenBucket, observer: BucketObserver): TokenBucket {
   return {
     status: () => bucket.status(),

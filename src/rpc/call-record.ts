@@ -16,7 +16,7 @@ export interface CallRecord {
 
 /** Every call, for metrics. */
 export interface RpcObserver {
-  /** A call begins; what is returned hears of its end. */
+  /** A call begins; the returned function is called when it ends. */
   onCall(call: {
     readonly service: string;
     readonly method: string;

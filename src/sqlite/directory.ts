@@ -156,7 +156,7 @@ function openedOrRefused(path: string): DatabaseSync {
   }
 }
 
-/** What an operator is told of a file that cannot be opened. */
+/** The message for a file that cannot be opened. */
 export function refusalOf(error: unknown): StoreRefused {
   const { errcode } = error as { errcode?: number };
   const primary = errcode === undefined ? undefined : errcode & 0xff;

@@ -1,4 +1,4 @@
-/** Result codes of SQLite that are told apart (https://sqlite.org/rescode.html). */
+/** Result codes of SQLite that are handled separately (https://sqlite.org/rescode.html). */
 export const sqliteCodes = { busy: 5, corrupt: 11, notADatabase: 26 } as const;
 
 /** What went wrong, in SQLite's words; they hold no values. */

@@ -34,7 +34,7 @@ export function deliveries(
     gone.abort();
     await events?.return?.();
   }
-  // Nobody is left to be told of what fails while a stream is taken down.
+  // Nobody reads errors any more while a stream is closed.
   const endQuietly = () => void end().catch(() => undefined);
 
   call.signal.addEventListener("abort", endQuietly, { once: true });
