@@ -3,6 +3,8 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
   CreateWatchTokenRequest,
   CreateWatchTokenResponse,
+  ListEventsRequest,
+  ListEventsResponse,
   StreamEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -127,6 +129,7 @@ export interface Core {
 
   getOperation(request: GetOperationRequest, call: Call): Promise<Operation>;
 
+  listEvents(request: ListEventsRequest, call: Call): Promise<ListEventsResponse>;
   streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
   createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
 

@@ -214,8 +214,19 @@ export interface EventLog {
     after: Cursor | "latest" | "earliest",
     options: ReadOptions,
   ): Promise<AsyncIterable<Event>>;
-  /** The newest `limit` kept events of one payment or payout, oldest first. */
-  history(account: string, kind: Kind, externalId: string, limit: number): Promise<Event[]>;
+  /**
+   * The newest `limit` kept events of one payment or payout, oldest first; with `before` the newest of
+   * those before that cursor.
+   * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
+   * cursor of another log
+   */
+  history(
+    account: string,
+    kind: Kind,
+    externalId: string,
+    limit: number,
+    before?: Cursor,
+  ): Promise<Event[]>;
   /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
   cursorBefore(account: string, count: number): Promise<Cursor>;
   /**

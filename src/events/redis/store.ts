@@ -10,7 +10,7 @@ import type { AccountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
-import { assertReadable, cursorExpired, decodeCursor, newEpoch } from "../cursor.ts";
+import { assertOf, assertReadable, cursorExpired, decodeCursor, newEpoch } from "../cursor.ts";
 import {
   factsOfStates,
   maxFailures,
@@ -245,19 +245,24 @@ export class RedisStore {
     await writer.run(noteHold, [keys.state("payment", externalId)], args);
   }
 
-  /** The newest events of a subject, oldest first. */
-  async history(subject: Subject, limit: number): Promise<Event[]> {
+  /** The newest events of a subject, or of those before a cursor, oldest first. */
+  async history(subject: Subject, limit: number, before?: Cursor): Promise<Event[]> {
     if (limit <= 0) return [];
+    const end = before === undefined ? "" : idOf(before);
     const { client, keys } = this.#options;
     const answer = (await ask(client, () =>
       readHistory.runBuffer(
         client,
         [keys.log, keys.events, keys.topic(...named(subject))],
-        [`${limit}`],
+        [`${limit}`, end],
       ),
     )) as [Buffer, ...Buffer[]] | null;
-    if (answer === null) return [];
+    if (answer === null) {
+      if (before !== undefined) throw cursorExpired("the log that it is of was lost");
+      return [];
+    }
     const [epoch, ...events] = answer;
+    if (before !== undefined) assertOf(before, `${epoch}`);
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 

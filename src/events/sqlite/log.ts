@@ -114,8 +114,8 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return readOn(accountOf(account), topic, after, read);
     },
 
-    async history(account, kind, externalId, limit) {
-      return accountOf(account).history(kind, externalId, limit);
+    async history(account, kind, externalId, limit, before) {
+      return accountOf(account).history(kind, externalId, limit, before);
     },
 
     async cursorBefore(account, count) {

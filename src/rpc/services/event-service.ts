@@ -11,6 +11,7 @@ export function eventService(core: Core): ServiceImpl<typeof EventService> {
       const call = callOf(context);
       return eventStream(core.streamEvents(request, call), call.signal, request.heartbeatSeconds);
     },
+    listEvents: (request, context) => core.listEvents(request, callOf(context)),
     createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),
   };
 }
