@@ -65,6 +65,8 @@ const secondsFile = new URL("test-seconds.json", import.meta.url);
 const secondsOf: Record<string, number> = JSON.parse(readFileSync(secondsFile, "utf8"));
 /** What takes less is left out, and starts when the longer ones have begun. */
 const shortSeconds = 4;
+/** What takes this long has a process of its own, also in a folder whose files share one. */
+const longSeconds = 10;
 
 /** What one process is to do. */
 interface Job {
@@ -117,7 +119,9 @@ const calmJobs = taken(oneOf(calm)).map((file) => testJob([file]));
 const waitingJobs = taken(oneOf(waiting)).map((file) => testJob([file]));
 const groups = values.together
   .split(",")
-  .map((folder) => taken((file) => dirname(file) === folder && !(file in secondsOf)));
+  .map((folder) =>
+    taken((file) => dirname(file) === folder && (secondsOf[file] ?? 0) < longSeconds),
+  );
 const others = [...groups.filter(({ length }) => length > 0), ...[...left].map((file) => [file])]
   .toSorted((a, b) => secondsOfAll(b) - secondsOfAll(a))
   .map(testJob);
@@ -213,10 +217,11 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     });
   }
   let late = false;
+  const limitMs = files.length > 1 ? 2 * fileLimitMs : fileLimitMs;
   const timer = setTimeout(() => {
     late = true;
     killGroup(child);
-  }, fileLimitMs);
+  }, limitMs);
   const closed = new Promise((resolve) => child.once("close", resolve));
   let cpuSeconds = 0;
   const end = await new Promise<string>((done) => {
@@ -244,7 +249,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
   const failed = (counts.get("fail") ?? 0) + (counts.get("cancelled") ?? 0);
   const failure = () => {
     if (stopped !== undefined) return stopped;
-    if (late) return `its process did not end by itself within ${fileLimitMs / 1_000} s`;
+    if (late) return `its process did not end by itself within ${limitMs / 1_000} s`;
     if (failed > 0) return `${failed} failed`;
     if (end !== "0") return `ended with ${end}`;
     if (files.length > 0 && !counts.has("tests"))

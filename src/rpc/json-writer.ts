@@ -196,7 +196,7 @@ function enumWriter({ value: values, typeName }: DescEnum): Write {
 const lastSecond = 253_402_300_799n;
 /** Timestamps rarely span more than a few days: the texts of their days are cached. */
 const textsOfDays = new Map<number, string>();
-const mostDays = 1_000;
+const maxDays = 1_000;
 
 function timestampText({ seconds, nanos, $typeName }: Timestamp): string {
   const isPlain = $typeName === TimestampSchema.typeName && seconds >= 0n && seconds <= lastSecond;
@@ -214,7 +214,7 @@ function dayText(day: number): string {
   let text = textsOfDays.get(day);
   if (text === undefined) {
     text = new Date(day * 86_400_000).toISOString().slice(0, "0000-00-00".length);
-    if (textsOfDays.size >= mostDays) textsOfDays.clear();
+    if (textsOfDays.size >= maxDays) textsOfDays.clear();
     textsOfDays.set(day, text);
   }
   return text;
