@@ -79,11 +79,11 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
       }
 
       it("so that nobody gets more than a share while others want theirs", async () => {
-        const callers = [20, 2, 1].map((times) => ({
+        const callers = [8, 2, 1].map((times) => ({
           caller: { name: `wants ${times}` },
           perSecond: (times * 50) / 2,
         }));
-        assertGoals(await run(`20 : 2 : 1 ${where}`, home, { callers }));
+        assertGoals(await run(`8 : 2 : 1 ${where}`, home, { callers }));
       });
 
       it("also when timers are late, by up to 40 ms", async () => {
