@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import DataLoader from "dataloader";
 import { type Call, type Core, payoutStateOf } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -179,20 +180,30 @@ interface Told {
   resource?: Payment | Payout;
 }
 
+/** A read, and what tells it from others. */
+interface Read {
+  readonly id: string;
+  readonly read: () => Promise<unknown>;
+}
+
 /**
- * The upstream reads one thing at a time, so that there is nothing to send together: what was read
- * once, or is being read, is not read again. A failure is remembered too.
+ * One DataLoader for all that an operation reads, made when something is: what was read once, or is
+ * being read, is not read again. A failure is remembered too. The upstream reads one thing at a time,
+ * so that a batch has nothing to send together.
  */
 function createMemory() {
-  let reads: Map<string, Promise<unknown>> | undefined;
+  let loader: DataLoader<Read, unknown, string> | undefined;
   return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
-    const id = JSON.stringify([kind, key]);
-    reads ??= new Map();
-    let value = reads.get(id) as Promise<Value> | undefined;
-    if (!value) {
-      value = read();
-      reads.set(id, value);
-    }
-    return value;
+    loader ??= new DataLoader<Read, unknown, string>(readAll, { cacheKeyFn: ({ id }) => id });
+    return loader.load({ id: JSON.stringify([kind, key]), read }) as Promise<Value>;
   };
+}
+
+function readAll(reads: readonly Read[]): Promise<unknown[]> {
+  return Promise.all(reads.map(({ read }) => read().catch(asError)));
+}
+
+/** DataLoader tells failures from values by their class. */
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error("a read failed", { cause: thrown });
 }
