@@ -97,7 +97,7 @@ export async function startRedis(
     command: (...args) => commandOn(port, ...args),
     async close() {
       await end("SIGKILL");
-      await rm(dir, { recursive: true, force: true });
+      await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
   };
 }
