@@ -131,7 +131,7 @@ function FilterForm(props: {
         />
       </label>
       <label>
-        <span>KindName</span>
+        <span>Kind</span>
         <select
           value={filter.kind}
           onChange={({ currentTarget }) => onChange({ kind: currentTarget.value as KindName | "" })}

@@ -28,7 +28,7 @@ export interface ConsoleOptions {
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
-  readonly sourceOf: (account: string) => Promise<BudgetStatus["source"]>;
+  readonly sourceOf: (account: string) => BudgetStatus["source"];
   readonly reconciler: ReconcilerSettings;
   /** In sandbox mode. */
   readonly sandbox?: { readonly url: string; readonly sandboxActions: SandboxActions };
@@ -89,7 +89,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;
-        const source = await sourceOf(account);
+        const source = sourceOf(account);
         const history = activity.budgetHistory;
         return {
           replica,

@@ -43,11 +43,11 @@ export function createHostGuard(
 }
 
 const alone =
-  "without authentication (AUTH_MODE=none) this listener answers to names of loopback and of PUBLIC_URL alone";
-const wrongHost: Misdirected = { status: 421, message: `${alone}, and Host is another` };
+  "without authentication (AUTH_MODE=none) this listener answers only to loopback names and the host of PUBLIC_URL";
+const wrongHost: Misdirected = { status: 421, message: `${alone}, and Host is neither` };
 const wrongOrigin: Misdirected = {
   status: 403,
-  message: `${alone}, and Origin is another, which CORS_ORIGINS does not list`,
+  message: `${alone}, and Origin is neither, nor in CORS_ORIGINS`,
 };
 
 /** The name in `name:port`, undefined for a text that is nothing of the kind. */

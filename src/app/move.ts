@@ -73,7 +73,7 @@ async function move(
   for (const { name } of accounts) {
     if ((await within(answerMs, client.exists(accountKeys(prefix, name).log))) === 0) continue;
     throw new MoveRefused(
-      `Redis has events of the account ${name} under the prefix ${prefix} already: take another REDIS_PREFIX, or a Redis that is empty`,
+      `Redis has events of the account ${name} under the prefix ${prefix} already: use another REDIS_PREFIX, or an empty Redis`,
     );
   }
   const intents = openIntents(database).reads;
@@ -111,7 +111,7 @@ async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>)
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
     // Redis's own words; the command, which holds what was to be stored, stays out.
-    throw new MoveRefused(`Redis has not taken all of it: ${(error as Error).message}`);
+    throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
   } finally {
     await connection.close();
   }

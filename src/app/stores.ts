@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
 import { createMemoryLog } from "../events/memory/log.ts";
@@ -21,11 +20,8 @@ import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import { StoreRefused } from "../sqlite/store-refused.ts";
 import { openStoreThread } from "../sqlite/store-thread.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { lockedObserver } from "../telemetry/observers.ts";
-import { redisObserver } from "../telemetry/store-observers.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** Where state is kept: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
@@ -34,6 +30,8 @@ export interface Stores {
   /** Why the gateway should get no traffic; empty while it should. */
   notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
+  /** Where the account's tokens come from. */
+  budgetSourceOf(account: string): BudgetSource;
   /** Brings the gauges up to date. */
   refresh(): void;
   /** How Redis does, for `/readyz`; absent without Redis. */
@@ -41,6 +39,9 @@ export interface Stores {
   /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
   close(): Promise<void>;
 }
+
+/** One process's own, shared through Redis, or a share of that while Redis is away. */
+export type BudgetSource = "own" | "shared" | "share";
 
 /** How Redis does. A gateway without it still serves: this turns no traffic away. */
 export interface RedisHealth {
@@ -61,25 +62,26 @@ export interface RedisHealth {
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
-  metrics: Metrics,
+  telemetry: Telemetry,
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {
   const { redis, dataDirectory } = config;
-  if (redis) return redisStores(config, redis, keyrings, metrics, log);
+  if (redis) return redisStores(config, redis, keyrings, telemetry, log);
   if (dataDirectory === undefined) return memoryStores(config, log, now);
-  return sqliteStores(config, dataDirectory, keyrings, metrics, log);
+  return sqliteStores(config, dataDirectory, keyrings, telemetry, log);
 }
 
 function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   log.warn(
-    "neither REDIS_URL nor DATA_DIR is set: all state is kept in this process's memory, and ends with it",
+    "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
   const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs, now });
   return {
     eventLog,
     intents: createMemoryIntents({ ...intentOptions(config), now }),
     notReady: () => [],
+    budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
     close: () => eventLog.close(),
@@ -90,7 +92,7 @@ async function sqliteStores(
   config: Config,
   directory: string,
   keyrings: ReadonlyMap<string, Keyring>,
-  metrics: Metrics,
+  telemetry: Telemetry,
   log: Logger,
 ): Promise<Stores> {
   const thread = await openStoreThread({
@@ -105,16 +107,13 @@ async function sqliteStores(
         );
       }
     },
-  }).catch((error: unknown) => {
-    if (error instanceof StoreRefused) throw new ConfigError("DATA_DIR", error.message);
-    throw error;
   });
-  log.info({ directory }, "state is kept in DATA_DIR, by this process alone");
+  log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
   const eventLog = createSqliteLog({
     thread,
     retentionMs: config.eventRetentionMs,
     keyringOf: keyringIn(keyrings),
-    onLocked: lockedObserver(metrics, log),
+    onLocked: telemetry.events.onLocked,
   });
   const intents = await createSqliteIntents({ ...intentOptions(config), thread });
   return {
@@ -123,6 +122,7 @@ async function sqliteStores(
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
+    budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
     async close() {
@@ -144,10 +144,10 @@ function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
-  metrics: Metrics,
+  telemetry: Telemetry,
   log: Logger,
 ): Stores {
-  const observer = redisObserver(metrics, log);
+  const observer = telemetry.openRedis();
   const redis = connectRedis(url, observer.onError, observer);
   const outages = watchOutages({
     client: redis.client,
@@ -163,7 +163,7 @@ function redisStores(
     retentionMs: config.eventRetentionMs,
     keyringOf: keyringIn(keyrings),
     observer: {
-      onLocked: lockedObserver(metrics, log),
+      onLocked: telemetry.events.onLocked,
       onFeed({ account, state, error }) {
         const level = state === "back" ? "info" : "warn";
         log[level]({ account, state, reason: reasonOf(error) }, "live delivery from Redis");
@@ -179,9 +179,14 @@ function redisStores(
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);
-      log[level]({ state, reason }, "calls that move money and the other replicas");
+      log[level]({ state, reason }, "locks of calls that move money");
     },
   });
+  const sources = new Map<string, BudgetSource>();
+  const onSource = (account: string, source: string) => {
+    sources.set(account, source === "redis" ? "shared" : "share");
+    telemetry.rateLimit.onShared(account, source === "redis");
+  };
   redis.client.once("ready", () => warnIfNotDurable());
   if (minReplicas === 0 && hasFailover(url.reveal())) log.warn(failoverWarning);
   let replicas: number | undefined;
@@ -198,17 +203,18 @@ function redisStores(
     intents,
     // Without Redis the gateway still serves.
     notReady: () => [],
+    budgetSourceOf: (account) => sources.get(account) ?? "own",
     bucketOf(account) {
-      metrics.bucketShared.set({ account }, 1);
+      onSource(account, "redis");
       return createRedisBucket({
         client: redis.client,
         keys: accountKeys(prefix, account),
         replicaId,
         ...config.rateLimit,
         onStateChange(source, reason) {
-          metrics.bucketShared.set({ account }, source === "redis" ? 1 : 0);
+          onSource(account, source);
           const level = source === "redis" ? "info" : "warn";
-          log[level]({ account, source, reason }, "the rate budget has changed its source");
+          log[level]({ account, source, reason }, "rate budget: source changed");
         },
       });
     },
@@ -243,10 +249,10 @@ function redisStores(
 }
 
 const failoverWarning =
-  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so that a call which moves money may be made a second time; all keeps them";
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so a call that moves money may be sent a second time; set it to all";
 
 const replicasWarning = (min: number, count: number) =>
-  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that does not hold the newest events, locks and Idempotency-Keys loses them; all keeps them`;
+  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
 
 /** With reconciliation off, nothing is looked up: events alone settle. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {

@@ -22,8 +22,8 @@ export function pickAccount(
   throw new GatewayError(
     "PERMISSION_DENIED",
     asked
-      ? "the merchant account in x-merchant-account is unknown or not yours"
-      : "say which merchant account in x-merchant-account",
+      ? "the merchant account in x-merchant-account is unknown, or not allowed for this caller"
+      : "name the merchant account in the header x-merchant-account",
     { reason: "MERCHANT_ACCOUNT_REFUSED" },
   );
 }

@@ -77,9 +77,13 @@ async function watchCaller(
   { accounts, watchTokens }: IdentifyOptions,
 ): Promise<Caller> {
   if (!watchTokens) {
-    throw new GatewayError("UNAUTHENTICATED", "watch tokens need WATCH_TOKEN_SECRET to be set", {
-      reason: "WATCH_TOKENS_OFF",
-    });
+    throw new GatewayError(
+      "UNAUTHENTICATED",
+      "watch tokens are off: WATCH_TOKEN_SECRET is not set",
+      {
+        reason: "WATCH_TOKENS_OFF",
+      },
+    );
   }
   const { id, account, kind, externalId, expiresAtMs } = await watchTokens.verify(token);
   return {
@@ -94,7 +98,7 @@ async function watchCaller(
 function missing(): GatewayError {
   return new GatewayError(
     "UNAUTHENTICATED",
-    "say who is calling: Authorization: Bearer <API key or JWT>",
+    "credentials are missing: send Authorization: Bearer <API key or JWT>",
     { reason: "CREDENTIALS_MISSING" },
   );
 }

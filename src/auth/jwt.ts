@@ -98,7 +98,7 @@ function refusalOf(error: unknown): GatewayError {
   if (error instanceof errors.JWTExpired) return expired();
   if (error instanceof errors.JWTClaimValidationFailed) {
     // Which claim it is helps whoever set the caller up, and tells an attacker nothing new.
-    return invalid(`the token's claim ${error.claim} is missing or not as it must be`);
+    return invalid(`the token's claim ${error.claim} is missing or wrong`);
   }
   return invalid("the token is not valid");
 }

@@ -95,7 +95,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
       } catch (error) {
         if (isNoKey(error)) throw error;
         report(error);
-        throw new GatewayError("UNAVAILABLE", "the keys of tokens cannot be had right now", {
+        throw new GatewayError("UNAVAILABLE", "the issuer's key set cannot be fetched right now", {
           reason: "KEY_SET_UNAVAILABLE",
           retryAfterMs: 1_000,
           cause: error,

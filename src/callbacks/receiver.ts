@@ -136,12 +136,12 @@ export function createCallbackHandler(
       report({ account: route.account, resource: route.resource, ...details });
     if (req.method !== "POST") {
       reportVerdict({ verdict: "method_not_allowed" });
-      return refuse(req, res, 405, "callbacks are sent by POST", { allow: "POST" });
+      return refuse(req, res, 405, "callbacks have to be sent by POST", { allow: "POST" });
     }
     const signature = onlySignature(req);
     if (signature === undefined) {
       reportVerdict({ verdict: "bad_signature" });
-      return refuse(req, res, 401, "exactly one signature header is needed");
+      return refuse(req, res, 401, "exactly one signature header is required");
     }
 
     const limits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs };
@@ -157,7 +157,7 @@ export function createCallbackHandler(
     if (body === "overloaded") {
       reportVerdict({ verdict: "overloaded" });
       const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
-      return refuse(req, res, 503, "too many bodies are on their way", retryAfter);
+      return refuse(req, res, 503, "too many callbacks at once", retryAfter);
     }
     if (body === "too_large") {
       reportVerdict({ verdict: "too_large" });

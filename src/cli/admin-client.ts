@@ -64,7 +64,7 @@ export function createAskAdmin(
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 401 || status === 403) {
       throw new CommandError(
-        `the admin listener refuses (${status}): it wants a key with the scope admin in PAYMENTS_GATEWAY_KEY or --key-file`,
+        `the admin listener refuses (${status}): it requires a key with the scope admin in PAYMENTS_GATEWAY_KEY or --key-file`,
       );
     }
     if (status === 503)

@@ -12,6 +12,6 @@ export async function bytesOf(file: string): Promise<Buffer> {
       throw unreadable(file, error);
     }
   }
-  if (process.stdin.isTTY) throw wrongUsage("nothing comes on standard input: give a file");
+  if (process.stdin.isTTY) throw wrongUsage("standard input is a terminal: give a file");
   return buffer(process.stdin);
 }

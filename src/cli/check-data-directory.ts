@@ -13,18 +13,18 @@ export function checkDataDirectory(directory: string): Finding[] {
     const { heldBy, database, freeBytes } = inspectDirectory(directory);
     const found = database
       ? `${whole(database.bytes)} MiB, schema version ${database.version}, every page is in order`
-      : "nothing there yet: it is made at the first start";
+      : "not there yet: created at the first start";
     const free = `${whole(freeBytes)} MiB are free`;
     return [
       heldBy === undefined
         ? ok(found)
         : warning(
             `${found}; held by the process with the pid ${heldBy}`,
-            "fine if that is a gateway of yours that runs: a second one does not start",
+            "fine if your gateway is running: a second one would not start",
           ),
       freeBytes >= littleBytes
         ? ok(free)
-        : warning(free, "make room: while the disk is full callbacks are answered 503"),
+        : warning(free, "free space: while the disk is full callbacks are answered 503"),
     ];
   } catch (error) {
     if (!(error instanceof StoreRefused)) throw error;

@@ -33,7 +33,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       return [
         failed(
           `cannot be reached: ${trouble}`,
-          "put REDIS_URL right, or start Redis: the gateway serves without it, and answers callbacks 503",
+          "correct REDIS_URL, or start Redis: without it the gateway answers callbacks 503",
         ),
       ];
     }
@@ -48,7 +48,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       await scripts(client, redis.prefix),
     ];
   } catch (error) {
-    return [failed(`does not answer as it should: ${reasonOf(error)}`)];
+    return [failed(`answers unexpectedly: ${reasonOf(error)}`)];
   } finally {
     await connection.close();
   }
@@ -66,7 +66,7 @@ async function infoOf(server: Redis): Promise<Info> {
 async function durability(client: RedisClient): Promise<Finding[]> {
   const { ok, warning } = findings("redis durability");
   const lost = await describeDurability(client);
-  if (lost === undefined) return [ok("an append-only file, and nothing is evicted")];
+  if (lost === undefined) return [ok("append-only file, no eviction")];
   return [
     warning(
       lost,
@@ -79,11 +79,14 @@ function replicas(infos: readonly Info[], min: MinReplicas): Finding[] {
   const { ok, failed, warning } = findings("redis replicas");
   const roles = infos.map((info) => info.setting("role"));
   if (roles.some((role) => role !== "master")) {
-    return [failed("it is a replica, which takes no writes", "name the master, or a Sentinel set")];
+    return [
+      failed("it is a replica, which accepts no writes", "name the master, or a Sentinel set"),
+    ];
   }
   const counts = infos.map((info) => Number(info.setting("connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
-  if (min === "all") return [ok(`${fewest} connected, each that could be promoted has to answer`)];
+  if (min === "all")
+    return [ok(`${fewest} connected, every one that could be promoted has to hold a write`)];
   if (fewest > min && min > 0) {
     return [
       warning(

@@ -34,7 +34,7 @@ async function listenable(variable: string, { host, port }: Address): Promise<Fi
   } catch (error) {
     const code = systemCode(error) ?? "?";
     if (code !== "EADDRINUSE") return failed(`${host}:${port} cannot be listened on (${code})`);
-    return warning(`${host}:${port} is in use`, "fine if that is a gateway of yours that runs");
+    return warning(`${host}:${port} is in use`, "fine if your gateway is running");
   } finally {
     server.close();
   }
@@ -54,7 +54,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
     addresses = (await lookup(bare, { all: true })).map(({ address }) => address);
   } catch (error) {
     return failed(
-      `${hostname} is no name that resolves (${systemCode(error) ?? "?"})`,
+      `${hostname} does not resolve (${systemCode(error) ?? "?"})`,
       "correct it: the payments service sends its callbacks there",
     );
   }
@@ -77,13 +77,13 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
     const { status } = await fetch(callbackUrl, { redirect: "manual", signal });
     if (status === 405) return ok(`${callbackUrl} leads to a gateway`);
     return warning(
-      `${callbackUrl} answers ${status}: nothing there takes callbacks now`,
-      "fine before the gateway runs; else put the proxy before it right",
+      `${callbackUrl} answers ${status}: nothing accepts callbacks there`,
+      "fine before the gateway runs; otherwise check the proxy in front of it",
     );
   } catch (error) {
     return warning(
       `${callbackUrl} does not answer from here (${fetchFault(error)})`,
-      "fine before the gateway runs, or where this machine has no way out",
+      "fine before the gateway runs, or if this machine cannot reach the internet",
     );
   }
 }
@@ -128,11 +128,11 @@ export function checkApiKeys({ auth, accounts }: Config): Finding {
   try {
     keys = parseKeys(readFileSync(apiKeysFile, "utf8"), new Set(accounts.keys()));
   } catch (error) {
-    return failed((error as Error).message, "put the entry right: the gateway refuses the file");
+    return failed((error as Error).message, "correct the entry: the gateway refuses the file");
   }
   if (keys.size === 0) return warning("the file has none", "payments-gateway keys new --file …");
   if ((statSync(apiKeysFile).mode & 0o022) !== 0) {
-    return warning("others than its owner may write the file", `chmod go-w ${apiKeysFile}`);
+    return warning("users other than its owner may write the file", `chmod go-w ${apiKeysFile}`);
   }
   return ok(`${keys.size} in the file`);
 }
@@ -143,7 +143,7 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const source = auth.jwt?.keySet;
   if (!source) return skipped("AUTH_MODE has no jwt");
   if ("file" in source) return ok("a key set in a file");
-  const advice = "put AUTH_JWKS_URL right: without it no JWT can be verified";
+  const advice = "correct AUTH_JWKS_URL: without it no JWT can be verified";
   try {
     const response = await fetch(source.url, { signal: AbortSignal.timeout(5_000) });
     if (response.status !== 200) return failed(`AUTH_JWKS_URL answers ${response.status}`, advice);
@@ -161,7 +161,7 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
 export function checkWatchTokens({ watchTokenSecret, sandboxAddress }: Config): Finding {
   const { ok, warning } = findings("watch tokens");
   if (watchTokenSecret) return ok("WATCH_TOKEN_SECRET is set");
-  if (sandboxAddress) return ok("with a secret of the process, as there is a sandbox");
+  if (sandboxAddress) return ok("random secret of this process (sandbox)");
   return warning(
     "WATCH_TOKEN_SECRET is not set: browsers cannot watch payments",
     "set it to the same secret for all replicas, such as from openssl rand -base64 32",

@@ -50,38 +50,38 @@ export async function checkUpstream(
         "is UPSTREAM_URL its base address?",
       );
     }
-    return ok(`${url} takes the credentials of ${account.login}; ${limit()}`);
+    return ok(`${url} accepts the credentials of ${account.login}; ${limit()}`);
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     if (accepted === false) {
       return failed(
         `${url} refuses the credentials of ${account.login}`,
         account.name === "default"
-          ? "put UPSTREAM_LOGIN and UPSTREAM_PASSWORD right (or the account in MERCHANTS_FILE)"
-          : "put login and password of the account in MERCHANTS_FILE right",
+          ? "correct UPSTREAM_LOGIN and UPSTREAM_PASSWORD (or the account in MERCHANTS_FILE)"
+          : "correct the account's login and password in MERCHANTS_FILE",
       );
     }
     const code = error.details.upstream?.code;
     if (error.code === "NOT_FOUND" && code) {
-      return ok(`${url} takes the credentials of ${account.login}; ${limit()}`);
+      return ok(`${url} accepts the credentials of ${account.login}; ${limit()}`);
     }
     if (error.code === "RESOURCE_EXHAUSTED") {
       return warning(
-        `${url} answers, and the account's request budget is used up`,
-        "try again later to see whether it takes the credentials",
+        `${url} answers, but the account's request budget is used up`,
+        "try again later to see whether it accepts the credentials",
       );
     }
     if (error.code === "PERMISSION_DENIED" && code) {
       return warning(
-        `${url} knows ${account.login}, and does not allow to look payouts up: ${printable(code)}`,
-        "of no account without payouts; else ask the service to allow it",
+        `${url} knows ${account.login}, but does not allow it to look up payouts: ${printable(code)}`,
+        "fine for an account without payouts; otherwise ask the service to allow it",
       );
     }
     const why = systemCode(error.cause);
     if (why !== undefined) {
       return failed(
         `${url} cannot be reached: ${why}`,
-        "put UPSTREAM_URL right, or the way there: name, firewall, certificate (NODE_EXTRA_CA_CERTS)",
+        "check UPSTREAM_URL and the way there: DNS, firewall, certificate (NODE_EXTRA_CA_CERTS)",
       );
     }
     return failed(

@@ -112,8 +112,8 @@ async function goOut(config: Config, signal: AbortSignal, report: Report): Promi
       config.sandboxAddress
         ? skipped("neither REDIS_URL nor DATA_DIR: state is kept in memory")
         : warning(
-            "ALLOW_VOLATILE: state is kept in memory, and ends with the process",
-            "set REDIS_URL or DATA_DIR where callbacks must not get lost",
+            "ALLOW_VOLATILE: state is kept in memory and lost when the process ends",
+            "set REDIS_URL or DATA_DIR if callbacks must not be lost",
           ),
     );
   }

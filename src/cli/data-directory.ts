@@ -17,7 +17,10 @@ export function dataDirOption(): Option {
 export function dataDirectoryOf(given: string | undefined, env: Environment): string {
   const found = given ?? reader(env).optional("DATA_DIR", directory);
   if (found !== undefined) return found;
-  throw new CommandError("which directory? set DATA_DIR, or give --data-dir", exitCodes.config);
+  throw new CommandError(
+    "no directory is named: set DATA_DIR, or give --data-dir",
+    exitCodes.config,
+  );
 }
 
 /** Runs what works on a store; what makes it unfit ends the command. */

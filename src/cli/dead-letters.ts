@@ -139,7 +139,8 @@ async function show(id: string, options: Options, ask: AskAdmin): Promise<void> 
 }
 
 async function discard(ids: readonly string[], options: Options, ask: AskAdmin): Promise<void> {
-  if (!options.yes) throw wrongUsage("what is discarded is gone for good: give --yes");
+  if (!options.yes)
+    throw wrongUsage("a discarded letter cannot be restored: give --yes to confirm");
   // All are found before the first one goes.
   const letters = await lettersOf(ids, options, ask);
   let gone = 0;

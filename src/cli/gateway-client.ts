@@ -60,7 +60,7 @@ export function callError(error: unknown, url: string): unknown {
       return new CommandError(`not now: ${said}`, exitCodes.unavailable);
     case Code.Unauthenticated:
       return new CommandError(
-        `the gateway does not know who is asking: ${said} (set PAYMENTS_GATEWAY_KEY or give --key-file)`,
+        `the gateway does not accept the credentials: ${said} (set PAYMENTS_GATEWAY_KEY or give --key-file)`,
       );
     case Code.InvalidArgument:
       return wrongUsage(`the gateway refuses: ${said}`);

@@ -63,7 +63,7 @@ export function credentialOf(
   const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOf(env));
   const credential = file === undefined ? key || env.PAYMENTS_GATEWAY_KEY : secretOfFile(file);
   if (!credential || /^[\x21-\x7e]+$/.test(credential)) return credential || undefined;
-  throw wrongUsage("the key holds characters that no key has");
+  throw wrongUsage("the key has invalid characters");
 }
 
 function fileOf(env: Environment): string | undefined {

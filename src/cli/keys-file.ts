@@ -70,7 +70,7 @@ function openNext(next: string): number {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw notWritten(next, error);
     throw new CommandError(
-      `${next} is there: another one is writing the file now. Remove it if none is`,
+      `${next} exists: another process is writing the keys file. If none is, remove it`,
     );
   }
 }

@@ -43,7 +43,7 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
   );
   const url = read.optional("REDIS_URL", redisUrls);
   if (url === undefined) {
-    throw new CommandError("to which Redis? give --to, or set REDIS_URL", exitCodes.config);
+    throw new CommandError("no Redis is named: give --to, or set REDIS_URL", exitCodes.config);
   }
   const { moveToRedis, MoveRefused } = await import("../app/move.ts");
   try {

@@ -185,7 +185,7 @@ async function failureOf(call: Promise<unknown>, code: Code): Promise<ConnectErr
     if (error instanceof ConnectError && error.code === code) return error;
     throw error;
   }
-  throw new CommandError(`the call went well, and should have ended with ${codeName(code)}`);
+  throw new CommandError(`the call succeeded, but should have failed with ${codeName(code)}`);
 }
 
 async function controlled(

@@ -92,7 +92,7 @@ export function configure(command: Command, env: Environment): void {
 async function trigger(name: string | undefined, options: Options, env: Environment) {
   if (options.list) return list(options.json === true);
   if (name === undefined)
-    throw wrongUsage("which event? `payments-gateway trigger --list` has all");
+    throw wrongUsage("name an event: `payments-gateway trigger --list` shows all");
   const event = findTriggered(name);
   if (!event) {
     const names = triggeredEvents.map((known) => known.name).join(", ");
@@ -136,7 +136,7 @@ async function bySandbox(
   options: Options,
   env: Environment,
 ): Promise<Happened> {
-  if (!event.sandbox) throw wrongUsage(`${event.name} goes --via callback alone`);
+  if (!event.sandbox) throw wrongUsage(`${event.name} works only with --via callback`);
   const { amount, currency, paymentId, url, force } = options;
   if (!force) onThisMachine(url, "--url");
   const { login, password } = readSandboxConfig(env);
@@ -182,7 +182,7 @@ async function byCallback(
   env: Environment,
 ): Promise<Happened> {
   const { callback } = event;
-  if (!callback) throw wrongUsage(`${event.name} goes --via sandbox alone`);
+  if (!callback) throw wrongUsage(`${event.name} works only with --via sandbox`);
   const { account = "default", amount, currency, force } = options;
   const template =
     options.callbackUrl ?? `http://127.0.0.1:4000/callbacks/${encodeURIComponent(account)}/{kind}`;
@@ -242,7 +242,7 @@ function refused(url: string, status: number, expected: number): CommandError {
 
 function onThisMachine(url: string, option: string): void {
   if (isLoopback(new URL(url).hostname)) return;
-  throw wrongUsage(`${option} ${url} is not on this machine: give --force if you mean it`);
+  throw wrongUsage(`${option} ${url} is not on this machine: give --force to use it all the same`);
 }
 
 function decimal(text: string): string {

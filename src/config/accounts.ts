@@ -21,7 +21,7 @@ export function checkAccounts(
       if (owner !== undefined && owner !== name) {
         throw new ConfigError(
           "MERCHANTS_FILE",
-          `${merchantsFile}: ${owner} and ${name} have one password, previous ones included: each would take callbacks that were signed for the other; accepted are passwords of their own`,
+          `${merchantsFile}: ${owner} and ${name} share a password (previous ones count), so each would accept callbacks signed for the other; accepted is a different password for each account`,
         );
       }
       owners.set(secret.reveal(), name);
@@ -29,7 +29,7 @@ export function checkAccounts(
     if (url !== "" && !allowPlaintext && isPlaintext(url)) {
       throw new ConfigError(
         merchantsFile === undefined ? "UPSTREAM_URL" : "MERCHANTS_FILE",
-        `the upstream of ${name} is http: off loopback (${new URL(url).host}): cards and credentials would go in clear; accepted is https, or ALLOW_PLAINTEXT_UPSTREAM=true`,
+        `the upstream of ${name} is http: off loopback (${new URL(url).host}): cards and credentials would be sent unencrypted; accepted is https, or ALLOW_PLAINTEXT_UPSTREAM=true`,
       );
     }
   }

@@ -58,7 +58,7 @@ function readKeySet(read: Reader): KeySetSource {
   if (isPlaintext(remote)) {
     throw new ConfigError(
       "AUTH_JWKS_URL",
-      `is http: off loopback (${new URL(remote).host}): who changes the answer on its way could sign any JWT; accepted is https, or AUTH_JWKS_FILE`,
+      `is http: off loopback (${new URL(remote).host}): whoever changes the response in transit could sign any JWT; accepted is https, or AUTH_JWKS_FILE`,
     );
   }
   return { url: remote };

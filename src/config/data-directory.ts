@@ -22,7 +22,7 @@ export function readDataDirectory(
   if (path === undefined && !redis && !sandbox && !allowVolatile) {
     throw new ConfigError(
       "DATA_DIR",
-      "is missing, and so is REDIS_URL: what callbacks tell would be lost when the gateway restarts; accepted is a directory, or REDIS_URL, or ALLOW_VOLATILE=true to keep all state in memory",
+      "is missing, and so is REDIS_URL: acknowledged callbacks would be lost when the gateway restarts; accepted is a directory, or REDIS_URL, or ALLOW_VOLATILE=true to keep all state in memory",
     );
   }
   return path;

@@ -17,7 +17,7 @@ export function authorize(call: Call, method: DescMethod, request: unknown): voi
   const { scopes, watch } = call.caller;
   const needed = scopeOf(method);
   if (needed === "") {
-    throw new GatewayError("PERMISSION_DENIED", "nobody may call this", {
+    throw new GatewayError("PERMISSION_DENIED", "this method is not open to callers", {
       reason: "METHOD_NOT_OPEN",
     });
   }
@@ -49,7 +49,7 @@ function scopeOf(method: DescMethod): string {
  */
 export function requireService({ caller }: Call): void {
   if (caller.watch === undefined && caller.customer === undefined) return;
-  throw new GatewayError("PERMISSION_DENIED", "only services may call this", {
+  throw new GatewayError("PERMISSION_DENIED", "only services may call this method", {
     reason: "SERVICES_ONLY",
   });
 }

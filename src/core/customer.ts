@@ -15,7 +15,7 @@ export function customerOf(
 ): CustomerIdentity | undefined {
   const { customer, customerToken } = caller;
   if (customer !== undefined && namesAnother(given, customer)) {
-    throw new GatewayError("PERMISSION_DENIED", "the customer is the one of the caller's token", {
+    throw new GatewayError("PERMISSION_DENIED", "the caller's token is for another customer", {
       reason: "CUSTOMER_FOREIGN",
     });
   }

@@ -236,7 +236,11 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       const request = toBinary(moneyCall.schema, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
       const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
-        start(moneyCall, { signal }, { ...intent, key: { digest, fingerprints } }),
+        start(
+          moneyCall,
+          { signal, caller: call.caller },
+          { ...intent, key: { digest, fingerprints } },
+        ),
       );
       return unlessAbandoned(run, call.signal, externalId);
     },
@@ -265,9 +269,8 @@ function startStopwatch(): Stopwatch {
 /** How long and for whom an upstream call may take. */
 export function sendOptions(call: Call): SendOptions {
   if (call.signal.aborted) throw errorOfAbort(call.signal);
-  return call.deadlineMs === undefined
-    ? { signal: call.signal }
-    : { signal: call.signal, deadlineMs: call.deadlineMs };
+  const { signal, deadlineMs, caller } = call;
+  return deadlineMs === undefined ? { signal, caller } : { signal, deadlineMs, caller };
 }
 
 /** Whether an error is the service's own word on a call, which then did not happen. */

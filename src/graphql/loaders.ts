@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import DataLoader from "dataloader";
 import { type Call, type Core, payoutStateOf } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -61,97 +60,103 @@ export interface State {
 }
 
 export function createLoaders(core: Core, call: Call): Loaders {
-  const owners = new WeakMap<WalletItem, Customer>();
-
-  const names = new WeakMap<Payment | Payout, string>();
+  // Made when the first thing is to be remembered. They go with the operation, or with the event.
+  let told: Map<object, Told> | undefined;
+  const toldOf = (about: object): Told => {
+    told ??= new Map();
+    let one = told.get(about);
+    if (!one) {
+      one = {};
+      told.set(about, one);
+    }
+    return one;
+  };
   const externalIdOf = (resource: Payment | Payout) =>
-    names.get(resource) ?? resource.externalId ?? "";
-  const flags = new WeakMap<Payment | Payout, OutcomeFlags & State>();
-  const states = new WeakMap<Payment | Payout, State>();
-  const events = new WeakMap<Event, Payment | Payout>();
+    told?.get(resource)?.name ?? resource.externalId ?? "";
 
-  const operations = new WeakMap<Payment, readonly OperationSummary[]>();
-
-  const payment = loader(async (externalId: string) => {
-    const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
-    // A copy: the events of the payment share the message.
-    const payment = { ...(answer.payment ?? create(PaymentSchema)) };
-    names.set(payment, externalId);
-    flags.set(payment, answer);
-    operations.set(payment, answer.operations);
-    return payment;
-  });
-  const payout = loader(async (externalId: string) => {
-    const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
-    const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-    names.set(payout, externalId);
-    flags.set(payout, answer);
-    return payout;
-  });
-  const operation = loader((key: { externalId: string; operationId: string }) =>
-    core.getOperation(create(GetOperationRequestSchema, key), call),
-  );
-  const paymentEvents = loader(({ externalId, limit }: { externalId: string; limit: number }) =>
-    core.paymentEvents(externalId, limit, call),
-  );
-  const walletItems = loader(async (key: { customer?: CustomerIdentity; optionId?: string }) => {
-    const items = await core.findWalletItems(create(FindWalletItemsRequestSchema, key), call);
-    for (const item of items) owners.set(item, key.customer);
-    return items;
-  });
-  const walletConfirmation = loader(
-    async (key: { customer?: CustomerIdentity; optionId: string }) => {
+  const read = createMemory();
+  const payment = (externalId: string) =>
+    read("payment", [externalId], async () => {
+      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+      // A copy: the events of the payment share the message.
+      const payment = { ...(answer.payment ?? create(PaymentSchema)) };
+      const { operations } = answer;
+      Object.assign(toldOf(payment), { name: externalId, flags: answer, operations });
+      return payment;
+    });
+  const payout = (externalId: string) =>
+    read("payout", [externalId], async () => {
+      const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+      const payout = { ...(answer.payout ?? create(PayoutSchema)) };
+      Object.assign(toldOf(payout), { name: externalId, flags: answer });
+      return payout;
+    });
+  const walletConfirmation = (key: { customer?: CustomerIdentity; optionId: string }) =>
+    read("walletConfirmation", [key.customer, key.optionId], async () => {
       const request = create(GetConfirmationStatusRequestSchema, key);
       const item = await core.getConfirmationStatus(request, call);
-      owners.set(item, key.customer);
+      toldOf(item).owner = key.customer;
       return item;
-    },
-  );
+    });
+  const walletItems = (key: { customer?: CustomerIdentity; optionId?: string }) =>
+    read("walletItems", [key.customer, key.optionId], async () => {
+      const items = await core.findWalletItems(create(FindWalletItemsRequestSchema, key), call);
+      for (const item of items) toldOf(item).owner = key.customer;
+      return items;
+    });
 
   return {
-    payment: (externalId) => payment.load(externalId),
-    payout: (externalId) => payout.load(externalId),
-    operation: (externalId, operationId) => operation.load({ externalId, operationId }),
-    paymentEvents: (externalId, limit) => paymentEvents.load({ externalId, limit }),
+    payment,
+    payout,
+    operation: (externalId, operationId) =>
+      read("operation", [externalId, operationId], () =>
+        core.getOperation(create(GetOperationRequestSchema, { externalId, operationId }), call),
+      ),
+    paymentEvents: (externalId, limit) =>
+      read("paymentEvents", [externalId, limit], () => core.paymentEvents(externalId, limit, call)),
     walletItems: (customer, optionId) =>
-      walletItems.load({
+      walletItems({
         ...(customer ? { customer } : {}),
         ...(optionId === undefined ? {} : { optionId }),
       }),
     walletConfirmation: (customer, optionId) =>
-      walletConfirmation.load({ ...(customer ? { customer } : {}), optionId }),
-    name: (resource, externalId) => void names.set(resource, externalId),
+      walletConfirmation({ ...(customer ? { customer } : {}), optionId }),
+    name(resource, externalId) {
+      toldOf(resource).name = externalId;
+    },
     externalIdOf,
     async stateOf(resource) {
-      const known = flags.get(resource) ?? states.get(resource);
+      const { flags, state: earlier } = told?.get(resource) ?? {};
+      const known = flags ?? earlier;
       const externalId = externalIdOf(resource);
       if (known || !externalId) return known;
       const state =
         resource.$typeName === PaymentSchema.typeName
           ? await core.paymentStateAfter(resource, externalId, call)
           : await core.payoutStateAfter(resource as Payout, externalId, call);
-      states.set(resource, state);
+      toldOf(resource).state = state;
       return state;
     },
     async operationsOf(resource) {
       const externalId = externalIdOf(resource);
       if (!externalId) return [];
-      const known = flags.has(resource) ? resource : await payment.load(externalId);
-      return operations.get(known) ?? [];
+      const known = told?.get(resource)?.flags ? resource : await payment(externalId);
+      return told?.get(known)?.operations ?? [];
     },
     resourceOf(event, kind) {
       const { resource } = event;
       if (resource.case !== kind) return null;
       // A copy: what is remembered of it is this event's.
-      const known = events.get(event) ?? { ...resource.value };
-      names.set(known, event.externalId);
-      events.set(event, known);
+      const ofEvent = toldOf(event);
+      ofEvent.resource ??= { ...resource.value };
+      const about = toldOf(ofEvent.resource);
+      about.name = event.externalId;
       const state = statesOf[kind](event.state);
-      if (state !== undefined) states.set(known, { state, cursor: event.cursor });
-      return known;
+      if (state !== undefined) about.state = { state, cursor: event.cursor };
+      return ofEvent.resource;
     },
-    flagsOf: (resource) => flags.get(resource),
-    customerOf: (item) => owners.get(item),
+    flagsOf: (resource) => told?.get(resource)?.flags,
+    customerOf: (item) => told?.get(item)?.owner,
   };
 }
 
@@ -161,14 +166,33 @@ const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"
   payout: payoutStateOf,
 };
 
-/** The upstream reads one thing at a time, so there is no batch to send: what counts is the memory. */
-function loader<Key, Value>(read: (key: Key) => Promise<Value>): DataLoader<Key, Value, string> {
-  return new DataLoader((keys) => Promise.all(keys.map((key) => read(key).catch(asError))), {
-    cacheKeyFn: (key) => JSON.stringify(key),
-  });
+/** What one operation remembers of a message beside it. */
+interface Told {
+  /** The external_id that it was asked for by. */
+  name?: string;
+  flags?: OutcomeFlags & State;
+  state?: State;
+  operations?: readonly OperationSummary[];
+  /** The customer whose wallet it is in. */
+  owner?: Customer;
+  /** The payment or payout of an event. */
+  resource?: Payment | Payout;
 }
 
-/** DataLoader tells failures from values by their class. */
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error("a read failed", { cause: thrown });
+/**
+ * The upstream reads one thing at a time, so that there is nothing to send together: what was read
+ * once, or is being read, is not read again. A failure is remembered too.
+ */
+function createMemory() {
+  let reads: Map<string, Promise<unknown>> | undefined;
+  return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
+    const id = JSON.stringify([kind, key]);
+    reads ??= new Map();
+    let value = reads.get(id) as Promise<Value> | undefined;
+    if (!value) {
+      value = read();
+      reads.set(id, value);
+    }
+    return value;
+  };
 }

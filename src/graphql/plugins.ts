@@ -43,9 +43,13 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
         secFetchSite: headers.get("sec-fetch-site") ?? undefined,
       };
       if (!isCrossOrigin(originHeaders, listedOrigins)) return;
-      throw new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
-        reason: "FOREIGN_ORIGIN",
-      });
+      throw new GatewayError(
+        "PERMISSION_DENIED",
+        "requests from pages of this origin are not allowed",
+        {
+          reason: "FOREIGN_ORIGIN",
+        },
+      );
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import { type CORSOptions, createYoga } from "graphql-yoga";
 import type { Logger } from "pino";
@@ -192,14 +192,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
     });
-    response.setHeader(requestIdHeader, requestId);
-    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-    // the address, which may hold a watch token.
-    response.setHeader("cache-control", "no-store");
-    response.setHeader("x-content-type-options", "nosniff");
-    response.setHeader("content-security-policy", "frame-ancestors 'none'");
-    response.setHeader("referrer-policy", "no-referrer");
-    if (corsOrigins.length > 0) response.setHeader("vary", "origin");
+    const headers: OutgoingHttpHeaders = {
+      [requestIdHeader]: requestId,
+      // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
+      // the address, which may hold a watch token.
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "frame-ancestors 'none'",
+      "referrer-policy": "no-referrer",
+      ...(corsOrigins.length > 0 && { vary: "origin" }),
+    };
 
     let caller: Caller | undefined;
     let identified: Promise<Caller> | undefined;
@@ -208,12 +210,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const writeRateLimit = () => {
+    const addRateLimit = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
-      const budget = core.rateLimit(callOf(caller, lifetime));
-      for (const [name, value] of Object.entries(rateLimitHeaders(budget))) {
-        response.setHeader(name, value);
-      }
+      Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
@@ -223,14 +222,20 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (ready) {
         whole = ready.whole;
         slot.leave();
-        writeRateLimit();
-        exposeHeaders(response, request.headers.origin);
-        response.writeHead(ready.status, ready.headers).end(ready.body);
+        addRateLimit(headers);
+        exposeHeaders(headers, request.headers.origin);
+        // Headers that are given at once and a text of known length behind them leave as one piece.
+        const { length } = ready.body;
+        const bytes = Buffer.byteLength(ready.body);
+        headers["content-length"] = bytes;
+        response.writeHead(ready.status, Object.assign(headers, ready.headers));
+        response.end(ready.body, bytes === length ? "latin1" : "utf8");
         return;
       }
       // Its client left before its body was there.
       if (request.destroyed && !request.complete) return void response.destroy();
     }
+    setHeaders(response, headers);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
@@ -239,19 +244,21 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const { failing } = live;
       return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
     }
-    writeRateLimit();
+    const budget: OutgoingHttpHeaders = {};
+    addRateLimit(budget);
+    setHeaders(response, budget);
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
   }
 
   /** The headers of CORS that Yoga has for all others. */
-  function exposeHeaders(response: ServerResponse, origin = ""): void {
+  function exposeHeaders(headers: OutgoingHttpHeaders, origin = ""): void {
     if (!corsOrigins.includes(origin)) return;
-    response.setHeader("access-control-allow-origin", origin);
-    response.setHeader("access-control-allow-methods", cors.methods.join(", "));
-    response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
-    response.setHeader("access-control-max-age", String(cors.maxAge));
+    headers["access-control-allow-origin"] = origin;
+    headers["access-control-allow-methods"] = cors.methods.join(", ");
+    headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");
+    headers["access-control-max-age"] = String(cors.maxAge);
   }
 
   return {
@@ -288,6 +295,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       for (const call of underWay) call.abort(reason);
     },
   };
+}
+
+function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
+  for (const name in headers) response.setHeader(name, headers[name] ?? "");
 }
 
 const defaultHeartbeatMs = 15_000;

@@ -7,10 +7,12 @@ import {
   type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
+  type OperationDefinitionNode,
 } from "graphql";
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
+import { compileOperation } from "./compiled-operation.ts";
 import { type Context, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { limits } from "./limits.ts";
@@ -61,6 +63,8 @@ export interface StraightPath {
 export function createStraightPath(options: StraightPathOptions): StraightPath {
   const { core, schema, corsOrigins, documentOf, formatError, overload } = options;
   const findDocument = createFindDocument(options);
+  // They go with their documents.
+  const executes = new WeakMap<OperationDefinitionNode, Execute>();
 
   /** What Yoga would execute; undefined for what it would refuse, or not execute at once. */
   function operationOf(body: Buffer): Operation | undefined {
@@ -69,19 +73,32 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
     const document = text === undefined ? undefined : findDocument(text);
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
-    const kind = getOperationAST(document, operationName)?.operation;
-    if (kind === undefined || kind === "subscription") return undefined;
-    return { schema, document, variableValues, operationName };
+    const operation = getOperationAST(document, operationName);
+    if (!operation || operation.operation === "subscription") return undefined;
+    const args = { schema, document, variableValues, operationName };
+    return { args, execute: executeOf(document, operation) };
   }
 
-  async function run(args: ExecutionArgs & { contextValue: Context }): Promise<ExecutionResult> {
+  function executeOf(document: DocumentNode, operation: OperationDefinitionNode): Execute {
+    const known = executes.get(operation);
+    if (known) return known;
+    const compiled = compileOperation(schema, document, operation);
+    const execute: Execute = (args) => compiled?.(args) ?? executeOperation(args);
+    executes.set(operation, execute);
+    return execute;
+  }
+
+  async function run(
+    args: ExecutionArgs & { contextValue: Context },
+    execute: Execute,
+  ): Promise<ExecutionResult> {
     recordOperation(args.contextValue.record, args);
     const refused = [refusalsOf, ambiguityOf, overload.refusalsOf];
     for (const errorsOf of refused) {
       const errors = errorsOf(args);
       if (errors.length > 0) return { errors };
     }
-    const result = await executeOperation(args);
+    const result = await execute(args);
     recordError(args.contextValue.record, result);
     return result.errors ? { ...result, errors: result.errors.map(formatError) } : result;
   }
@@ -110,7 +127,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       const contextValue = { ...surroundings, ...createContext(core, caller, surroundings) };
       let result: ExecutionResult;
       try {
-        result = await run({ ...operation, contextValue });
+        result = await run({ ...operation.args, contextValue }, operation.execute);
       } catch (error) {
         result = { errors: [formatError(error)] };
       }
@@ -120,7 +137,12 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
   };
 }
 
-type Operation = Pick<ExecutionArgs, "schema" | "document" | "variableValues" | "operationName">;
+interface Operation {
+  readonly args: Pick<ExecutionArgs, "schema" | "document" | "variableValues" | "operationName">;
+  readonly execute: Execute;
+}
+
+type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<ExecutionResult>;
 
 /** What its headers say of a request that is served here. */
 function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {

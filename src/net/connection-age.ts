@@ -62,7 +62,7 @@ export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
 function tooOld(): GatewayError {
   return new GatewayError(
     "UNAVAILABLE",
-    "the connection has reached its age: resume from the last cursor",
+    "the connection has reached its maximum age: resume from the last cursor",
     { reason: "CONNECTION_AGE", retryAfterMs: 0 },
   );
 }

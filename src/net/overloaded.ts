@@ -7,9 +7,8 @@ const retryAfterMs = 1_000;
 
 /** What a caller is told that is refused for want of capacity: nothing was done. */
 export function overloaded(): GatewayError {
-  return new GatewayError(
-    "RESOURCE_EXHAUSTED",
-    "the gateway has more calls than it can serve: try again later",
-    { reason: overloadedReason, retryAfterMs },
-  );
+  return new GatewayError("RESOURCE_EXHAUSTED", "the gateway is overloaded: try again later", {
+    reason: overloadedReason,
+    retryAfterMs,
+  });
 }

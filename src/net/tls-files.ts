@@ -154,7 +154,7 @@ function fitting(identity: TlsIdentity): TlsIdentity {
 /** OpenSSL takes a text without a certificate for an empty list of authorities, which nobody is of. */
 function certificates(variable: string, text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new TlsFileError(variable, "holds no PEM certificate");
+  if (blocks.length === 0) throw new TlsFileError(variable, "has no PEM certificate");
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
@@ -168,6 +168,6 @@ function privateKey(text: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch {
-    throw new TlsFileError("TLS_KEY_FILE", "holds no PEM private key without a passphrase");
+    throw new TlsFileError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
   }
 }

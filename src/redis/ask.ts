@@ -53,12 +53,18 @@ export class StoreUnavailable extends GatewayError {
 export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   if (error instanceof GatewayError) return error;
   if (!client) return new StoreUnavailable(error, { away: false, broken: false });
-  if (error instanceof Error && error.name === "ReplyError") {
-    const away = error.message.startsWith("CLUSTERDOWN");
+  const link = linkOf(client);
+  // The driver asks a few times more before it tells.
+  if (error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
+    link.onClusterDown?.();
+    const away = link.onClusterDown === undefined || link.isAway();
     return new StoreUnavailable(error, { away, broken: false });
   }
+  if (error instanceof Error && error.name === "ReplyError") {
+    return new StoreUnavailable(error, { away: false, broken: false });
+  }
   const broken = !(error instanceof RedisTimeout);
-  return new StoreUnavailable(error, { away: linkOf(client).isAway(), broken });
+  return new StoreUnavailable(error, { away: link.isAway(), broken });
 }
 
 const opening: ReadonlySet<string> = new Set([

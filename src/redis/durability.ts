@@ -21,17 +21,17 @@ async function warningOf(server: Redis): Promise<string | undefined> {
   const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
   const policy = setting("maxmemory_policy") ?? "noeviction";
   if (setting("maxmemory") !== "0" && policy !== "noeviction") {
-    return `Redis may drop events before their time: its maxmemory-policy is ${policy}, not noeviction`;
+    return `Redis may evict events too early: its maxmemory-policy is ${policy}, not noeviction`;
   }
   if (setting("aof_enabled") === "1") return undefined;
   const save = await savePoints(server);
   if (save === undefined) {
-    return "Redis keeps no append-only file, and does not tell whether it keeps snapshots: events may end with its process";
+    return "Redis has no append-only file, and does not tell whether it saves snapshots: events may be lost when it stops";
   }
   if (save === "") {
-    return "Redis keeps nothing on disk: events end with its process (appendonly is off, save is empty)";
+    return "Redis saves nothing on disk: events are lost when it stops (appendonly is off, save is empty)";
   }
-  return `Redis keeps snapshots alone: a crash loses the events since the last one (appendonly is off, save is "${save}")`;
+  return `Redis saves only snapshots: a crash loses the events since the last one (appendonly is off, save is "${save}")`;
 }
 
 /** Undefined where CONFIG is not allowed, as with most hosted ones. */

@@ -8,6 +8,8 @@ export interface Link {
    * connections and is silent then is not away, however long: others may be served by it.
    */
   isAway(): boolean;
+  /** Hears that the cluster says that it is down: it stays so until the client is ready again. */
+  onClusterDown?(): void;
 }
 
 const links = new WeakMap<Redis | Cluster, Link>();
@@ -64,12 +66,14 @@ const ownClosings = /^(Socket timeout|Ready check failed)/;
 function clusterLink(client: Cluster): Link {
   const nodes = new Map<Redis, ReturnType<typeof connectionLink>>();
   let allFailed = false;
+  let isDown = false;
   const follow = (node: Redis) => void nodes.set(node, connectionLink(node));
   client.nodes("all").forEach(follow);
   client.on("+node", follow);
   client.on("-node", (node: Redis) => void nodes.delete(node));
   client.on("ready", () => {
     allFailed = false;
+    isDown = false;
   });
   client.on("error", (error: Error & { lastNodeError?: Error }) => {
     const { lastNodeError } = error;
@@ -79,7 +83,10 @@ function clusterLink(client: Cluster): Link {
     isAway() {
       const all = [...nodes.values()];
       if (all.some((node) => node.isSilent())) return false;
-      return allFailed || all.some((node) => node.isAway());
+      return allFailed || isDown || all.some((node) => node.isAway());
+    },
+    onClusterDown() {
+      isDown = true;
     },
   };
 }

@@ -47,6 +47,21 @@ export async function deriveKeyring(
   };
 }
 
+/** The keyrings of all accounts, by name. */
+export async function deriveKeyrings(
+  accounts: readonly {
+    readonly name: string;
+    readonly password: Secret;
+    readonly previousPasswords: readonly Secret[];
+  }[],
+): Promise<ReadonlyMap<string, Keyring>> {
+  const derived = accounts.map(async ({ name, password, previousPasswords }) => {
+    const keyring = await deriveKeyring(name, [password, ...previousPasswords]);
+    return [name, keyring] as const;
+  });
+  return new Map(await Promise.all(derived));
+}
+
 const keyBytes = 32;
 
 const derive = promisify<string, string, number, Buffer>(scrypt);

@@ -14,7 +14,7 @@ import { StoreRefused } from "./store-refused.ts";
 export function backUp(directory: string, file: string): number {
   const source = join(directory, databaseFile);
   if (!existsSync(source)) throw new StoreRefused(`has no ${databaseFile}`);
-  if (existsSync(file)) throw new StoreRefused(`${file} is there already`);
+  if (existsSync(file)) throw new StoreRefused(`${file} exists already`);
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
   try {

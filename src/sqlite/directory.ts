@@ -63,10 +63,10 @@ function makeDirectory(directory: string): void {
     mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
-      throw new StoreRefused(`is no directory and cannot be made one (${codeOf(error)})`);
+      throw new StoreRefused(`is not a directory and cannot be created (${codeOf(error)})`);
     }
   }
-  if (!statSync(directory).isDirectory()) throw new StoreRefused("is no directory");
+  if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
 }
 
 /** @throws StoreRefused naming the process that has it */
@@ -84,7 +84,7 @@ function takeLock(directory: string): DatabaseSync {
     const { errcode } = error as { errcode?: number };
     if (errcode === sqliteCodes.busy) {
       throw new StoreRefused(
-        `is held by another gateway, the process with the pid ${pidIn(directory)}: one directory is for one process`,
+        `is in use by another gateway, the process with the pid ${pidIn(directory)}: one directory is for one process`,
       );
     }
     throw new StoreRefused(`cannot be locked (${codeOf(error)})`);
@@ -146,7 +146,7 @@ export function checkPages(database: DatabaseSync, how: "quick_check" | "integri
   if (found !== "ok") throw new StoreRefused(`${damaged}: ${String(found)}`);
 }
 
-const damaged = `${databaseFile} is damaged: restore a backup, or move the file away to begin anew`;
+const damaged = `${databaseFile} is damaged: restore a backup, or move the file away to start with an empty one`;
 
 function openedOrRefused(path: string): DatabaseSync {
   try {
@@ -162,7 +162,7 @@ export function refusalOf(error: unknown): StoreRefused {
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === sqliteCodes.notADatabase) {
     return new StoreRefused(
-      `${databaseFile} is no SQLite database, or is damaged: move it away, or restore a backup`,
+      `${databaseFile} is damaged or not a SQLite database: move it away, or restore a backup`,
     );
   }
   if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${reasonOf(error)}`);

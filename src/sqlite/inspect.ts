@@ -21,8 +21,8 @@ export interface Inspection {
 export function inspectDirectory(directory: string): Inspection {
   const there = existsSync(directory);
   const nearest = there ? directory : dirname(directory);
-  if (!existsSync(nearest)) throw new StoreRefused(`${nearest} is not there`);
-  if (!statSync(nearest).isDirectory()) throw new StoreRefused(`${nearest} is no directory`);
+  if (!existsSync(nearest)) throw new StoreRefused(`${nearest} does not exist`);
+  if (!statSync(nearest).isDirectory()) throw new StoreRefused(`${nearest} is not a directory`);
   try {
     accessSync(nearest, constants.W_OK | constants.X_OK);
   } catch {
@@ -49,7 +49,7 @@ function versionOf(file: string): number {
     checkPages(database, "integrity_check");
     const version = numberOf(database, "user_version");
     if (version > 0 && numberOf(database, "application_id") !== applicationId) {
-      throw new StoreRefused(`${databaseFile} is a database of another program`);
+      throw new StoreRefused(`${databaseFile} belongs to another program`);
     }
     if (version > migrations.length) {
       throw new StoreRefused(`${databaseFile} was written by a newer gateway`);

@@ -128,7 +128,7 @@ export function migrate(database: DatabaseSync, to: readonly string[] = migratio
     tables: number;
   };
   if (found !== applicationId && (found !== 0 || tables > 0)) {
-    throw new StoreRefused("gateway.sqlite is a database of another program");
+    throw new StoreRefused("gateway.sqlite belongs to another program");
   }
   if (version > to.length) {
     throw new StoreRefused(

@@ -23,12 +23,11 @@ export function flatLine(
   }
   const fields = record as Readonly<Record<string, unknown>>;
   for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
     // Those have a meaning of their own, to pino or as the mark of a message.
     if (name === "err" || name === "msg" || name === "$typeName") return undefined;
-    const value = fields[name];
     switch (typeof value) {
-      case "undefined":
-        break;
       case "string":
         line += `,${quoted(name)}:${quoted(value)}`;
         break;

@@ -65,7 +65,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
   async function make<Result>(
     call: RestCall<Result>,
-    { signal, deadlineMs, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
+    { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>> {
     const { money } = call;
     const breaker = money ? breakers.money : breakers.other;
@@ -79,7 +79,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const askedAt = performance.now();
     let permit: Permit;
     try {
-      permit = await bucket.take({ priority: money ? "money" : "read", ...waitBudget });
+      permit = await bucket.take({ priority: money ? "money" : "read", caller, ...waitBudget });
     } catch (error) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
@@ -208,10 +208,14 @@ function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0):
 }
 
 function refusedByBreaker(refusalMs = 0): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the payments service keeps failing: it was not asked", {
-    reason: "UPSTREAM_UNAVAILABLE",
-    retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
-  });
+  return new GatewayError(
+    "UNAVAILABLE",
+    "the payments service keeps failing: the call was not sent",
+    {
+      reason: "UPSTREAM_UNAVAILABLE",
+      retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
+    },
+  );
 }
 
 function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void {

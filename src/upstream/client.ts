@@ -40,8 +40,8 @@ export interface Client {
   /** A call that changes something: written to a socket once at most, whatever happens. */
   send<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   /**
-   * A call that changes nothing; it may be sent again when it fails. Identical ones in flight share
-   * their requests and the result, which nobody may change; `onSent` is not called.
+   * A call that changes nothing; it may be sent again when it fails. Identical ones of one caller in
+   * flight share their requests and the result, which nobody may change; `onSent` is not called.
    */
   read<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   close(): Promise<void>;
@@ -75,12 +75,16 @@ export function createClient(options: ClientOptions): Client {
     throw attempted.error;
   }
 
-  async function read<Result>(call: RestCall<Result>, shared: SharedWaitBudget): Promise<Result> {
+  async function read<Result>(
+    call: RestCall<Result>,
+    caller: SendOptions["caller"],
+    shared: SharedWaitBudget,
+  ): Promise<Result> {
     if (closing.signal.aborted) throw closedError();
     const { signal } = shared;
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     budget.onRead();
-    let attempted = await attempts.make(call, { signal, timeoutMs });
+    let attempted = await attempts.make(call, { signal, timeoutMs, ...(caller && { caller }) });
     if (attempted.kind === "result") return attempted.result;
     const endsAt = performance.now() + timeoutMs - attempted.lastedMs;
     for (let retries = 0; ; retries++) {
@@ -98,7 +102,7 @@ export function createClient(options: ClientOptions): Client {
       budget.onRetry();
       await pause(decision.pauseMs, signal, closing.signal);
       if (closing.signal.aborted) throw attempted.error;
-      const left = { signal, timeoutMs: endsAt - performance.now() };
+      const left = { signal, timeoutMs: endsAt - performance.now(), ...(caller && { caller }) };
       const again = await attempts.make(call, left);
       if (again.kind === "result") return again.result;
       // That our own side let no retry through is no news: the failure before it is.
@@ -118,8 +122,10 @@ export function createClient(options: ClientOptions): Client {
   return {
     send,
     read: (call, sending) => {
-      const key = [call.target, ...customerHeaders(call.customer)].join("\n");
-      return inFlight.share(key, sending, (shared) => read(call, shared));
+      const { caller } = sending;
+      // Nobody waits for another caller's turn.
+      const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
+      return inFlight.share(JSON.stringify(parts), sending, (shared) => read(call, caller, shared));
     },
     close: () => (closed ??= close()),
   };

@@ -24,6 +24,7 @@ import type {
   FindWalletItemsRequest,
   GetConfirmationStatusRequest,
 } from "../gen/payments/v1/wallet_service_pb.ts";
+import type { TurnTaker } from "../ratelimit/bucket.ts";
 import type { Secret } from "../secrets/secret.ts";
 import type { WireFault } from "../wire/wire.ts";
 import type { Money } from "./outcome.ts";
@@ -47,6 +48,8 @@ export interface SendOptions {
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
+  /** Whose turn at the account's budget the call takes. Default: all without a caller share turns. */
+  readonly caller?: TurnTaker;
   /**
    * Called once, when the request is about to leave: from then on a failure without an understood
    * answer leaves the outcome unknown. When it throws nothing is sent, and a GatewayError is what

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { Secret } from "../secrets/secret.ts";
 
 /** The header that a callback is signed in. */
@@ -11,8 +11,7 @@ export const signatureHeader = "x-service-signature";
  */
 export function sign(body: Uint8Array, password: Secret | string): string {
   const key = password instanceof Secret ? password.reveal() : password;
-  const digest = createHash("sha1").update(key).update(base64url(body)).update(key).digest();
-  return base64url(digest);
+  return padded(hash("sha1", key + base64url(body) + key, "base64url"));
 }
 
 /**
@@ -37,8 +36,12 @@ export function verify(
   return verified;
 }
 
+function base64url({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return padded(Buffer.from(buffer, byteOffset, byteLength).toString("base64url"));
+}
+
 /** Node's base64url leaves the padding out. */
-function base64url(bytes: Uint8Array): string {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
-  return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+function padded(text: string): string {
+  const missing = -text.length & 3;
+  return missing === 0 ? text : text + "=".repeat(missing);
 }

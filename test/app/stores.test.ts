@@ -7,7 +7,7 @@ import { pino } from "pino";
 import { openStores } from "../../src/app/stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startRedis, until, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 
@@ -20,7 +20,7 @@ function logger() {
 
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logger();
-  const stores = await openStores(readConfig(env), new Map(), createMetrics(), log);
+  const stores = await openStores(readConfig(env), new Map(), createTelemetry(log, []), log);
   t.after(() => stores.close());
   return { records, stores };
 }
@@ -59,7 +59,7 @@ test("says at start and on /readyz that fewer replicas have to hold a write than
     });
     await until(async () => stores.redisHealth?.().replicas === 2);
     return {
-      warned: records.filter(({ msg }) => /loses them; all keeps them/.test(String(msg))).length,
+      warned: records.filter(({ msg }) => /loses them; set it to all/.test(String(msg))).length,
       health: stores.redisHealth?.(),
     };
   };

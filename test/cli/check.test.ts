@@ -60,7 +60,7 @@ test("what is right is said to be, and nothing is made at the upstream", async (
   assert.equal(ok, true);
   assert.match(
     found["upstream default"] ?? "",
-    /^ok: .* takes the credentials of shop; 50 requests/,
+    /^ok: .* accepts the credentials of shop; 50 requests/,
   );
   assert.match(found.configuration ?? "", /^ok: accounts: default; state in memory/);
   assert.match(found.state ?? "", /^warning: ALLOW_VOLATILE/);
@@ -240,10 +240,7 @@ test("the database in DATA_DIR is read, with who holds it", async (t) => {
   };
   const before = await look();
   assert.equal(before.code, 0);
-  assert.match(
-    before.told.join("\n"),
-    /^ok: nothing there yet.*\n(ok|warning): [\d,]+ MiB are free/,
-  );
+  assert.match(before.told.join("\n"), /^ok: not there yet.*\n(ok|warning): [\d,]+ MiB are free/);
   assert.equal(existsSync(data), false, "it makes nothing");
   const { close } = openDirectory(data);
   const held = await look();
@@ -253,5 +250,8 @@ test("the database in DATA_DIR is read, with who holds it", async (t) => {
   writeFileSync(join(data, "gateway.sqlite"), "no database, but long enough to be one".repeat(100));
   const broken = await look();
   assert.equal(broken.code, 1);
-  assert.match(broken.told[0] ?? "", /^failed: gateway\.sqlite is no SQLite database/);
+  assert.match(
+    broken.told[0] ?? "",
+    /^failed: gateway\.sqlite is damaged or not a SQLite database/,
+  );
 });

@@ -80,7 +80,7 @@ test("discards those that are named, for good, when it is said twice", async () 
   const [first = "", second = ""] = ids;
   const unsure = await letters("discard", first);
   assert.equal(unsure.code, 64);
-  assert.match(unsure.err, /gone for good: give --yes/);
+  assert.match(unsure.err, /cannot be restored: give --yes/);
   const half = await letters("discard", first, "zzz", "--yes");
   assert.equal(half.code, 1);
   assert.match(half.err, /no dead letter "zzz"/);
@@ -170,7 +170,7 @@ test("shows its key to the admin listener, and says when that is not enough", as
       for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
         const { code, err } = await list(env as Record<string, string>);
         assert.equal(code, 1);
-        assert.match(err, /refuses \(403\): it wants a key with the scope admin/);
+        assert.match(err, /refuses \(403\): it requires a key with the scope admin/);
         assert.ok(!err.includes("k-other"));
       }
     },

@@ -39,7 +39,7 @@ test("a new key is shown once, its hash is in the file, and a gateway takes it",
     assert.equal((await token({ PAYMENTS_GATEWAY_KEY: key })).code, 0);
     const other = await token({ PAYMENTS_GATEWAY_KEY: `${key}x` });
     assert.equal(other.code, 1);
-    assert.match(other.err, /does not know who is asking.*PAYMENTS_GATEWAY_KEY/);
+    assert.match(other.err, /does not accept the credentials.*PAYMENTS_GATEWAY_KEY/);
     assert.ok(!other.err.includes(key));
   } finally {
     await gateway.stop();
@@ -88,7 +88,7 @@ test("what is wrong is named, and the file stays as it was", async () => {
   await writeFile(`${file}.new`, "half of it");
   const second = await newKey("two", "--file", file);
   assert.equal(second.code, 1);
-  assert.match(second.err, /third\.json\.new is there/);
+  assert.match(second.err, /third\.json\.new exists/);
   assert.equal(await readFile(file, "utf8"), before);
   assert.equal(await readFile(`${file}.new`, "utf8"), "half of it");
 });

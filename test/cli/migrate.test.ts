@@ -128,7 +128,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
       run(["migrate", "--to", url], { env: { DATA_DIR: path, ...env } });
     const held = await move(redis.url);
     assert.equal(held.code, 1);
-    assert.match(held.err, /DATA_DIR: is held by another gateway/);
+    assert.match(held.err, /DATA_DIR: is in use by another gateway/);
     await disk.close();
     const away = await move("redis://127.0.0.1:9");
     assert.equal(away.code, 69);

@@ -46,7 +46,7 @@ test("wrong usage ends with 64, says what is wrong, and where help is", () =>
       ["listen --kind refund", /Allowed choices are payment, payout/],
       ["listen --url nowhere", /"nowhere" is not an http or https URL/],
       ["listen --limit 0", /"0" is not a whole number above 0/],
-      ["trigger", /which event\?/],
+      ["trigger", /name an event/],
       ["trigger dance", /there is no event "dance": payment.success, /],
       ["trigger payment.success --amount 1e3", /not a decimal/],
       ["token --external-id a --ttl 25h", /--ttl "25h": accepted is 1s to 24h/],

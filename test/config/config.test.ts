@@ -236,7 +236,7 @@ test("two accounts with one password are refused, since each took the other's ca
       }),
     ),
   });
-  const message = /^MERCHANTS_FILE: .*shop and market have one password/;
+  const message = /^MERCHANTS_FILE: .*shop and market share a password/;
   refused(merchants({ password: "canary-1" }), message);
   refused(merchants({ password: "canary-0" }), message);
   refused(merchants({ password: "p", previous_passwords: ["canary-0"] }), message);

@@ -83,7 +83,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     assert.deepEqual(await idsOf(page), ["filter-two", "filter-one"]);
     await page.getByLabel("State").selectOption("failed");
     assert.deepEqual(await idsOf(page), ["filter-two"]);
-    await page.getByLabel("Kind").selectOption("payout");
+    await page.getByRole("combobox", { name: "Kind", exact: true }).selectOption("payout");
     await page.getByText("None of the events on this page match.").waitFor();
     await page.getByRole("button", { name: "Look up payout FILTER-" }).click();
     await page.getByText("Nothing is kept of this payout.").waitFor();

@@ -116,6 +116,19 @@ test("a caller who leaves after the call was sent is told that its outcome is un
   assert.deepEqual(learned.splice(0), ["order"]);
 });
 
+for (const key of [undefined, "key"]) {
+  test(`the caller goes along to the service, ${key ? "with" : "without"} an Idempotency-Key`, async () => {
+    const upstream = pendingCall();
+    const call = callOf(undefined, key);
+    const { send } = upstream;
+    const outcome = moneyCalls().run({ ...base, call, request: request(), send });
+    assert.equal((await upstream.started).caller, call.caller);
+    upstream.answer(payment("paid"));
+    await outcome;
+    learned.length = 0;
+  });
+}
+
 test("a caller who leaves before the call was sent has lost nothing", async () => {
   const calls = moneyCalls();
   const leave = new AbortController();

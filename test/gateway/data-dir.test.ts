@@ -124,7 +124,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     assert.match(
       second.errors.join("\n"),
       new RegExp(
-        `^DATA_DIR: is held by another gateway, the process with the pid ${first.child.pid}`,
+        `^DATA_DIR: is in use by another gateway, the process with the pid ${first.child.pid}`,
       ),
     );
     await first.stop();

@@ -165,7 +165,7 @@ test("a broken file leaves the old certificate in force, and is told of in the l
     gateway.lines.find((line) => line.includes("cannot use the changed TLS files")) ?? "";
   const { level, variable, problem: what } = JSON.parse(problem);
   assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
-  assert.match(what, /holds no PEM private key/);
+  assert.match(what, /has no PEM private key/);
   await shown(rpc, "localhost");
   assert.deepEqual(await expiryOf(admin), endOf("localhost"));
   env("renewed");

@@ -112,12 +112,12 @@ test("new files that cannot be used are told of, and good ones after them are ta
 test("files that cannot be used at start are refused by the variable's name", (t) => {
   const broken = first.cert.replace(/\n.{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
   const cases: [Partial<TlsIdentity>, string, RegExp][] = [
-    [{ cert: "no PEM" }, "TLS_CERT_FILE", /^holds no PEM certificate$/],
+    [{ cert: "no PEM" }, "TLS_CERT_FILE", /^has no PEM certificate$/],
     [{ cert: broken }, "TLS_CERT_FILE", /^its certificate 1 is not well-formed$/],
     [{ cert: first.cert + broken }, "TLS_CERT_FILE", /^its certificate 2 is not well-formed$/],
-    [{ key: "no PEM" }, "TLS_KEY_FILE", /^holds no PEM private key/],
+    [{ key: "no PEM" }, "TLS_KEY_FILE", /^has no PEM private key/],
     [{ key: second.key }, "TLS_KEY_FILE", /^is not the key of the first certificate/],
-    [{ clientCa: "" }, "TLS_CLIENT_CA_FILE", /^holds no PEM certificate$/],
+    [{ clientCa: "" }, "TLS_CLIENT_CA_FILE", /^has no PEM certificate$/],
   ];
   for (const [wrong, variable, message] of cases) {
     const secret = mount(t, { ...first, clientCa, ...wrong });

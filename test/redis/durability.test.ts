@@ -33,7 +33,7 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
 
   it("is everything without a file, the newest with snapshots, nothing with an AOF", async () => {
     assert.match((await told({ appendonly: "no", save: "" })) ?? "", /nothing on disk/);
-    assert.match((await told({ save: "3600 1" })) ?? "", /snapshots alone.*"3600 1"/);
+    assert.match((await told({ save: "3600 1" })) ?? "", /only snapshots.*"3600 1"/);
     assert.equal(await told({ appendonly: "yes" }), undefined);
   });
 

@@ -44,7 +44,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     const { pid } = await holder(t, path);
     // Time for its garbage to be collected.
     await delay(100);
-    refused(path, new RegExp(`held by another gateway, the process with the pid ${pid}:`));
+    refused(path, new RegExp(`in use by another gateway, the process with the pid ${pid}:`));
   });
 
   it("is free as soon as its process is killed, whatever that left behind", async (t) => {
@@ -64,7 +64,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
       assert.equal(statSync(join(path, file)).mode & 0o777, 0o600, file);
     }
     close();
-    refused(join(path, "no", "such"), /cannot be made one \(ENOENT\)/);
+    refused(join(path, "no", "such"), /cannot be created \(ENOENT\)/);
   });
 
   it("writes each commit through to the disk", (t) => {
@@ -78,7 +78,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
   it("is refused when it is a file, or nobody can write there", (t) => {
     const file = join(directory(t), "file");
     writeFileSync(file, "");
-    refused(file, /is no directory/);
+    refused(file, /is not a directory/);
     refused("/proc", /cannot be written/);
   });
 
@@ -86,12 +86,12 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     const path = directory(t);
     const file = join(path, "gateway.sqlite");
     writeFileSync(file, "a letter to the editor, of some length".repeat(100));
-    refused(path, /is no SQLite database, or is damaged/);
+    refused(path, /is damaged or not a SQLite database/);
     const other = directory(t);
     const foreign = new DatabaseSync(join(other, "gateway.sqlite"));
     foreign.exec("CREATE TABLE shopping (item TEXT)");
     foreign.close();
-    refused(other, /a database of another program/);
+    refused(other, /belongs to another program/);
     assert.match(readFileSync(file, "utf8"), /^a letter/);
   });
 

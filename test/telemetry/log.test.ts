@@ -23,6 +23,7 @@ test("a record of plain values is the line that it is as one of others", () => {
       code: "OK",
       durationMs: 1.25,
       caller: undefined,
+      err: undefined,
     },
     { text: 'q"\\\n\u0000\u007f', long: "x".repeat(200), wide: "über 💶", lone: "\ud800" },
     { nan: Number.NaN, infinite: -Infinity, yes: true, no: false, zero: -0, big: 1e21 },

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
@@ -133,7 +133,11 @@ test("every alert says how bad it is, what it means and what to do", () => {
   }
 });
 
-const sources = readFileSync(new URL("../../src/telemetry/observers.ts", import.meta.url), "utf8");
+const directory = new URL("../../src/telemetry/", import.meta.url);
+const sources = readdirSync(directory)
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => readFileSync(new URL(name, directory), "utf8"))
+  .join("\n");
 
 test("the panels of the dashboard have their own place, and legends their labels", () => {
   const { panels, templating } = dashboard;

@@ -55,6 +55,27 @@ test("reads that differ in arguments or in the customer are not shared", async (
   assert.equal(server.requests.length, 5);
 });
 
+test("reads of two callers are not shared: each takes its own turn", async (t) => {
+  const { upstream, server, taken } = await serverRig(t, payout);
+  const callers = [{ name: "shop" }, { name: "back office" }];
+  const reads = [...callers, ...callers].map((caller) =>
+    getPayout(upstream, { ...patient, caller }),
+  );
+  await Promise.all(reads);
+  assert.equal(server.requests.length, 2);
+  assert.deepEqual(
+    taken.map(({ caller }) => caller),
+    callers,
+  );
+});
+
+test("a call that moves money takes its caller's turn", async (t) => {
+  const { upstream, taken } = await serverRig(t, json(200, '{"id":"p"}'));
+  const caller = { name: "shop" };
+  await upstream.createPayment(hostedPayment, { ...patient, caller });
+  assert.deepEqual([taken[0]?.caller, taken[0]?.priority], [caller, "money"]);
+});
+
 test("writes are never shared", async (t) => {
   const { upstream, server } = await serverRig(t, json(200, '{"id":"p"}'));
   await Promise.all([1, 2].map(() => upstream.createPayment(hostedPayment, patient)));

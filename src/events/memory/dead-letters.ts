@@ -21,7 +21,7 @@ export class MemoryDeadLetters {
     let characters = letter.body.length;
     for (const { body } of letters.values()) characters += body.length;
     if (letters.size >= maxLetters || characters > maxCharacters) {
-      throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
+      throw new GatewayError("UNAVAILABLE", "the dead letters are full: replay or discard some", {
         reason: "DEAD_LETTERS_FULL",
       });
     }

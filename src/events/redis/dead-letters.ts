@@ -48,7 +48,7 @@ export class RedisDeadLetters {
       touchDuplicates ? "1" : "0",
     ]);
     if (answer === "kept") return;
-    throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
+    throw new GatewayError("UNAVAILABLE", "the dead letters are full: replay or discard some", {
       reason: "DEAD_LETTERS_FULL",
     });
   }

@@ -126,7 +126,7 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       const body = sealOf(account).close(Buffer.from(letter.body, "base64"), letter.id);
       const row: Omit<LetterRow, "place"> = { ...letter, receivedMs, body };
       if (await onLetters<boolean>(account, "addDeadLetter", row, max)) return;
-      throw new GatewayError("UNAVAILABLE", "there is no room for another dead letter", {
+      throw new GatewayError("UNAVAILABLE", "the dead letters are full: replay or discard some", {
         reason: "DEAD_LETTERS_FULL",
       });
     },

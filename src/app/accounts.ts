@@ -1,0 +1,49 @@
+import { type ActivityWindows, observeUpstream } from "../admin/observe.ts";
+import type { Account } from "../core/context.ts";
+import type { Causes } from "../events/cause-of.ts";
+import { observedBucket } from "../ratelimit/observed-bucket.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import { createUpstream } from "../upstream/create-upstream.ts";
+import type { MerchantAccount } from "../upstream/upstream.ts";
+import type { Stores } from "./stores.ts";
+
+export interface AccountsOptions {
+  readonly accounts: readonly MerchantAccount[];
+  readonly stores: Pick<Stores, "bucketOf">;
+  /** Hears of each call that moves money, so that its callback is traced to it. */
+  readonly causes: Causes;
+  readonly activityWindows: ActivityWindows;
+  readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
+  readonly timeoutMs: number;
+}
+
+/** The merchant accounts, each with its rate budget and its client of the payments service. */
+export interface RunningAccounts {
+  readonly byName: ReadonlyMap<string, Account>;
+  /** Those whose credentials the service refuses. */
+  readonly refused: ReadonlySet<string>;
+}
+
+export function runAccounts(options: AccountsOptions): RunningAccounts {
+  const { accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs } = options;
+  const refused = new Set<string>();
+  const byName = accounts.map((account): [string, Account] => {
+    const { name } = account;
+    const bucket = observedBucket(stores.bucketOf(name), telemetry.rateLimit.observerOf(name));
+    const observed = telemetry.upstreamOf(name);
+    const observer = observeUpstream(activityWindows.get(name), {
+      ...observed,
+      onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
+      onCredentials(accepted) {
+        if (accepted) refused.delete(name);
+        else refused.add(name);
+        observed.onCredentials(accepted);
+      },
+    });
+    const upstream = createUpstream({ account, bucket, timeoutMs, observer, tracing });
+    return [name, { bucket, upstream }];
+  });
+  return { byName: new Map(byName), refused };
+}

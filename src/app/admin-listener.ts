@@ -1,0 +1,96 @@
+import type { Server } from "node:http";
+import type { Logger } from "pino";
+import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
+import { deadLettersOf } from "../admin/dead-letters.ts";
+import { createOperatorIdentity } from "../admin/identify-operator.ts";
+import { createSandboxActions } from "../admin/sandbox-actions.ts";
+import { createAdminServer } from "../admin/server.ts";
+import type { Identify } from "../auth/identify.ts";
+import type { Config } from "../config/config.ts";
+import type { Core } from "../core/core.ts";
+import { createGraphqlServer } from "../graphql/server.ts";
+import type { Admission } from "../net/admission.ts";
+import { isLoopback } from "../net/loopback.ts";
+import type { TlsFiles } from "../net/tls-files.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { MerchantAccount } from "../upstream/upstream.ts";
+import { createHostGuard, guardRequests } from "./host-guard.ts";
+import type { Stores } from "./stores.ts";
+
+export interface AdminListenerOptions
+  extends Pick<ConsoleOptions, "accounts" | "activityWindows" | "log" | "notReady"> {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly stores: Stores;
+  readonly admission: Admission;
+  readonly tlsFiles: TlsFiles | undefined;
+  readonly telemetry: Telemetry;
+  /** In sandbox mode: where it is, its account, and where its callbacks go. */
+  readonly sandbox:
+    | { readonly url: string; readonly account: MerchantAccount; readonly publicUrl: () => string }
+    | undefined;
+}
+
+/** The operators' listener: health, metrics, dead letters and the console. */
+export interface AdminListener {
+  readonly server: Server;
+  /** Stops what the console does by itself. */
+  close(): void;
+}
+
+export function createAdminListener(
+  config: Config,
+  log: Logger,
+  options: AdminListenerOptions,
+): AdminListener {
+  const { accounts, activityWindows, core, stores, telemetry, tlsFiles, sandbox } = options;
+  const { notReady, log: eventLog } = options;
+  const { maxConnections, maxConnectionsPerAddress } = config;
+  const isOpen = config.auth.modes.has("none");
+  const names = [...accounts.keys()];
+  const operators = createOperatorIdentity(options.identify, names);
+  const operatorConsole = createConsole({
+    ...{ accounts, activityWindows, log: eventLog, operators, notReady },
+    intents: stores.intents,
+    authenticated: !isOpen,
+    graphql: createGraphqlServer({ core, identify: operators.identify, log, production: true }),
+    reserve: config.rateLimit.reserve,
+    sourceOf: stores.budgetSourceOf,
+    reconciler: {
+      giveUpMs: config.reconcileGiveUpMs,
+      ...(config.reconcileAfterMs !== undefined && { afterMs: config.reconcileAfterMs }),
+    },
+    ...(sandbox && {
+      sandbox: { url: sandbox.url, sandboxActions: createSandboxActions({ core, ...sandbox }) },
+    }),
+    onFailure: (error) => log.error({ err: error }, "admin request failed"),
+  });
+  const server = createAdminServer({
+    registry: telemetry.registry,
+    notReady,
+    details() {
+      const redis = stores.redisHealth?.();
+      return redis && { redis };
+    },
+    console: operatorConsole,
+    healthOnly: isOpen && !isLoopback(config.adminAddress.host),
+    deadLetters: deadLettersOf(names, eventLog, telemetry.deadLetters.observer, config.payoutEnds),
+    limits: {
+      counts: { maxConnections, maxConnectionsPerAddress },
+      observer: telemetry.limits.observerOf("admin"),
+    },
+    async refresh() {
+      telemetry.process.refresh(notReady().length === 0);
+      if (tlsFiles) telemetry.tls.refresh(tlsFiles.identity);
+      telemetry.limits.refresh(options.admission.inFlight);
+      telemetry.reconcile.refresh();
+      telemetry.rateLimit.refresh(
+        new Map([...accounts].map(([account, { bucket }]) => [account, bucket])),
+      );
+      stores.refresh();
+      await telemetry.deadLetters.refresh(eventLog);
+    },
+  });
+  guardRequests(server, createHostGuard(config, config.adminAddress));
+  return { server, close: () => operatorConsole.close() };
+}

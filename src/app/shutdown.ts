@@ -1,0 +1,116 @@
+import type { Server } from "node:http";
+import type { ShutdownTimes } from "../config/shutdown.ts";
+import type { Account } from "../core/context.ts";
+import type { RunningCore } from "../core/create-core.ts";
+import { GatewayError } from "../errors.ts";
+import type { GraphqlServer } from "../graphql/server.ts";
+import type { Reconciler } from "../reconcile/reconciler.ts";
+import type { RpcServer } from "../rpc/server.ts";
+import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
+import type { AdminListener } from "./admin-listener.ts";
+import { closed } from "./listening.ts";
+import type { Stores } from "./stores.ts";
+
+export interface ShutdownOptions {
+  readonly times: ShutdownTimes;
+  readonly publicServer: Server;
+  readonly graphql: GraphqlServer;
+  readonly closeSockets: ReturnType<GraphqlServer["attachWebSocket"]>;
+  readonly rpc: RpcServer;
+  readonly admin: AdminListener;
+  readonly core: RunningCore;
+  readonly reconciler: Reconciler | undefined;
+  readonly accounts: ReadonlyMap<string, Account>;
+  readonly stores: Stores;
+  readonly tracing: RunningTracing;
+  /** Whatever else is closed at once. */
+  readonly watchedFiles: readonly ({ close(): void } | undefined)[];
+  readonly emulator: { close(): Promise<void> } | undefined;
+}
+
+export interface Shutdown {
+  /** Traffic is asked to go elsewhere. */
+  readonly announced: boolean;
+  /** See `Gateway.stop`. */
+  stop(): Promise<void>;
+}
+
+/** Ends a gateway in order: announce, drain, cut what is left, close the stores, flush the traces. */
+export function createShutdown(options: ShutdownOptions): Shutdown {
+  const { times, publicServer, graphql, rpc, admin, core, stores, tracing } = options;
+  let announced = false;
+
+  // Who keeps a connection alive learns with the next answer that it goes.
+  publicServer.prependListener("request", (_, response) => {
+    if (announced) response.shouldKeepAlive = false;
+  });
+
+  /** Load balancers and callers are told to go elsewhere; everything is served as before. */
+  function announce(): void {
+    announced = true;
+    rpc.announceDrain();
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    const spreadMs = Math.min(times.spreadMs, timeoutMs / 2);
+    publicServer.close();
+    publicServer.closeIdleConnections();
+    const rpcDrained = rpc.drain(timeoutMs);
+    const reconciled = options.reconciler?.close();
+    const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);
+    // The last tenth is for the answers of calls that are cut.
+    const cut = setTimeout(() => graphql.endCalls(shuttingDown()), timeoutMs * 0.9);
+    const publicDrained = [options.closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
+    await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
+    clearTimeout(cut);
+  }
+
+  function cutConnections(): void {
+    publicServer.closeAllConnections();
+    for (const files of options.watchedFiles) files?.close();
+    admin.close();
+    rpc.close();
+    admin.server.close();
+    admin.server.closeAllConnections();
+  }
+
+  async function closeStores(): Promise<void> {
+    const accounts = [...options.accounts.values()];
+    // Buckets give back what they have not used, through connections that the stores close.
+    const given = Promise.allSettled(accounts.map(({ bucket }) => bucket.close()));
+    await Promise.allSettled([
+      ...accounts.map(({ upstream }) => upstream.close()),
+      given.then(() => stores.close()),
+      options.emulator?.close(),
+    ]);
+  }
+
+  return {
+    get announced() {
+      return announced;
+    },
+    async stop() {
+      const { timeoutMs, delayMs } = times;
+      const stoppedAt = performance.now();
+      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs * 0.9).unref());
+      announce();
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
+      cutConnections();
+      await Promise.race([closeStores(), timeUp]);
+      // Last, with the spans of all that ended, in what is left of the time.
+      const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
+      await tracing.shutdown(Math.min(Math.max(leftMs, 0), maxFlushMs));
+    },
+  };
+}
+
+function shuttingDown(advice = ""): GatewayError {
+  return new GatewayError("UNAVAILABLE", `the gateway is shutting down${advice}`, {
+    reason: "SHUTTING_DOWN",
+    retryAfterMs: 1_000,
+  });
+}
+
+/** A collector that is there takes no longer; one that is not is no reason to stay. */
+const maxFlushMs = 3_000;

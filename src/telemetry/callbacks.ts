@@ -1,0 +1,69 @@
+import type { Logger } from "pino";
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
+import { allKinds, kinds } from "../kinds.ts";
+import { conflictMessage } from "./events.ts";
+import type { CountFieldFault } from "./field-faults.ts";
+import { createRefusalLog } from "./refusal-log.ts";
+import { latencyBuckets } from "./registry.ts";
+
+/** What becomes of callbacks. */
+export function callbacksTelemetry(
+  registry: Registry,
+  log: Logger,
+  accounts: readonly string[],
+  countFieldFault: CountFieldFault,
+): CallbackObserver {
+  const registers = [registry];
+  const verdicts = new Counter({
+    name: "payments_gateway_callbacks_total",
+    help: "Callbacks received, by verdict",
+    labelNames: ["account", "resource", "verdict"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "payments_gateway_callback_duration_seconds",
+    help: "Time from a callback's headers to its answer",
+    labelNames: ["resource", "verdict"],
+    buckets: latencyBuckets,
+    registers,
+  });
+  const usual = ["stored", "duplicate", "bad_signature", "dead_letter", "unavailable"];
+  for (const account of accounts) {
+    for (const { resource } of allKinds.map((kind) => kinds[kind])) {
+      for (const verdict of usual) verdicts.inc({ account, resource, verdict }, 0);
+    }
+  }
+  const refusals = createRefusalLog((record, message) => log.warn(record, message));
+  return {
+    onVerdict({ verdict, account = "", resource = "", conflict, error, durationMs, ...about }) {
+      verdicts.inc({ account, resource, verdict });
+      seconds.observe({ resource, verdict }, durationMs / 1_000);
+      const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
+      const rounded = Math.round(durationMs * 1_000) / 1_000;
+      const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
+      // Anybody may send these, as many as they like.
+      if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
+      else log[level](entry, "callback");
+      if (conflict) log.error({ account, ...about }, conflictMessage);
+    },
+    onFieldFault({ account, resource, path, kind }) {
+      countFieldFault(kind, { endpoint: `callback ${resource}`, field: path });
+      log.warn(
+        { account, resource, field: path, fault: kind },
+        "unexpected value in a callback: field left unset",
+      );
+    },
+  };
+}
+
+/** Verdicts on what has shown no right signature. */
+const unverified: ReadonlySet<Verdict> = new Set([
+  "bad_signature",
+  "too_large",
+  "slow",
+  "aborted",
+  "not_found",
+  "method_not_allowed",
+  "overloaded",
+]);

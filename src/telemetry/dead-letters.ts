@@ -1,0 +1,33 @@
+import type { Logger } from "pino";
+import { Gauge, type Registry } from "prom-client";
+import type { LettersObserver } from "../admin/dead-letters.ts";
+import type { EventLog } from "../events/log.ts";
+
+/** Callbacks that wait for an operator, and what operators do about them. */
+export function deadLettersTelemetry(registry: Registry, log: Logger, accounts: readonly string[]) {
+  const waiting = new Gauge({
+    name: "payments_gateway_dead_letters",
+    help: "Dead letters: callbacks that were not understood and wait for an operator",
+    labelNames: ["account"],
+    registers: [registry],
+  });
+  const observer: LettersObserver = {
+    onDiscarded({ operator, letter }) {
+      log.warn({ operator, ...letter }, "dead letter discarded");
+    },
+  };
+  return {
+    observer,
+    async refresh(eventLog: Pick<EventLog, "countDeadLetters">): Promise<void> {
+      const counted = accounts.map(async (account) => {
+        try {
+          waiting.set({ account }, await eventLog.countDeadLetters(account));
+        } catch {
+          // The store is away: better no number than an old one.
+          waiting.remove({ account });
+        }
+      });
+      await Promise.all(counted);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { GraphqlObserver } from "../graphql/operation-record.ts";
+import { latencyBuckets } from "./registry.ts";
+
+/** Operations at the GraphQL edge, which logs them itself. */
+export function graphqlTelemetry(registry: Registry, onInternalError: () => void): GraphqlObserver {
+  const registers = [registry];
+  const operations = new Counter({
+    name: "payments_gateway_graphql_operations_total",
+    help: "GraphQL operations that have ended, by root field and the code of the first error",
+    labelNames: ["type", "field", "transport", "code"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "payments_gateway_graphql_operation_duration_seconds",
+    help: "Duration of GraphQL queries and mutations",
+    labelNames: ["type", "field", "code"],
+    buckets: latencyBuckets,
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: "payments_gateway_graphql_operations_in_flight",
+    help: "GraphQL operations in progress, subscriptions included",
+    labelNames: ["connection"],
+    registers,
+  });
+  return {
+    onOperation(connection) {
+      inFlight.inc({ connection });
+      return ({ type, field, transport, code, durationMs }) => {
+        inFlight.dec({ connection });
+        operations.inc({ type, field, transport, code });
+        if (code === "INTERNAL_SERVER_ERROR") onInternalError();
+        if (type === "subscription") return;
+        seconds.observe({ type, field, code }, durationMs / 1_000);
+      };
+    },
+  };
+}

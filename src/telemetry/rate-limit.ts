@@ -1,0 +1,85 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
+
+/** The account's rate budget: who waits for it, who is refused, and what is left. */
+export function rateLimitTelemetry(registry: Registry, accounts: readonly string[]) {
+  const registers = [registry];
+  const wait = new Histogram({
+    name: "payments_gateway_rate_limit_wait_seconds",
+    help: "How long calls waited for a token of the account's rate budget, without refused calls",
+    labelNames: ["account", "priority"],
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
+    registers,
+  });
+  const waiting = new Gauge({
+    name: "payments_gateway_rate_limit_waiting",
+    help: "Calls that wait for a token of the rate budget",
+    labelNames: ["account", "priority"],
+    registers,
+  });
+  const refusals = new Counter({
+    name: "payments_gateway_rate_limit_refusals_total",
+    help: "Calls that got no token, by reason: RESOURCE_EXHAUSTED when the rate budget was used up",
+    labelNames: ["account", "priority", "reason"],
+    registers,
+  });
+  const rejections = new Counter({
+    name: "payments_gateway_rate_limit_upstream_rejections_total",
+    help: "Calls that the payments service refused with 429 Too Many Requests",
+    labelNames: ["account"],
+    registers,
+  });
+  const tokens = new Gauge({
+    name: "payments_gateway_rate_limit_remaining",
+    help: "Tokens left in the account's rate budget",
+    labelNames: ["account"],
+    registers,
+  });
+  const shared = new Gauge({
+    name: "payments_gateway_rate_limit_shared",
+    help: "1 while the rate budget is shared through Redis, 0 while this replica uses its own share",
+    labelNames: ["account"],
+    registers,
+  });
+  const limits = new Gauge({
+    name: "payments_gateway_rate_limit_limit",
+    help: "Requests a second that the payments service allows the account",
+    labelNames: ["account"],
+    registers,
+  });
+  for (const account of accounts) {
+    rejections.inc({ account }, 0);
+    for (const priority of ["money", "read"]) {
+      waiting.set({ account, priority }, 0);
+      refusals.inc({ account, priority, reason: "RESOURCE_EXHAUSTED" }, 0);
+    }
+  }
+  return {
+    observerOf: (account: string): BucketObserver => ({
+      onWait(priority) {
+        waiting.inc({ account, priority });
+        return ({ waitedMs, refused: reason }) => {
+          waiting.dec({ account, priority });
+          if (reason === undefined) wait.observe({ account, priority }, waitedMs / 1_000);
+          else refusals.inc({ account, priority, reason });
+        };
+      },
+      onRejected() {
+        rejections.inc({ account });
+      },
+    }),
+    /** The budget of an account is shared through Redis, or is not at the moment. */
+    onShared(account: string, isShared: boolean): void {
+      shared.set({ account }, isShared ? 1 : 0);
+    },
+    /** @param buckets by account */
+    refresh(buckets: ReadonlyMap<string, Pick<TokenBucket, "status">>): void {
+      for (const [account, bucket] of buckets) {
+        const { limit, remaining } = bucket.status();
+        limits.set({ account }, limit);
+        tokens.set({ account }, remaining);
+      }
+    },
+  };
+}

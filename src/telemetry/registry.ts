@@ -1,0 +1,17 @@
+import { collectDefaultMetrics, Registry } from "prom-client";
+
+/** A registry with the metrics of the process itself. */
+export function createRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  // Gauges by the name of counters; the same is told by type under names without `_total`.
+  for (const kind of ["handles", "requests", "resources"]) {
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
+  return registry;
+}
+
+/** From a look into memory to the longest that the payments service may take. */
+export const latencyBuckets = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];

@@ -1,0 +1,105 @@
+import type { Logger } from "pino";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { UpstreamObserver } from "../upstream/upstream.ts";
+import type { CountFieldFault } from "./field-faults.ts";
+
+/** Calls to the payments service. */
+export function upstreamTelemetry(
+  registry: Registry,
+  log: Logger,
+  accounts: readonly string[],
+  countFieldFault: CountFieldFault,
+): (account: string) => UpstreamObserver {
+  const registers = [registry];
+  const calls = new Counter({
+    name: "payments_gateway_upstream_requests_total",
+    help: "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
+    labelNames: ["account", "endpoint", "outcome"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "payments_gateway_upstream_request_duration_seconds",
+    help: "Duration of calls to the payments service, without the wait for a token",
+    labelNames: ["endpoint"],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: "payments_gateway_upstream_requests_in_flight",
+    help: "Calls to the payments service that were sent and have no answer yet",
+    labelNames: ["account"],
+    registers,
+  });
+  const credentialsRefused = new Gauge({
+    name: "payments_gateway_upstream_credentials_refused",
+    help: "1 while the payments service refuses the account's own credentials, else 0",
+    labelNames: ["account"],
+    registers,
+  });
+  const breaker = new Gauge({
+    name: "payments_gateway_upstream_breaker_state",
+    help: "0 closed, 1 half open, 2 open: calls fail fast",
+    labelNames: ["account", "calls"],
+    registers,
+  });
+  const readFailures = new Counter({
+    name: "payments_gateway_upstream_read_failures_total",
+    help: "Failed attempts to read, by what followed: a retry, or the reason why there was none",
+    labelNames: ["account", "endpoint", "next"],
+    registers,
+  });
+  const mixUps = new Counter({
+    name: "payments_gateway_upstream_mix_ups_total",
+    help: "Answers that named another external_id than their request and were treated as no answer",
+    labelNames: ["account"],
+    registers,
+  });
+  for (const account of accounts) {
+    inFlight.set({ account }, 0);
+    credentialsRefused.set({ account }, 0);
+    for (const ofCalls of ["money", "other"]) breaker.set({ account, calls: ofCalls }, 0);
+    mixUps.inc({ account }, 0);
+  }
+  return (account) => ({
+    onInFlight(change) {
+      inFlight.inc({ account }, change);
+    },
+    onCall({ endpoint, outcome, durationMs }) {
+      log.debug({ account, endpoint, outcome, durationMs }, "upstream");
+      calls.inc({ account, endpoint, outcome });
+      seconds.observe({ endpoint }, durationMs / 1_000);
+    },
+    onFieldFault({ endpoint, path, kind }) {
+      countFieldFault(kind, { endpoint, field: path });
+      log.warn(
+        { endpoint, field: path, fault: kind },
+        "unexpected value in an answer of the payments service: field left unset",
+      );
+    },
+    onMixUp({ endpoint }) {
+      mixUps.inc({ account });
+      log.error(
+        { account, endpoint },
+        "answer names another external_id than its request: treated as no answer. The service or a proxy mixes answers up; each request gets its own connection for 10 minutes",
+      );
+    },
+    onBreaker({ calls, state }) {
+      breaker.set({ account, calls }, breakerLevels[state]);
+      const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";
+      log[level]({ account, calls, state }, "upstream breaker");
+    },
+    onReadFailed({ endpoint, next }) {
+      readFailures.inc({ account, endpoint, next });
+    },
+    onCredentials(accepted) {
+      credentialsRefused.set({ account }, accepted ? 0 : 1);
+      if (accepted) return;
+      log.error(
+        { account },
+        "the payments service refuses the account's credentials: check its login and password",
+      );
+    },
+  });
+}
+
+const breakerLevels = { closed: 0, halfOpen: 1, open: 2 } as const;

@@ -1,0 +1,259 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type ExecutionResult,
+  execute,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  type GraphQLOutputType,
+  GraphQLSchema,
+  GraphQLString,
+  GraphQLUnionType,
+  getOperationAST,
+  isListType,
+  isNonNullType,
+  parse,
+  validate,
+} from "graphql";
+import { compileOperation } from "../../src/graphql/compiled-operation.ts";
+
+/** A generator that gives the same numbers each time. */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/** What surrounds one operation: which resolvers do what, the same in each run of it. */
+interface World {
+  readonly seed: number;
+  readonly log: string[];
+  /** Promises become ready one in a turn of the event loop, in the order in which they were made. */
+  readonly later: <T>(settle: () => T) => Promise<T>;
+}
+
+function worldOf(seed: number): World {
+  const waiting: (() => void)[] = [];
+  const turn = () => {
+    waiting.shift()?.();
+    if (waiting.length > 0) setImmediate(turn);
+  };
+  return {
+    seed,
+    log: [],
+    later: (settle) =>
+      new Promise((resolve, reject) => {
+        if (waiting.length === 0) setImmediate(turn);
+        waiting.push(() => {
+          try {
+            resolve(settle());
+          } catch (error) {
+            reject(error);
+          }
+        });
+      }),
+  };
+}
+
+interface Source {
+  readonly depth: number;
+  readonly at: string;
+}
+
+/** Does what its place in the result and the seed say: value, null, error, now or later. */
+function behave(
+  source: Source | undefined,
+  args: object,
+  world: World,
+  name: string,
+  type: GraphQLOutputType,
+) {
+  const at = `${source?.at ?? ""}/${name}${JSON.stringify(args)}`;
+  world.log.push(at);
+  let hash = world.seed;
+  for (const char of at) hash = (Math.imul(hash, 31) + char.charCodeAt(0)) >>> 0;
+  const below = randomOf(hash);
+  below(2);
+  const settle = (): unknown => {
+    const kind = below(12);
+    if (kind === 0) throw new Error(`failed at ${at}`);
+    if (kind === 1) return new Error(`returned at ${at}`);
+    if (kind === 2) return null;
+    if (kind === 3) return undefined;
+    return anyOf(type, { depth: (source?.depth ?? 0) + 1, at });
+  };
+  const valueOfItem = (type: GraphQLOutputType, source: Source): unknown => {
+    const kind = below(10);
+    if (kind === 0) return null;
+    if (kind === 1) return new Error(`item at ${source.at}`);
+    const value = anyOf(type, source);
+    return kind < 4 ? world.later(() => value) : value;
+  };
+  const anyOf = (type: GraphQLOutputType, source: Source): unknown => {
+    if (isNonNullType(type)) return anyOf(type.ofType, source);
+    if (isListType(type)) {
+      if (below(15) === 0) return "no list";
+      const { ofType } = type;
+      return Array.from({ length: below(4) }, (_, index) =>
+        valueOfItem(ofType, { ...source, at: `${source.at}[${index}]` }),
+      );
+    }
+    if (type === GraphQLInt) return below(8) === 0 ? "no number" : below(100);
+    return type === GraphQLString ? `text of ${at}` : source;
+  };
+  return below(3) === 0 ? world.later(settle) : settle();
+}
+
+function fieldOf(type: GraphQLOutputType, name: string) {
+  return {
+    type,
+    args: { n: { type: GraphQLInt, defaultValue: 1 }, text: { type: GraphQLString } },
+    resolve: (source: unknown, args: object, world: unknown) =>
+      behave(source as Source | undefined, args, world as World, name, type),
+  };
+}
+
+const itemType: GraphQLObjectType = new GraphQLObjectType({
+  name: "Item",
+  fields: () => fields,
+});
+const checkedType = new GraphQLObjectType({
+  name: "Checked",
+  // Some are none, some say so later.
+  isTypeOf: (source: Source, world: unknown) =>
+    source.at.length % 3 === 0
+      ? (world as World).later(() => source.at.length % 2 === 0)
+      : source.at.length % 5 !== 0,
+  fields: () => fields,
+});
+const anyType = new GraphQLUnionType({
+  name: "Any",
+  types: [itemType, checkedType],
+  resolveType: (source: Source, world: unknown) =>
+    source.at.length % 4 === 0
+      ? (world as World).later(() => "Item")
+      : source.at.length % 2
+        ? "Item"
+        : "Checked",
+});
+const types: Record<string, GraphQLOutputType> = {
+  text: GraphQLString,
+  sure: new GraphQLNonNull(GraphQLString),
+  number: GraphQLInt,
+  item: itemType,
+  checked: checkedType,
+  any: anyType,
+  sureItem: new GraphQLNonNull(itemType),
+  texts: new GraphQLList(GraphQLString),
+  items: new GraphQLList(new GraphQLNonNull(itemType)),
+  sureAny: new GraphQLNonNull(new GraphQLList(anyType)),
+};
+const fields = Object.fromEntries(
+  Object.entries(types).map(([name, type]) => [name, fieldOf(type, name)]),
+);
+const schema = new GraphQLSchema({
+  query: new GraphQLObjectType({ name: "Query", fields }),
+  mutation: new GraphQLObjectType({ name: "Mutation", fields }),
+});
+
+const fragments = `
+  fragment A on Item { text sure other: sureItem { number } ...B }
+  fragment B on Item { text items { text __typename } }`;
+
+function selectionOf(below: (n: number) => number, depth: number, isUnion: boolean): string {
+  const parts: string[] = [];
+  for (let count = 1 + below(4); count > 0; count--) {
+    const alias = below(4) === 0 ? `x${below(3)}: ` : "";
+    const args = ["", "", "(n: 2)", "(n: $n)", '(text: "a", n: $n)', "(text: $text)"][below(6)];
+    const names = Object.keys(types).slice(0, depth > 2 ? 3 : undefined);
+    const name = names[below(names.length)] ?? "text";
+    const isObject = !["text", "sure", "number", "texts"].includes(name);
+    const inner = isObject
+      ? ` ${selectionOf(below, depth + 1, name === "any" || name === "sureAny")}`
+      : "";
+    const kind = below(8);
+    if (isUnion || kind === 0) {
+      const on = below(2) === 0 ? "Item" : "Checked";
+      if (isUnion)
+        parts.push(kind === 1 ? "...A" : `... on ${on} { ${alias}${name}${args}${inner} }`);
+    } else if (kind === 1) parts.push("__typename");
+    else parts.push(`${alias}${name}${args}${inner}`);
+  }
+  return `{ ${parts.join(" ") || "__typename"} }`;
+}
+
+/** As a client sees it; of a value that is not of its type GraphQL.js quotes all. */
+const shownOf = (result: ExecutionResult) =>
+  JSON.parse(
+    JSON.stringify(result).replaceAll(/( of type \\"Checked\\") but got: .*?\}\./g, "$1."),
+  );
+
+test("what is compiled answers as GraphQL.js does: values, nulls, errors and their order", async () => {
+  const below = randomOf(15);
+  let compared = 0;
+  let failed = 0;
+  let whole = 0;
+  for (let round = 0; round < 6_000 && compared < 900; round++) {
+    const operation = below(4) === 0 ? "mutation" : "query";
+    const text = `${operation} Q($n: Int, $text: String) ${selectionOf(below, 0, false)} ${fragments}`;
+    const document = parse(text);
+    const rules = validate(schema, document);
+    if (rules.some(({ message }) => !/never used/.test(message))) continue;
+    const node = getOperationAST(document);
+    assert.ok(node);
+    const run = compileOperation(schema, document, node);
+    assert.ok(run, text);
+    for (const variableValues of [{ n: 5, text: "t" }, { n: null }]) {
+      const seed = below(1_000_000);
+      const [theirs, ours] = [worldOf(seed), worldOf(seed)];
+      const expected = await execute({ schema, document, variableValues, contextValue: theirs });
+      const result = await run({ variableValues, contextValue: ours });
+      assert.ok(result);
+      assert.deepEqual(shownOf(result), shownOf(expected), `${text} ${seed}`);
+      if (operation === "mutation") assert.deepEqual(ours.log, theirs.log, "one after another");
+      compared += 1;
+      if (expected.errors) failed += 1;
+      else whole += 1;
+    }
+  }
+  assert.ok(compared > 500 && failed > 200 && whole > 50, `${compared} ${failed} ${whole}`);
+});
+
+test("variables that are refused are left to GraphQL.js, and nothing was begun", () => {
+  const document = parse("query ($n: Int!) { number(n: $n) }");
+  const operation = getOperationAST(document);
+  assert.ok(operation);
+  const run = compileOperation(schema, document, operation);
+  const world = worldOf(1);
+  assert.equal(run?.({ variableValues: { n: "x" }, contextValue: world }), undefined);
+  assert.equal(run?.({ variableValues: {}, contextValue: world }), undefined);
+  assert.deepEqual(world.log, []);
+});
+
+test("directives and names of the language's own are not compiled", () => {
+  for (const text of [
+    "query ($if: Boolean = true) { text @skip(if: $if) }",
+    "query ($if: Boolean = true) { ... @include(if: $if) { text } }",
+    "{ item { __proto__: text } }",
+  ]) {
+    const document = parse(text);
+    const operation = getOperationAST(document);
+    assert.ok(operation);
+    assert.equal(compileOperation(schema, document, operation), undefined, text);
+  }
+});
+
+test("a document that multiplies its fields by fragments is not compiled", () => {
+  const levels = Array.from({ length: 12 }, (_, level) => {
+    const inner = level === 11 ? "text" : `...F${level + 1}`;
+    return `fragment F${level} on Item { a: item { ${inner} } b: item { ${inner} } }`;
+  });
+  const document = parse(`{ item { ...F0 } } ${levels.join(" ")}`);
+  const operation = getOperationAST(document);
+  assert.ok(operation);
+  assert.equal(compileOperation(schema, document, operation), undefined);
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { ask, StoreUnavailable } from "../../src/redis/ask.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { startCluster } from "./cluster.ts";
+import { startSentinelSet } from "./sentinel.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+
+interface Store {
+  readonly url: string;
+  readonly primary: RedisServer;
+}
+
+/** @param downAfterMs how long the others wait before they give a server up */
+type Begin = (t: TestContext, downAfterMs: number) => Promise<Store>;
+
+const topologies: Readonly<Record<string, Begin>> = {
+  async alone(t) {
+    const primary = await startRedis();
+    t.after(() => primary.close());
+    return { url: primary.url, primary };
+  },
+  async "behind Sentinel"(t, downAfterMs) {
+    const set = await startSentinelSet([], downAfterMs);
+    t.after(() => set.close());
+    return { url: set.url, primary: set.servers[0] as RedisServer };
+  },
+  async "as a cluster"(t, downAfterMs) {
+    const cluster = await startCluster(3, [["cluster-node-timeout", String(downAfterMs)]]);
+    t.after(() => cluster.close());
+    return { url: cluster.url, primary: cluster.nodes[0] as RedisServer };
+  },
+};
+
+const patientMs = 600_000;
+
+const options = { skip: withoutRedis, timeout: 60_000, concurrency: true };
+
+describe("the link to Redis", options, () => {
+  for (const [name, begin] of Object.entries(topologies)) {
+    describe(name, () => {
+      /** Asks every node. @returns what it was told: `up`, `away`, or neither */
+      function connect(t: TestContext, url: string) {
+        const redis = connectRedis(new Secret(url), () => {});
+        t.after(() => redis.close());
+        const { client } = redis;
+        const questions = ["{a}", "{b}", "{c}", "{d}", "{e}", "{f}"].map((key) => async () => {
+          try {
+            await ask(client, () => client.set(key, "1"));
+            return "up";
+          } catch (error) {
+            assert(error instanceof StoreUnavailable);
+            return error.away ? "away" : "silent";
+          }
+        });
+        return async () => {
+          const told = new Set(await Promise.all(questions.map((question) => question())));
+          return told.has("away") ? "away" : told.has("silent") ? "silent" : "up";
+        };
+      }
+
+      it("is away while its primary refuses connections, and no longer once it is back", async (t) => {
+        // A cluster says itself that it has no primary; Sentinel has no other one to name meanwhile.
+        const store = await begin(t, name === "as a cluster" ? 1_000 : patientMs);
+        const state = connect(t, store.url);
+        await until(async () => (await state()) === "up");
+        await store.primary.kill();
+        await until(async () => (await state()) === "away");
+        await store.primary.start();
+        await until(async () => (await state()) === "up");
+      });
+
+      it("is not away while its primary accepts connections and is silent, however long", async (t) => {
+        const store = await begin(t, patientMs);
+        const known = connect(t, store.url);
+        await until(async () => (await known()) === "up");
+        store.primary.pause();
+        // One that never had an answer knows no better.
+        const fresh = connect(t, store.url);
+        const untilMs = performance.now() + 3_000;
+        while (performance.now() < untilMs) {
+          assert.deepEqual(await Promise.all([known(), fresh()]), ["silent", "silent"]);
+          await delay(50);
+        }
+        store.primary.resume();
+        for (const state of [known, fresh]) await until(async () => (await state()) === "up");
+      });
+    });
+  }
+});
