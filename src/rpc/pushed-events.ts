@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
-import type { Push } from "../events/log.ts";
+import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { answerOf, isOver } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
@@ -17,7 +17,7 @@ type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" 
  * waits for a message meanwhile. All protocols put the same envelope around a message of a stream, so
  * that one is made of each event, and shared by all who watch it.
  */
-export function pushOf(context: StreamContext): Push | undefined {
+export function pushOf(context: StreamContext): Call["push"] {
   const answer = answerOf(context.values);
   const encode = answer && encoderOf(context);
   if (!encode) return undefined;
