@@ -85,7 +85,7 @@ module.exports = {
         path: "^src/",
         pathNot: [
           "^src/(cli|config|auth|net|redis|sandbox|sqlite|upstream|wire)/",
-          "^src/(app/(move|serve)|telemetry/log(gable)?)\\.ts$",
+          "^src/(admin/dead-letter|app/(move|serve)|telemetry/log(gable)?)\\.ts$",
           "^src/graphql/(schema/schema|trusted-documents)\\.ts$",
           "^src/ratelimit/local/bucket\\.ts$",
           ...anyRoom,

@@ -1,12 +1,13 @@
 /**
  * What the wire codec costs next to the plain JSON calls on the same text, and next to
- * protobuf-es's own JSON (on its own dialect of it). Run: npx node bench/wire.ts
+ * protobuf-es's own JSON (on its own dialect of it); what our writer of proto JSON costs next to it. Run: npx node bench/wire.ts
  */
 import { readFileSync } from "node:fs";
 import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { OperationSchema } from "../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
+import { jsonWriterOf } from "../src/rpc/json-writer.ts";
 import { decode, encode } from "../src/wire/wire.ts";
 
 /** Keeps the results in use, so that no call is optimised away. */
@@ -20,6 +21,7 @@ const paymentProtoJson = compact("payment.message.json");
 const operation = compact("operation.json");
 const request = compact("create-payment-cc.json");
 const paymentMessage = decode(PaymentSchema, payment);
+const writeProtoJson = jsonWriterOf(PaymentSchema);
 const requestMessage = decode(CreatePaymentRequestSchema, request);
 const paymentObject: unknown = JSON.parse(payment);
 const requestObject: unknown = JSON.parse(request);
@@ -35,6 +37,10 @@ const groups: Record<string, Record<string, () => unknown>> = {
     "JSON.parse": () => JSON.parse(operation),
     "wire decode": () => decode(OperationSchema, operation),
     "JSON.parse with a reviver": () => JSON.parse(operation, (_key, value) => value),
+  },
+  [`write a Payment as proto JSON (${paymentProtoJson.length} characters)`]: {
+    "protobuf-es toJsonString": () => toJsonString(PaymentSchema, paymentMessage),
+    "compiled writer": () => writeProtoJson(paymentMessage),
   },
   [`write a Payment, all fields (${payment.length} characters)`]: {
     "JSON.stringify": () => Buffer.from(JSON.stringify(paymentObject)),

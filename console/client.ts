@@ -21,7 +21,7 @@ export interface Client {
   stream(body: unknown, account: string, signal: AbortSignal): Promise<Response>;
 }
 
-const patienceMs = 15_000;
+const timeoutMs = 15_000;
 /** A slow answer of the sandbox takes 10 s. */
 const actionTimeoutMs = 70_000;
 
@@ -39,7 +39,7 @@ export function createClient(token: string | undefined): Client {
     get: (path, query = {}, signal = undefined) =>
       ask(`${path}${search(query)}`, {
         headers: authorization,
-        signal: AbortSignal.any([AbortSignal.timeout(patienceMs), ...(signal ? [signal] : [])]),
+        signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
       }),
     post: (path, body) =>
       ask(path, {
@@ -52,7 +52,7 @@ export function createClient(token: string | undefined): Client {
       const response = await reach(path, {
         method: "DELETE",
         headers: authorization,
-        signal: AbortSignal.timeout(patienceMs),
+        signal: AbortSignal.timeout(timeoutMs),
       });
       if (!response.ok) throw await refusalOf(response);
     },

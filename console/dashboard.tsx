@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Calls, Letters, Session, Status } from "../src/admin/console-api.ts";
+import type { Calls, Session, Status } from "../src/admin/console-api.ts";
+import type { DeadLetterPage } from "../src/admin/dead-letter.ts";
 import type { Client } from "./client.ts";
 import { DeadLetters } from "./dead-letters.tsx";
 import { Events, type Subject } from "./events.tsx";
@@ -48,7 +49,7 @@ export function Dashboard(props: {
   );
   const calls = usePolled(useCallback(asker<Calls>("/api/calls"), [client, account]), callsEveryMs);
   const letters = usePolled(
-    useCallback(asker<Letters>("/api/dead-letters"), [client, account]),
+    useCallback(asker<DeadLetterPage>("/api/dead-letters"), [client, account]),
     lettersEveryMs,
   );
   useAgainWhenGrown(status.value?.callbacks.total.dead_letter, letters.again);

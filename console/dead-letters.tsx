@@ -1,5 +1,9 @@
 import { useState } from "preact/hooks";
-import type { Letter, LetterBody, Letters } from "../src/admin/console-api.ts";
+import type {
+  DeadLetterDetails,
+  DeadLetterPage,
+  DeadLetterView,
+} from "../src/admin/dead-letter.ts";
 import { type Client, messageOf } from "./client.ts";
 import { bytesOf, momentOf, timeOf } from "./format.ts";
 import { kindOfResource, kindTexts } from "./kinds.ts";
@@ -12,17 +16,24 @@ import type { Polled } from "./polled.ts";
 const shownAtFirst = 5;
 
 /** Callbacks that nobody understood: looked at, tried again, given up. */
-export function DeadLetters(props: { client: Client; account: string; letters: Polled<Letters> }) {
+export function DeadLetters(props: {
+  client: Client;
+  account: string;
+  letters: Polled<DeadLetterPage>;
+}) {
   const { client, account, letters } = props;
   const { value, problem } = letters;
-  const [asked, setAsked] = useState<{ action: LetterAction; letters: readonly Letter[] }>();
+  const [asked, setAsked] = useState<{
+    action: LetterAction;
+    letters: readonly DeadLetterView[];
+  }>();
   const [results, setResults] = useState<ReadonlyMap<string, Done>>(new Map());
-  const [older, setOlder] = useState<Pick<Letters, "letters" | "next">>();
+  const [older, setOlder] = useState<Pick<DeadLetterPage, "dead_letters" | "next_cursor">>();
   const [progress, setProgress] = useState<{ done: number; of: number }>();
   const [summary, setSummary] = useState("");
   const [showAll, setShowAll] = useState(false);
 
-  async function run(action: LetterAction, some: readonly Letter[]): Promise<void> {
+  async function run(action: LetterAction, some: readonly DeadLetterView[]): Promise<void> {
     const done: Done[] = [];
     setSummary("");
     for (const letter of some) {
@@ -37,18 +48,21 @@ export function DeadLetters(props: { client: Client; account: string; letters: P
   }
 
   /** Behind all that are known. */
-  async function loadOlder(behind: string): Promise<void> {
+  async function loadOlder(cursor: string): Promise<void> {
     try {
-      const page = await client.get<Letters>("/api/dead-letters", { account, behind });
-      setOlder((held) => ({ ...page, letters: [...(held?.letters ?? []), ...page.letters] }));
+      const page = await client.get<DeadLetterPage>("/api/dead-letters", { account, cursor });
+      setOlder((held) => ({
+        ...page,
+        dead_letters: [...(held?.dead_letters ?? []), ...page.dead_letters],
+      }));
       setShowAll(true);
     } catch (error) {
       setSummary(`Older ones cannot be shown: ${messageOf(error)}.`);
     }
   }
 
-  const all = listOf(value?.letters ?? [], older?.letters ?? [], results);
-  const next = older ? older.next : value?.next;
+  const all = listOf(value?.dead_letters ?? [], older?.dead_letters ?? [], results);
+  const next = older ? older.next_cursor : value?.next_cursor;
   const shown = showAll ? all : all.slice(0, shownAtFirst);
   return (
     <Panel
@@ -125,10 +139,10 @@ export function DeadLetters(props: { client: Client; account: string; letters: P
 
 /** Pages overlap when letters leave or come; those that are gone are left out of older ones. */
 function listOf(
-  newest: readonly Letter[],
-  older: readonly Letter[],
+  newest: readonly DeadLetterView[],
+  older: readonly DeadLetterView[],
   results: ReadonlyMap<string, Done>,
-): readonly Letter[] {
+): readonly DeadLetterView[] {
   const known = new Set(newest.map(({ id }) => id));
   return [
     ...newest,
@@ -139,20 +153,21 @@ function listOf(
 function LetterCard(props: {
   client: Client;
   account: string;
-  letter: Letter;
+  letter: DeadLetterView;
   result: string | undefined;
   disabled: boolean;
   onAction: (action: LetterAction) => void;
 }) {
   const { client, account, letter, result, disabled, onAction } = props;
-  const { id, resource, reason, receivedAtMs, bytes } = letter;
+  const { id, resource, reason, receivedAt, bytes } = letter;
+  const receivedAtMs = Date.parse(receivedAt);
   const [body, setBody] = useState<string>();
 
   async function show(): Promise<void> {
     if (body !== undefined) return setBody(undefined);
     try {
       const path = `/api/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
-      const { text } = await client.get<LetterBody>(path);
+      const { text } = await client.get<DeadLetterDetails>(path);
       setBody(text ?? "It is no text (not UTF-8).");
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);
@@ -163,11 +178,7 @@ function LetterCard(props: {
     <li class="card">
       <div class="card-head">
         <strong>{kindTexts[kindOfResource(resource)].callback}</strong>
-        <time
-          class="soft"
-          dateTime={new Date(receivedAtMs).toISOString()}
-          title={momentOf(receivedAtMs)}
-        >
+        <time class="soft" dateTime={receivedAt} title={momentOf(receivedAtMs)}>
           {timeOf(receivedAtMs)}
         </time>
       </div>

@@ -11,9 +11,9 @@ export interface EventRow {
   readonly subjectId: string | undefined;
   readonly operation: string | undefined;
   /** What the event told: the state after it, or what became of a call. */
-  readonly standing: Standing;
+  readonly shownState: ShownState;
   /** How the payment or payout stands after it. */
-  readonly state: Standing;
+  readonly state: ShownState;
   readonly statusCode: string | undefined;
   readonly amount: string | undefined;
   readonly currency: string | undefined;
@@ -22,7 +22,7 @@ export interface EventRow {
 }
 
 /** How a payment or payout stands, or a call whose answer was lost. */
-export type Standing =
+export type ShownState =
   | "paid"
   | "authorized"
   | "failed"
@@ -87,7 +87,7 @@ export interface EventData {
 export function rowOf({ events: event }: EventData): EventRow {
   const { payment, payout } = event;
   const details = payment?.details;
-  const state = standingOf(event.state);
+  const state = shownStateOf(event.state);
   return {
     cursor: event.cursor,
     kind: event.kind.toLowerCase() as KindName,
@@ -97,7 +97,7 @@ export function rowOf({ events: event }: EventData): EventRow {
     final: event.final,
     subjectId: event.paymentId ?? event.transactionId ?? undefined,
     operation: payment?.operation?.toLowerCase() ?? undefined,
-    standing: event.callOutcome ? (event.callOutcome.toLowerCase() as Standing) : state,
+    shownState: event.callOutcome ? (event.callOutcome.toLowerCase() as ShownState) : state,
     state: event.callOutcome === "NEEDS_OPERATOR" && state === "unknown" ? "needs_operator" : state,
     statusCode: details?.statusCode ?? payout?.statusCode ?? undefined,
     amount: details?.amount ?? payout?.originalAmount ?? undefined,
@@ -107,8 +107,8 @@ export function rowOf({ events: event }: EventData): EventRow {
 }
 
 /** The gateway's state of a payment or payout, which it alone works out. */
-export function standingOf(state: string | null | undefined): Standing {
-  return (state?.toLowerCase() as Standing | undefined) ?? "init";
+export function shownStateOf(state: string | null | undefined): ShownState {
+  return (state?.toLowerCase() as ShownState | undefined) ?? "init";
 }
 
 /** What the service names may be anything; only a web address becomes a link. */

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { KindName } from "../src/kinds.ts";
-import type { EventRow, Standing } from "./event-row.ts";
-import { type Feed, mostRows } from "./feed.ts";
+import type { EventRow, ShownState } from "./event-row.ts";
+import { type Feed, maxRows } from "./feed.ts";
 import { momentOf, plural, timeOf, words } from "./format.ts";
 import { kindNames } from "./kinds.ts";
 import { Badge, Panel, Skeleton, textOf } from "./parts.tsx";
@@ -17,10 +17,10 @@ export interface Subject {
 interface Filter {
   readonly externalId: string;
   readonly kind: KindName | "";
-  readonly standing: Standing | "";
+  readonly shownState: ShownState | "";
 }
 
-const all: Filter = { externalId: "", kind: "", standing: "" };
+const all: Filter = { externalId: "", kind: "", shownState: "" };
 
 /** Rows that are drawn at first; the rest is drawn when asked for. */
 const pageLength = 100;
@@ -83,7 +83,7 @@ export function Events({ feed, open }: { feed: Feed; open: (subject: Subject) =>
         )}
         <span class="soft">
           {isFiltered ? `${shown.length} of ${rows.length} match` : plural(rows.length, "event")}
-          {rows.length === mostRows && `; the page keeps the newest ${mostRows}`}
+          {rows.length === maxRows && `; the page keeps the newest ${maxRows}`}
         </span>
       </footer>
       <Announcer feed={feed} />
@@ -91,13 +91,13 @@ export function Events({ feed, open }: { feed: Feed; open: (subject: Subject) =>
   );
 }
 
-function matches(row: EventRow, { externalId, kind, standing }: Filter): boolean {
+function matches(row: EventRow, { externalId, kind, shownState }: Filter): boolean {
   if (kind !== "" && row.kind !== kind) return false;
-  if (standing !== "" && row.standing !== standing) return false;
+  if (shownState !== "" && row.shownState !== shownState) return false;
   return externalId === "" || row.externalId.toLowerCase().includes(externalId.toLowerCase());
 }
 
-const choices: readonly Standing[] = [
+const choices: readonly ShownState[] = [
   "paid",
   "authorized",
   "failed",
@@ -144,15 +144,15 @@ function FilterForm(props: {
       <label>
         <span>State</span>
         <select
-          value={filter.standing}
+          value={filter.shownState}
           onChange={({ currentTarget }) =>
-            onChange({ standing: currentTarget.value as Standing | "" })
+            onChange({ shownState: currentTarget.value as ShownState | "" })
           }
         >
           <option value="">all</option>
-          {choices.map((standing) => (
-            <option key={standing} value={standing}>
-              {textOf(standing)}
+          {choices.map((shownState) => (
+            <option key={shownState} value={shownState}>
+              {textOf(shownState)}
             </option>
           ))}
         </select>
@@ -227,7 +227,7 @@ function EventList({ rows, open }: { rows: readonly EventRow[]; open: (s: Subjec
             >
               {timeOf(row.receivedAtMs)}
             </time>
-            <Badge standing={row.standing} />
+            <Badge shownState={row.shownState} />
             <span class="what">
               <strong>{row.externalId}</strong>
               <span class="soft">{detailsOf(row)}</span>
@@ -266,8 +266,8 @@ function Announcer({ feed }: { feed: Feed }) {
       const { received, rows } = feed.held.value;
       const [newest] = rows;
       if (received > told && newest) {
-        const { kind, externalId, standing } = newest;
-        const news = `${kind} ${externalId}, ${textOf(standing)}`;
+        const { kind, externalId, shownState } = newest;
+        const news = `${kind} ${externalId}, ${textOf(shownState)}`;
         setText(`${plural(received - told, "new event")}: ${news}`);
       }
       told = received;

@@ -13,7 +13,7 @@ export type Connection =
 
 /** The events that the page holds. */
 export interface Held {
-  /** Newest first, at most `mostRows`. */
+  /** Newest first, at most `maxRows`. */
   readonly rows: readonly EventRow[];
   /** All that came since the page was opened, with those that were let go. */
   readonly received: number;
@@ -22,8 +22,8 @@ export interface Held {
 }
 
 /** Rows that a page holds, however long it is open. */
-export const mostRows = 500;
-const mostFollowed = 50;
+export const maxRows = 500;
+const maxFollowed = 50;
 const flushMs = 100;
 const firstPauseMs = 500;
 const maxPauseMs = 15_000;
@@ -36,7 +36,7 @@ export class Feed {
   readonly connection = new Store<Connection>({ state: "connecting" });
   readonly held = new Store<Held>({ rows: [], received: 0, restarted: false });
   /** How what was asked to be followed stands, by kind and external id. */
-  readonly standings = new Store<ReadonlyMap<string, EventRow>>(new Map());
+  readonly latest = new Store<ReadonlyMap<string, EventRow>>(new Map());
   readonly #client: Client;
   readonly #account: string;
   readonly #end = new AbortController();
@@ -79,16 +79,16 @@ export class Feed {
         reason = error instanceof ApiError ? messageOf(error) : "the connection was lost";
       }
       if (this.#end.signal.aborted) return;
-      const longestMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
+      const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
       failures += 1;
-      await this.#pause(longestMs * (0.5 + Math.random() / 2), reason);
+      await this.#pause(maxMs * (0.5 + Math.random() / 2), reason);
     }
   }
 
   /** Keeps track of how something stands, also when its row is let go. */
   follow(kind: KindName, externalId: string): void {
     const [oldest] = this.#followed;
-    if (this.#followed.size >= mostFollowed && oldest !== undefined) this.#followed.delete(oldest);
+    if (this.#followed.size >= maxFollowed && oldest !== undefined) this.#followed.delete(oldest);
     this.#followed.add(subjectOf({ kind, externalId }));
     this.#track(this.held.value.rows);
   }
@@ -153,7 +153,7 @@ export class Feed {
   /** Events come in bursts: the page draws ten times a second at most. */
   #add(row: EventRow): void {
     this.#waiting.push(row);
-    if (this.#waiting.length > mostRows * 2) this.#flush();
+    if (this.#waiting.length > maxRows * 2) this.#flush();
     else this.#flushing ||= setTimeout(() => this.#flush(), flushMs);
   }
 
@@ -165,7 +165,7 @@ export class Feed {
     this.#track(fresh);
     const { rows, received, restarted } = this.held.value;
     this.held.set({
-      rows: [...fresh, ...rows].slice(0, mostRows),
+      rows: [...fresh, ...rows].slice(0, maxRows),
       received: received + fresh.length,
       restarted,
     });
@@ -179,18 +179,18 @@ export class Feed {
 
   /** @param rows newest first */
   #track(rows: readonly EventRow[]): void {
-    const standings = new Map(this.standings.value);
+    const latest = new Map(this.latest.value);
     let changed = false;
     for (const row of rows.toReversed()) {
       const subject = subjectOf(row);
       if (!this.#followed.has(subject)) continue;
-      standings.set(subject, row);
+      latest.set(subject, row);
       changed = true;
     }
-    for (const subject of standings.keys()) {
-      if (!this.#followed.has(subject)) standings.delete(subject);
+    for (const subject of latest.keys()) {
+      if (!this.#followed.has(subject)) latest.delete(subject);
     }
-    if (changed) this.standings.set(standings);
+    if (changed) this.latest.set(latest);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Letter } from "../src/admin/console-api.ts";
+import type { DeadLetterView } from "../src/admin/dead-letter.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { plural } from "./format.ts";
 
@@ -18,7 +18,7 @@ export async function act(
   action: LetterAction,
   client: Client,
   account: string,
-  { id }: Letter,
+  { id }: DeadLetterView,
 ): Promise<Done> {
   const path = `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
   try {

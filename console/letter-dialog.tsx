@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import type { Letter } from "../src/admin/console-api.ts";
+import type { DeadLetterView } from "../src/admin/dead-letter.ts";
 import { Dialog } from "./dialog.tsx";
 import type { LetterAction } from "./letter-action.ts";
 
 /** Asks before it is done. */
 export function LetterDialog(props: {
   action: LetterAction;
-  letters: readonly Letter[];
+  letters: readonly DeadLetterView[];
   onClose: (confirmed: boolean) => void;
 }) {
   const { action, letters, onClose } = props;

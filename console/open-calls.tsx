@@ -81,7 +81,7 @@ function OpenCallCard(props: {
         <button type="button" class="link" onClick={() => open({ kind, externalId })}>
           {externalId}
         </button>
-        <Badge standing={needsOperator ? "needs_operator" : state} />
+        <Badge shownState={needsOperator ? "needs_operator" : state} />
       </div>
       <p class="soft">
         {[

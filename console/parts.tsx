@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Standing } from "./event-row.ts";
+import type { ShownState } from "./event-row.ts";
 
 /** A part of the page with its heading. */
 export function Panel(props: {
@@ -22,7 +22,7 @@ export function Panel(props: {
   );
 }
 
-const standings: Readonly<Record<Standing, readonly [glyph: string, text: string]>> = {
+const shownStates: Readonly<Record<ShownState, readonly [glyph: string, text: string]>> = {
   paid: ["✓", "Paid"],
   authorized: ["✓", "Authorized"],
   failed: ["✕", "Failed"],
@@ -38,17 +38,17 @@ const standings: Readonly<Record<Standing, readonly [glyph: string, text: string
 };
 
 /** A state, told by colour, sign and word. */
-export function Badge({ standing }: { standing: Standing }) {
-  const [glyph, text] = standings[standing];
+export function Badge({ shownState }: { shownState: ShownState }) {
+  const [glyph, text] = shownStates[shownState];
   return (
-    <span class={`badge ${standing}`}>
+    <span class={`badge ${shownState}`}>
       <span aria-hidden="true">{glyph}</span> {text}
     </span>
   );
 }
 
-export function textOf(standing: Standing): string {
-  return standings[standing][1].toLowerCase();
+export function textOf(shownState: ShownState): string {
+  return shownStates[shownState][1].toLowerCase();
 }
 
 /** Why what is shown may be old, or is missing. */

@@ -18,7 +18,7 @@ import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
 import { plainText } from "./scenario.ts";
 import { type Tried, TriedList } from "./tried-list.tsx";
 
-const mostTried = 40;
+const maxTried = 40;
 
 /** Makes things happen: a payment or payout with each of the sandbox's magic values. */
 export function Sandbox(props: {
@@ -48,18 +48,18 @@ export function Sandbox(props: {
   ) {
     const { externalId } = order;
     const isThis = (each: Tried) => each.externalId === externalId && each.kind === kind;
-    const tell = (answer: Tried["answer"]) =>
+    const setAnswer = (answer: Tried["answer"]) =>
       setTried((held) => held.map((each) => (isThis(each) ? { ...each, answer } : each)));
     feed.follow(kind, externalId);
     setTried((held) => [
       { kind, externalId, scenario, answer: undefined },
-      ...held.filter((each) => !isThis(each)).slice(0, mostTried - 1),
+      ...held.filter((each) => !isThis(each)).slice(0, maxTried - 1),
     ]);
     try {
       const path = `/api/sandbox/${kindTexts[kind].resource}`;
-      tell(await client.post<SandboxResult>(path, { ...order, scenario: scenario.name }));
+      setAnswer(await client.post<SandboxResult>(path, { ...order, scenario: scenario.name }));
     } catch (error) {
-      tell({ kind: "failed", message: messageOf(error) });
+      setAnswer({ kind: "failed", message: messageOf(error) });
     }
   }
 

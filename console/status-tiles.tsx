@@ -44,7 +44,7 @@ function Source({ source }: BudgetStatus) {
   );
 }
 
-function Budget({ limit, remaining, resetSeconds, reserve, history }: BudgetStatus) {
+function Budget({ limit, remaining, resetSeconds, reserve, history, callers }: BudgetStatus) {
   const sent = history.reduce((sum, point) => sum + point.sent, 0);
   const lowest = Math.min(...history.map((point) => point.remaining ?? limit));
   return (
@@ -70,6 +70,35 @@ function Budget({ limit, remaining, resetSeconds, reserve, history }: BudgetStat
         <span>{plural(sent, "request")} sent</span>
         <span>now</span>
       </p>
+      <details class="more">
+        <summary>By caller</summary>
+        {callers.length === 0 ? (
+          <p class="soft">No calls in the last 5 minutes.</p>
+        ) : (
+          <div class="scroll">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">caller</th>
+                  <th scope="col">calls</th>
+                  <th scope="col">refused</th>
+                  <th scope="col">95% waited</th>
+                </tr>
+              </thead>
+              <tbody>
+                {callers.map(({ caller, calls, refused, p95WaitMs }) => (
+                  <tr key={caller}>
+                    <th scope="row">{caller}</th>
+                    <td>{countOf(calls)}</td>
+                    <td>{countOf(refused)}</td>
+                    <td>{p95WaitMs === null ? "–" : durationOf(p95WaitMs)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </details>
     </>
   );
 }

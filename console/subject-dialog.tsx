@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { History, HistoryEvent } from "../src/admin/console-api.ts";
 import { type Client, messageOf } from "./client.ts";
 import { Dialog } from "./dialog.tsx";
-import { type Standing, standingOf } from "./event-row.ts";
+import { type ShownState, shownStateOf } from "./event-row.ts";
 import type { Subject } from "./events.tsx";
 import type { Feed } from "./feed.ts";
 import { momentOf, plural, words } from "./format.ts";
@@ -100,11 +100,11 @@ function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: 
     currency,
     message,
   } = event;
-  const standing = callOutcome ? (callOutcome.toLowerCase() as Standing) : standingOf(state);
+  const shownState = callOutcome ? (callOutcome.toLowerCase() as ShownState) : shownStateOf(state);
   return (
     <li>
       <div class="history-head">
-        <Badge standing={standing} />
+        <Badge shownState={shownState} />
         <time dateTime={new Date(event.receivedAtMs).toISOString()}>
           {momentOf(event.receivedAtMs)}
         </time>

@@ -23,11 +23,11 @@ export function TriedList(props: {
   open: (subject: Subject) => void;
 }) {
   const { tried, feed, open } = props;
-  const standings = useStore(feed.standings);
+  const latest = useStore(feed.latest);
   return (
     <ul class="cards tried" aria-label="What was tried">
       {tried.map((each) => {
-        const row = standings.get(subjectOf(each));
+        const row = latest.get(subjectOf(each));
         const { answer, scenario } = each;
         const action = row
           ? row.actionUrl
@@ -39,7 +39,7 @@ export function TriedList(props: {
                 {each.externalId}
               </button>
               {row ? (
-                <Badge standing={row.state} />
+                <Badge shownState={row.state} />
               ) : (
                 <span class="soft">
                   {answer && answer.kind !== "answered" ? "no event" : "waiting"}

@@ -1,8 +1,10 @@
 /**
- * Runs test files side by side, each in a process of its own, and the static checks beside them.
+ * Runs test files side by side, each in a process of its own, and the static checks beside them. Short
+ * files of some folders share a process, since most of what they take is to load the same modules.
  *
  *   node scripts/run-tests.ts [--checks] [--floor <tests>] [--at-once <n>] [--file-limit <seconds>]
- *                             [--run-limit <seconds>] [--record] [file or glob ...]
+ *                             [--run-limit <seconds>] [--record] [--together <folders>]
+ *                             [file or glob ...]
  *
  * The longest files start first: scripts/test-seconds.json has their times, and `--record` writes
  * down those of this run. At least one more than there are processors run at once, and more, up to
@@ -15,9 +17,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, type CpuInfo, cpus } from "node:os";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
+
+/** Folders whose short files share a process. */
+const sharing = [
+  ...["admin", "auth", "callbacks", "cli", "config", "core", "events", "gateway", "graphql"],
+  ...["graphql/transport", "net", "rpc", "sandbox", "secrets", "telemetry", "upstream", "wire"],
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -25,6 +33,7 @@ const { values, positionals } = parseArgs({
     checks: { type: "boolean", default: false },
     floor: { type: "string", default: "0" },
     record: { type: "boolean", default: false },
+    together: { type: "string", default: sharing.map((folder) => `test/${folder}`).join() },
     "at-once": { type: "string", default: String(3 * availableParallelism()) },
     "file-limit": { type: "string", default: "150" },
     "run-limit": { type: "string", default: "1200" },
@@ -56,19 +65,21 @@ const secondsFile = new URL("test-seconds.json", import.meta.url);
 const secondsOf: Record<string, number> = JSON.parse(readFileSync(secondsFile, "utf8"));
 /** What takes less is left out, and starts when the longer ones have begun. */
 const shortSeconds = 4;
+/** What takes this long has a process of its own, also in a folder whose files share one. */
+const longSeconds = 10;
 
 /** What one process is to do. */
 interface Job {
   readonly name: string;
   readonly args: readonly string[];
-  /** Whether it runs tests, and so must say how many. */
-  readonly tests: boolean;
+  /** Its test files, which say how many tests they ran; none for a check. */
+  readonly files: readonly string[];
 }
 
 /** How one process ended. */
 interface Outcome {
   readonly name: string;
-  readonly tests: boolean;
+  readonly files: readonly string[];
   readonly seconds: number;
   /** Of processor time, its children's included. */
   readonly cpuSeconds: number;
@@ -94,16 +105,26 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => stopAll(`the run was stopped by ${signal}`));
 }
 
-const files = globSync(positionals.length > 0 ? positionals : ["test/**/*.test.ts"]).sort(
-  (a, b) => (secondsOf[b] ?? 0) - (secondsOf[a] ?? 0) || (a < b ? -1 : 1),
-);
-const jobsOf = (kind: readonly RegExp[]) =>
-  files.filter((file) => kind.some((pattern) => pattern.test(file))).map(testJob);
-const calmJobs = jobsOf(calm);
-const waitingJobs = jobsOf(waiting);
-const others = jobsOf([/(?:)/]).filter(
-  ({ name }) => ![...calmJobs, ...waitingJobs].some((job) => job.name === name),
-);
+const files = globSync(positionals.length > 0 ? positionals : ["test/**/*.test.ts"]).sort();
+const left = new Set(files);
+/** Takes the files that match out of those that are left. */
+const taken = (matches: (file: string) => boolean) => {
+  const found = [...left].filter(matches);
+  for (const file of found) left.delete(file);
+  return found;
+};
+const oneOf = (patterns: readonly RegExp[]) => (file: string) =>
+  patterns.some((pattern) => pattern.test(file));
+const calmJobs = taken(oneOf(calm)).map((file) => testJob([file]));
+const waitingJobs = taken(oneOf(waiting)).map((file) => testJob([file]));
+const groups = values.together
+  .split(",")
+  .map((folder) =>
+    taken((file) => dirname(file) === folder && (secondsOf[file] ?? 0) < longSeconds),
+  );
+const others = [...groups.filter(({ length }) => length > 0), ...[...left].map((file) => [file])]
+  .toSorted((a, b) => secondsOfAll(b) - secondsOfAll(a))
+  .map(testJob);
 if (values.checks) {
   // Writes files that the tests load, so nothing runs beside it.
   await runAll([checkJob("generated")], 1);
@@ -115,13 +136,21 @@ clearTimeout(runTimer);
 if (values.record) record();
 report();
 
-function testJob(file: string): Job {
+function secondsOfAll(several: readonly string[]): number {
+  return several.reduce((sum, file) => sum + (secondsOf[file] ?? 1), 0);
+}
+
+function testJob(several: readonly string[]): Job {
+  const [file = "", ...more] = several;
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
-  return { name: file, args: [...reporter, file], tests: true };
+  if (more.length === 0) return { name: file, args: [...reporter, file], files: several };
+  const name = `${several.length} files of ${dirname(file)}`;
+  const args = ["--test", "--test-isolation=none", ...reporter, ...several];
+  return { name, args, files: several };
 }
 
 function checkJob(half: "generated" | "static"): Job {
-  return { name: `checks: ${half}`, args: ["scripts/check.ts", half], tests: false };
+  return { name: `checks: ${half}`, args: ["scripts/check.ts", half], files: [] };
 }
 
 /** Runs them in order: `least` at once, and up to `most` while the processors have time. */
@@ -150,9 +179,11 @@ async function runAll(jobs: readonly Job[], least: number, most = least): Promis
 
 function told(outcome: Outcome): void {
   outcomes.push(outcome);
-  const { name, tests, passed, failure } = outcome;
+  const { name, files, passed, failure } = outcome;
   const verdict = failure === undefined ? "ok" : `FAILED, ${failure}`;
-  console.log(`${name}: ${tests ? `${passed} passed, ` : ""}${timesOf(outcome)}, ${verdict}`);
+  console.log(
+    `${name}: ${files.length > 0 ? `${passed} passed, ` : ""}${timesOf(outcome)}, ${verdict}`,
+  );
 }
 
 /**
@@ -170,7 +201,7 @@ function idleSince(before: readonly CpuInfo[]): number {
 }
 
 /** Runs one process, the leader of a process group of its own, until it ends or its time is up. */
-async function runOne({ name, args, tests }: Job): Promise<Outcome> {
+async function runOne({ name, args, files }: Job): Promise<Outcome> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const beganMs = performance.now();
   const child = spawn(process.execPath, args, {
@@ -186,10 +217,11 @@ async function runOne({ name, args, tests }: Job): Promise<Outcome> {
     });
   }
   let late = false;
+  const limitMs = files.length > 1 ? 2 * fileLimitMs : fileLimitMs;
   const timer = setTimeout(() => {
     late = true;
     killGroup(child);
-  }, fileLimitMs);
+  }, limitMs);
   const closed = new Promise((resolve) => child.once("close", resolve));
   let cpuSeconds = 0;
   const end = await new Promise<string>((done) => {
@@ -217,16 +249,17 @@ async function runOne({ name, args, tests }: Job): Promise<Outcome> {
   const failed = (counts.get("fail") ?? 0) + (counts.get("cancelled") ?? 0);
   const failure = () => {
     if (stopped !== undefined) return stopped;
-    if (late) return `its process did not end by itself within ${fileLimitMs / 1_000} s`;
+    if (late) return `its process did not end by itself within ${limitMs / 1_000} s`;
     if (failed > 0) return `${failed} failed`;
     if (end !== "0") return `ended with ${end}`;
-    if (tests && !counts.has("tests")) return "its process ended before its tests were over";
-    if (tests && counts.get("tests") === 0) return "has no tests";
+    if (files.length > 0 && !counts.has("tests"))
+      return "its process ended before its tests were over";
+    if (files.length > 0 && counts.get("tests") === 0) return "has no tests";
     return undefined;
   };
   return {
     name,
-    tests,
+    files,
     seconds: (performance.now() - beganMs) / 1_000,
     cpuSeconds,
     passed: counts.get("pass") ?? 0,
@@ -273,9 +306,11 @@ function stopAll(why: string): void {
 /** Takes over what the files of this run took; those that are gone are forgotten. */
 function record(): void {
   for (const file of Object.keys(secondsOf)) if (!existsSync(file)) delete secondsOf[file];
-  for (const { name, seconds } of outcomes.filter(({ tests }) => tests)) {
-    delete secondsOf[name];
-    if (seconds >= shortSeconds) secondsOf[name] = Math.round(seconds);
+  for (const { files, seconds } of outcomes) {
+    const [file = "", ...more] = files;
+    if (more.length > 0) continue;
+    delete secondsOf[file];
+    if (seconds >= shortSeconds) secondsOf[file] = Math.round(seconds);
   }
   const longestFirst = Object.entries(secondsOf).sort(([, a], [, b]) => b - a);
   writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(longestFirst), null, 2)}\n`);
@@ -297,7 +332,7 @@ function report(): void {
   const passed = sum((outcome) => outcome.passed);
   const problems = failures.map(({ name, failure }) => `${name}: ${failure}`);
   if (stopped !== undefined) {
-    const begun = new Set(outcomes.map(({ name }) => name));
+    const begun = new Set(outcomes.flatMap((outcome) => outcome.files));
     problems.push(stopped, `${files.filter((f) => !begun.has(f)).length} files were not begun`);
   }
   if (passed < floor) problems.push(`only ${passed} tests passed, at least ${floor} must`);

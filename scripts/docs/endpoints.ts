@@ -23,6 +23,9 @@ const registry = createFileRegistry(set);
 const comments = commentsOf(set);
 const schema = buildSchema(readFileSync("schema.graphql", "utf8"));
 
+/** GraphQL has the events of a payment as its field `events`. */
+const rpcAlone: ReadonlySet<string> = new Set(["ListEvents"]);
+
 /** Reads and watches have names of their own in GraphQL; every change has its method's. */
 const graphqlNames: Readonly<Record<string, string>> = {
   GetPayment: "payment",
@@ -73,7 +76,7 @@ function stem(service: DescService): string {
 
 function overview(method: DescMethod): string {
   const name = `[${method.name}](#${method.name.toLowerCase()})`;
-  return `| ${name} | ${code(graphqlField(method))} | ${code(getOption(method, endpoint)) || "none"} | ${code(getOption(method, scope))} |`;
+  return `| ${name} | ${code(graphqlField(method)) || "none"} | ${code(getOption(method, endpoint)) || "none"} | ${code(getOption(method, scope))} |`;
 }
 
 function methodSection(method: DescMethod): string[] {
@@ -99,8 +102,9 @@ function methodSection(method: DescMethod): string[] {
   ];
 }
 
-/** A method's field in the schema; an error when it is gone from there. */
+/** A method's field in the schema, empty for none; an error when it is gone from there. */
 function graphqlField(method: DescMethod): string {
+  if (rpcAlone.has(method.name)) return "";
   const kind =
     method.methodKind === "server_streaming"
       ? "Subscription"

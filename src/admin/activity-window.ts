@@ -2,6 +2,7 @@ import type {
   BreakerState,
   BudgetPoint,
   CallbackStatus,
+  CallerWaits,
   CallFigures,
   LatencyPoint,
   ReconciledStatus,
@@ -14,6 +15,8 @@ import { Ring } from "./ring.ts";
 /** What one replica saw of one account lately: bounded, however long it runs. */
 export interface ActivityWindow {
   call(call: { endpoint: string; outcome: string; durationMs: number }): void;
+  /** A call of this caller got a token, or was refused one. */
+  waited(call: { caller: string; waitedMs: number; refused?: string }): void;
   callback(verdict: string): void;
   breaker(calls: "money" | "other", state: BreakerState): void;
   credentials(accepted: boolean): void;
@@ -24,6 +27,7 @@ export interface ActivityWindow {
   /** Whether a call was made in the last seconds. */
   readonly busy: boolean;
   readonly budgetHistory: BudgetPoint[];
+  readonly callers: readonly CallerWaits[];
   readonly upstream: UpstreamStatus;
   readonly callbacks: CallbackStatus;
   readonly reconciled: ReconciledStatus;
@@ -41,10 +45,12 @@ const stepsInMinute = 12;
 const steps = 60;
 /** More verdicts and endpoints than there are. */
 const maxNames = 50;
+const maxCallersShown = 10;
 
 class AccountActivity implements ActivityWindow {
   readonly #seconds: Ring<{ remaining: number | null; sent: number }>;
   readonly #calls: Ring<Map<string, Figures>>;
+  readonly #callers: Ring<Map<string, Figures>>;
   readonly #callbacks: Ring<Counts>;
   readonly #verdicts = new Counts();
   readonly #settled = new Counts();
@@ -57,6 +63,7 @@ class AccountActivity implements ActivityWindow {
     const second = () => ({ remaining: null, sent: 0 });
     this.#seconds = new Ring({ stepMs: 1_000, length: secondsShown, create: second, now });
     this.#calls = new Ring({ stepMs, length: steps, create: () => new Map(), now });
+    this.#callers = new Ring({ stepMs, length: steps, create: () => new Map(), now });
     this.#callbacks = new Ring({ stepMs, length: steps, create: () => new Counts(), now });
   }
 
@@ -66,6 +73,16 @@ class AccountActivity implements ActivityWindow {
     const ofEndpoint = figures.get(endpoint) ?? new Figures();
     if (figures.size < maxNames) figures.set(endpoint, ofEndpoint);
     ofEndpoint.add(outcome, durationMs);
+  }
+
+  waited({ caller, waitedMs, refused }: Parameters<ActivityWindow["waited"]>[0]): void {
+    const figures = this.#callers.current;
+    const name = figures.has(caller) || figures.size < maxNames ? caller : "others";
+    const ofCaller = figures.get(name) ?? new Figures();
+    figures.set(name, ofCaller);
+    ofCaller.calls += 1;
+    if (refused === undefined) ofCaller.durations.add(waitedMs);
+    else ofCaller.failed += 1;
   }
 
   callback(verdict: string): void {
@@ -107,6 +124,14 @@ class AccountActivity implements ActivityWindow {
       .map((second) => (second ? { ...second } : { remaining: null, sent: 0 }));
   }
 
+  get callers(): CallerWaits[] {
+    return figuresByName(this.#callers.last(steps))
+      .slice(0, maxCallersShown)
+      .map(({ name: caller, calls, failed: refused, p95Ms: p95WaitMs }) => {
+        return { caller, calls, refused, p95WaitMs };
+      });
+  }
+
   get upstream(): UpstreamStatus {
     const all = this.#calls.last(steps);
     const minute = sumOf(all.slice(-stepsInMinute).flatMap((step) => [...(step?.values() ?? [])]));
@@ -118,7 +143,9 @@ class AccountActivity implements ActivityWindow {
         const { p95Ms, calls, failed } = sumOf([...(step?.values() ?? [])]);
         return { p95Ms, calls, failed };
       }),
-      endpoints: endpointsOf(all),
+      endpoints: figuresByName(all).map(({ name: endpoint, ...figures }) => {
+        return { endpoint, ...figures };
+      }),
     };
   }
 
@@ -199,12 +226,10 @@ function sumOf(all: readonly Figures[]): CallFigures {
   return { calls, failed, limited, p50Ms, p95Ms };
 }
 
-function endpointsOf(all: readonly (Map<string, Figures> | undefined)[]) {
+/** The busiest first. */
+function figuresByName(all: readonly (Map<string, Figures> | undefined)[]) {
   const names = new Set(all.flatMap((step) => [...(step?.keys() ?? [])]));
   return [...names]
-    .map((endpoint) => ({
-      endpoint,
-      ...sumOf(all.flatMap((step) => step?.get(endpoint) ?? [])),
-    }))
-    .sort((a, b) => b.calls - a.calls || a.endpoint.localeCompare(b.endpoint));
+    .map((name) => ({ name, ...sumOf(all.flatMap((step) => step?.get(name) ?? [])) }))
+    .sort((a, b) => b.calls - a.calls || a.name.localeCompare(b.name));
 }

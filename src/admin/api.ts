@@ -3,8 +3,6 @@ import { type KindName, kindNames } from "../kinds.ts";
 import type {
   Calls,
   History,
-  LetterBody,
-  Letters,
   SandboxCallback,
   SandboxCallbackResult,
   SandboxOrder,
@@ -14,6 +12,7 @@ import type {
   Start,
   Status,
 } from "./console-api.ts";
+import type { DeadLetterDetails, DeadLetterPage } from "./dead-letter.ts";
 import type { AdminAnswer } from "./dead-letter-routes.ts";
 import { accountOf, type Operator, Refused } from "./operator.ts";
 
@@ -24,8 +23,10 @@ export interface ConsoleData {
   start(account: string): Promise<Start>;
   history(account: string, kind: KindName, externalId: string): Promise<History>;
   calls(account: string): Promise<Calls>;
-  letters(account: string, behind?: string): Promise<Letters>;
-  letter(account: string, id: string): Promise<LetterBody | undefined>;
+  /** The newest, or those behind a cursor. */
+  deadLetters(account: string, cursor?: string): Promise<DeadLetterPage>;
+  /** Without what was not masked. */
+  deadLetter(account: string, id: string): Promise<Omit<DeadLetterDetails, "body"> | undefined>;
   /** In sandbox mode alone. */
   readonly sandboxActions?: SandboxActions;
 }
@@ -62,7 +63,7 @@ export async function answerApi(
 
   if (room === "dead-letters" && rest.length === 2) {
     const [account = "", id = ""] = rest.map(decodeURIComponent);
-    const letter = await data.letter(accountOf(operator, account), id);
+    const letter = await data.deadLetter(accountOf(operator, account), id);
     return letter && found(letter);
   }
   if (rest.length > 0) return undefined;
@@ -75,7 +76,7 @@ export async function answerApi(
     case "calls":
       return found(await data.calls(account()));
     case "dead-letters":
-      return found(await data.letters(account(), query.get("behind") ?? undefined));
+      return found(await data.deadLetters(account(), query.get("cursor") ?? undefined));
     case "history": {
       const asked = historyQuery.safeParse(Object.fromEntries(query));
       if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");

@@ -1,4 +1,4 @@
-import type { KindName, Resource } from "../kinds.ts";
+import type { KindName } from "../kinds.ts";
 /**
  * What the console's page asks the admin listener for: the shapes of `/api/...`, which the page's
  * sources import too. Instants are milliseconds since the epoch. They serve that page alone, and may
@@ -55,6 +55,19 @@ export interface BudgetStatus {
   readonly source: "shared" | "share" | "own";
   /** One for each second, the present one last. */
   readonly history: readonly BudgetPoint[];
+  /** The ten that asked most in the last five minutes, the busiest first. */
+  readonly callers: readonly CallerWaits[];
+}
+
+/** How one caller fared at the budget, by this replica. */
+export interface CallerWaits {
+  /** An API key's name, `jwt:` and a subject, or `customer:` and a digest. */
+  readonly caller: string;
+  readonly calls: number;
+  /** Those that got no token. */
+  readonly refused: number;
+  /** What 95% of the others waited at most; null without any. */
+  readonly p95WaitMs: number | null;
 }
 
 export interface BudgetPoint {
@@ -167,29 +180,6 @@ export interface OpenCall {
   /** Absent when nobody looks any more. */
   readonly nextLookMs?: number;
   readonly needsOperator: boolean;
-}
-
-/** `GET /api/dead-letters?account=`: the newest ones; with `&behind=` those before them. */
-export interface Letters {
-  readonly total: number;
-  readonly letters: readonly Letter[];
-  /** Behind which there are more, for `behind`. */
-  readonly next?: string;
-}
-
-export interface Letter {
-  readonly id: string;
-  readonly resource: Resource;
-  readonly reason: string;
-  readonly receivedAtMs: number;
-  /** Length of the body; absent when it cannot be opened any more. */
-  readonly bytes?: number;
-}
-
-/** `GET /api/dead-letters/{account}/{id}` */
-export interface LetterBody extends Letter {
-  /** The body with secrets and card numbers masked; absent when it is no text. */
-  readonly text?: string;
 }
 
 /** `GET /api/sandbox`: what the magic values make happen. */

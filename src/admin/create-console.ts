@@ -7,7 +7,7 @@ import type { IntentStore } from "../intents/store.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { SandboxActions } from "./api.ts";
 import type { BudgetStatus, ReconcilerSettings, Replica } from "./console-api.ts";
-import { letterOf, lettersOf } from "./dead-letter-view.ts";
+import type { DeadLetters } from "./dead-letters.ts";
 import { historyOf } from "./history.ts";
 import type { OperatorIdentity } from "./identify-operator.ts";
 import type { ActivityWindows } from "./observe.ts";
@@ -20,6 +20,7 @@ export interface ConsoleOptions {
   readonly activityWindows: ActivityWindows;
   readonly log: EventLog;
   readonly intents: IntentStore;
+  readonly deadLetters: DeadLetters;
   readonly operators: OperatorIdentity;
   /** Whether operators show credentials. */
   readonly authenticated: boolean;
@@ -41,7 +42,7 @@ const eventsAtFirst = 200;
 /** What stands behind the operator's page. `close` stops what it does by itself. */
 export function createConsole(options: ConsoleOptions): Console & { close(): void } {
   const { accounts, activityWindows, log, intents, operators, graphql, sandbox } = options;
-  const { authenticated, reconciler } = options;
+  const { authenticated, reconciler, deadLetters } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
 
@@ -66,7 +67,9 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     }
   }, 1_000).unref();
 
-  const newestLetters = shared((account) => lettersOf(log, account));
+  const listed = (account: string, cursor?: string) =>
+    deadLetters.list({ accounts: [account], limit: lettersInPage, order: "newest", cursor });
+  const newestLetters = shared((account) => listed(account));
 
   return {
     page: loadPage(),
@@ -90,12 +93,12 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;
         const source = sourceOf(account);
-        const history = activity.budgetHistory;
+        const { budgetHistory: history, callers } = activity;
         return {
           replica,
           nowMs: Date.now(),
           notReady: notReady(),
-          budget: { limit, remaining, resetSeconds, reserve, source, history },
+          budget: { limit, remaining, resetSeconds, reserve, source, history, callers },
           upstream: activity.upstream,
           callbacks: activity.callbacks,
           reconciled: activity.reconciled,
@@ -108,12 +111,24 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         return { events: await historyOf(log, account, kind, externalId) };
       },
       calls: shared((account) => openCallsOf(intents, account)),
-      letters: (account, behind) =>
-        behind === undefined ? newestLetters(account) : lettersOf(log, account, behind),
-      letter: (account, id) => letterOf(log, account, id),
+      deadLetters: (account, cursor) =>
+        cursor === undefined ? newestLetters(account) : listed(account, cursor),
+      async deadLetter(account, id) {
+        const found = await deadLetters.find(account, id);
+        if (!found) return undefined;
+        const { body, text, ...view } = found;
+        return { ...view, ...(text !== undefined && { text: shortened(text) }) };
+      },
       ...(sandbox && { sandboxActions: sandbox.sandboxActions }),
     },
   };
+}
+
+const lettersInPage = 50;
+const maxTextLength = 64 * 1024;
+
+function shortened(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text;
 }
 
 /** How long after it was last asked for a budget is sampled. */
@@ -131,7 +146,7 @@ function originOf({ headers }: IncomingMessage) {
   };
 }
 
-/** Whoever asks for the same while it is being found out gets the same answer. */
+/** Requests for the same thing at the same time share one answer. */
 function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {
   const underWay = new Map<string, Promise<T>>();
   return (account) => {

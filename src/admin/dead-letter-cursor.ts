@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 
-type Order = "newest" | "oldest";
+export type Order = "newest" | "oldest";
 
 /** Where a list of dead letters goes on, as a client holds it: the last place of each account. */
-export function letterCursor(places: ReadonlyMap<string, string>, order: Order): string {
+export function writeCursor(places: ReadonlyMap<string, string>, order: Order): string {
   return Buffer.from(JSON.stringify([order, ...places])).toString("base64url");
 }
 

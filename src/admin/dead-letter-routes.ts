@@ -1,50 +1,7 @@
 import { z } from "zod";
-import type { Resource } from "../kinds.ts";
+import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
-
-/** A callback that was not understood, as an operator sees it. */
-export interface DeadLetterView {
-  readonly account: string;
-  readonly id: string;
-  readonly resource: Resource;
-  readonly reason: string;
-  /** RFC 3339. */
-  readonly receivedAt: string;
-  /** The raw body, in base64. In the view of a single letter only, and not of one that is locked. */
-  readonly body?: string;
-  /** The body was sealed with a password that is no longer accepted. */
-  readonly locked?: true;
-}
-
-/** Which letters are listed. */
-export interface ListedLetters {
-  readonly accounts: readonly string[];
-  readonly limit: number;
-  readonly order: "newest" | "oldest";
-  /** `nextCursor` of the page before. */
-  readonly cursor?: string | undefined;
-}
-
-export interface DeadLetterPage {
-  /** Without their bodies. */
-  readonly letters: readonly DeadLetterView[];
-  /** How many the accounts have. */
-  readonly total: number;
-  /** Absent on the last page. */
-  readonly nextCursor?: string;
-}
-
-/** What an operator can do about callbacks that were not understood (contract, section 7). */
-export interface DeadLetters {
-  /** @throws GatewayError INVALID_ARGUMENT for a cursor that never was one of this order */
-  list(listed: ListedLetters): Promise<DeadLetterPage>;
-  find(account: string, id: string): Promise<DeadLetterView | undefined>;
-  /** Tries a letter again; understood now, it becomes an event and leaves the list. */
-  replay(account: string, id: string): Promise<string>;
-  /** Gives a letter up, for good. Whether it was there. */
-  discard(account: string, id: string, operator: string): Promise<boolean>;
-}
 
 /** Text is sent as it is, anything else as JSON. */
 export interface AdminAnswer {
@@ -111,9 +68,7 @@ async function answerList(
   const { account, ...listed } = asked.data;
   // One that is not the operator's is one without letters.
   const seen = accounts.filter((name) => account === undefined || name === account);
-  const { letters: page, total, nextCursor } = await letters.list({ ...listed, accounts: seen });
-  const next = nextCursor === undefined ? {} : { next_cursor: nextCursor };
-  return { status: 200, body: { dead_letters: page, total, ...next } };
+  return { status: 200, body: await letters.list({ ...listed, accounts: seen }) };
 }
 
 const maxListed = 1_000;

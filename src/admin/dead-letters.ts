@@ -1,21 +1,43 @@
+import { isUtf8 } from "node:buffer";
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import type { PayoutEnds } from "../events/entry.ts";
-import type { EventLog, KeptLetter } from "../events/log.ts";
+import type { EventLog, StoredDeadLetter } from "../events/log.ts";
 import { kinds } from "../kinds.ts";
-import { letterCursor, placesOf } from "./dead-letter-cursor.ts";
-import type { DeadLetters, DeadLetterView } from "./dead-letter-routes.ts";
+import { redact } from "../secrets/redact.ts";
+import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
+import { type Order, placesOf, writeCursor } from "./dead-letter-cursor.ts";
+
+/** What an operator can do about callbacks that were not understood (contract, section 7). */
+export interface DeadLetters {
+  /** @throws GatewayError INVALID_ARGUMENT for a cursor that never was one of this order */
+  list(query: DeadLetterQuery): Promise<DeadLetterPage>;
+  find(account: string, id: string): Promise<DeadLetterDetails | undefined>;
+  /** Tries a letter again; understood now, it becomes an event and leaves the list. */
+  replay(account: string, id: string): Promise<Replayed>;
+  /** Gives a letter up, for good. Whether it was there. */
+  discard(account: string, id: string, operator: string): Promise<boolean>;
+}
+
+/** Which letters are listed. */
+export interface DeadLetterQuery {
+  readonly accounts: readonly string[];
+  readonly limit: number;
+  readonly order: Order;
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string | undefined;
+}
 
 /** What operators do, for the log. */
-export interface LettersObserver {
+export interface DeadLettersObserver {
   /** A letter is gone for good, with nothing of it in the event log. */
   onDiscarded(done: { readonly operator: string; readonly letter: DeadLetterView }): void;
 }
 
 /** The dead letters of all accounts. */
-export function deadLettersOf(
+export function createDeadLetters(
   accounts: readonly string[],
   log: EventLog,
-  observer: LettersObserver,
+  observer: DeadLettersObserver,
   payoutEnds?: PayoutEnds,
 ): DeadLetters {
   return {
@@ -32,31 +54,29 @@ export function deadLettersOf(
       for (let next = first(lists, newestFirst); next; next = first(lists, newestFirst)) {
         if (page.length === limit) break;
         const { account, head } = next;
-        const { body, ...letter } = view(account, head);
-        page.push(letter);
+        page.push(viewOf(account, head));
         places.set(account, head.place);
         await advance(next);
       }
       const more = first(lists, newestFirst) !== undefined;
       await Promise.all(lists.map(({ letters }) => letters.return?.()));
       return {
-        letters: page,
+        dead_letters: page,
         total: counts.reduce((total, count) => total + count, 0),
-        ...(more && { nextCursor: letterCursor(places, order) }),
+        ...(more && { next_cursor: writeCursor(places, order) }),
       };
     },
     async find(account, id) {
       const letter = await log.deadLetter(account, id);
-      return letter && view(account, letter);
+      return letter && { ...viewOf(account, letter), ...bodyOf(letter) };
     },
-    async replay(account, id): Promise<Replayed> {
+    async replay(account, id) {
       return accounts.includes(account) ? replay(log, account, id, payoutEnds) : "not_found";
     },
     async discard(account, id, operator) {
       const letter = await log.deadLetter(account, id);
       if (!letter || !(await log.removeDeadLetter(account, id))) return false;
-      const { body, ...about } = view(account, letter);
-      observer.onDiscarded({ operator, letter: about });
+      observer.onDiscarded({ operator, letter: viewOf(account, letter) });
       return true;
     },
   };
@@ -65,8 +85,8 @@ export function deadLettersOf(
 /** The letters of one account, and the first of those that were not taken yet. */
 interface List {
   readonly account: string;
-  readonly letters: AsyncIterator<KeptLetter>;
-  head: KeptLetter | undefined;
+  readonly letters: AsyncIterator<StoredDeadLetter>;
+  head: StoredDeadLetter | undefined;
 }
 
 async function advance(list: List): Promise<void> {
@@ -76,7 +96,7 @@ async function advance(list: List): Promise<void> {
 
 /** The list whose first letter comes before those of all others. */
 function first(lists: readonly List[], newestFirst: boolean) {
-  let found: (List & { head: KeptLetter }) | undefined;
+  let found: (List & { head: StoredDeadLetter }) | undefined;
   for (const list of lists) {
     if (!hasHead(list)) continue;
     const sinceMs = found ? list.head.receivedAtMs - found.head.receivedAtMs : 0;
@@ -85,11 +105,11 @@ function first(lists: readonly List[], newestFirst: boolean) {
   return found;
 }
 
-function hasHead(list: List): list is List & { head: KeptLetter } {
+function hasHead(list: List): list is List & { head: StoredDeadLetter } {
   return list.head !== undefined;
 }
 
-function view(account: string, letter: KeptLetter): DeadLetterView {
+function viewOf(account: string, letter: StoredDeadLetter): DeadLetterView {
   const { id, kind, reason, body, receivedAtMs } = letter;
   return {
     account,
@@ -97,6 +117,13 @@ function view(account: string, letter: KeptLetter): DeadLetterView {
     resource: kinds[kind].resource,
     reason,
     receivedAt: new Date(receivedAtMs).toISOString(),
-    ...(body === undefined ? { locked: true as const } : { body }),
+    ...(body === undefined ? { locked: true } : { bytes: Buffer.byteLength(body, "base64") }),
   };
+}
+
+/** Masked as a text: nobody understood it, so nobody knows where its secrets are. */
+function bodyOf({ body }: StoredDeadLetter): Pick<DeadLetterDetails, "body" | "text"> {
+  if (body === undefined) return {};
+  const bytes = Buffer.from(body, "base64");
+  return isUtf8(bytes) ? { body, text: redact(bytes.toString()) } : { body };
 }

@@ -1,4 +1,5 @@
 import type { CallbackObserver } from "../callbacks/receiver.ts";
+import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 import type { UpstreamObserver } from "../upstream/upstream.ts";
 import type { ActivityWindow } from "./activity-window.ts";
@@ -24,6 +25,23 @@ export function observeUpstream(
     onBreaker(change) {
       activity?.breaker(change.calls, change.state);
       next.onBreaker?.(change);
+    },
+  };
+}
+
+export function observeBucket(
+  activity: ActivityWindow | undefined,
+  next: BucketObserver,
+): BucketObserver {
+  return {
+    ...next,
+    onWait(call) {
+      const ended = next.onWait(call);
+      return (end) => {
+        // The gateway's own work takes what nobody else wants.
+        if (call.caller) activity?.waited({ caller: call.caller.name, ...end });
+        ended(end);
+      };
     },
   };
 }

@@ -6,7 +6,8 @@ import { limitHttp1 } from "../net/http1.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
-import { type AdminAnswer, answerDeadLetters, type DeadLetters } from "./dead-letter-routes.ts";
+import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
+import type { DeadLetters } from "./dead-letters.ts";
 import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 import type { Page } from "./page.ts";
@@ -21,9 +22,9 @@ export interface AdminOptions {
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly console: Console;
-  /** Health and metrics alone are served, whoever asks. Default: all. */
+  /** Serves health and metrics alone, to everybody. Default: everything. */
   readonly healthOnly?: boolean;
-  /** Connections at once, and who hears of those that are cut. Default: no limit. */
+  /** Connections at once, and an observer of those that are cut. Default: no limit. */
   readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
 }
 
@@ -38,7 +39,7 @@ export interface Console {
   readonly data: ConsoleData;
   /** Answers a request for `/graphql`, which says who asks as all others do. */
   graphql(request: IncomingMessage, response: ServerResponse): void;
-  /** Something failed that nobody expected: the operator is told no more than that. */
+  /** An unexpected error: the operator sees only that one happened. */
   onFailure(error: unknown): void;
 }
 
@@ -184,7 +185,7 @@ const notBuilt =
   "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
   "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
 
-/** Answers are for whoever asked, now, and are what they say they are. */
+/** Answers are not cached, not framed and not sniffed. */
 const commonHeaders = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

@@ -1,4 +1,4 @@
-import { type ActivityWindows, observeUpstream } from "../admin/observe.ts";
+import { type ActivityWindows, observeBucket, observeUpstream } from "../admin/observe.ts";
 import type { Account } from "../core/context.ts";
 import type { Causes } from "../events/cause-of.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
@@ -31,9 +31,11 @@ export function runAccounts(options: AccountsOptions): RunningAccounts {
   const refused = new Set<string>();
   const byName = accounts.map((account): [string, Account] => {
     const { name } = account;
-    const bucket = observedBucket(stores.bucketOf(name), telemetry.rateLimit.observerOf(name));
+    const activity = activityWindows.get(name);
+    const waits = observeBucket(activity, telemetry.rateLimit.observerOf(name));
+    const bucket = observedBucket(stores.bucketOf(name), waits);
     const observed = telemetry.upstreamOf(name);
-    const observer = observeUpstream(activityWindows.get(name), {
+    const observer = observeUpstream(activity, {
       ...observed,
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
       onCredentials(accepted) {

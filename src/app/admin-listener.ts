@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
-import { deadLettersOf } from "../admin/dead-letters.ts";
+import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
@@ -49,8 +49,14 @@ export function createAdminListener(
   const isOpen = config.auth.modes.has("none");
   const names = [...accounts.keys()];
   const operators = createOperatorIdentity(options.identify, names);
+  const deadLetters = createDeadLetters(
+    names,
+    eventLog,
+    telemetry.deadLetters.observer,
+    config.payoutEnds,
+  );
   const operatorConsole = createConsole({
-    ...{ accounts, activityWindows, log: eventLog, operators, notReady },
+    ...{ accounts, activityWindows, log: eventLog, deadLetters, operators, notReady },
     intents: stores.intents,
     authenticated: !isOpen,
     graphql: createGraphqlServer({ core, identify: operators.identify, log, production: true }),
@@ -74,7 +80,7 @@ export function createAdminListener(
     },
     console: operatorConsole,
     healthOnly: isOpen && !isLoopback(config.adminAddress.host),
-    deadLetters: deadLettersOf(names, eventLog, telemetry.deadLetters.observer, config.payoutEnds),
+    deadLetters,
     limits: {
       counts: { maxConnections, maxConnectionsPerAddress },
       observer: telemetry.limits.observerOf("admin"),

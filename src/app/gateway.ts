@@ -166,7 +166,7 @@ async function joinRooms(
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
-    createPublicServer(graphql.handle, callbacks, counts, publicLimits, demo),
+    createPublicServer(graphql.handle, graphql.handleWatch, callbacks, counts, publicLimits, demo),
     publicGuard,
     // Signed, and sent by whatever name the service reaches us by.
     (path) => path.startsWith("/callbacks/"),

@@ -110,7 +110,7 @@ async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>)
     return await run(connection.client);
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
-    // Redis's own words; the command, which holds what was to be stored, stays out.
+    // Redis's own error text, without the command, which holds the stored values.
     throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
   } finally {
     await connection.close();

@@ -5,9 +5,10 @@ import type { LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { demoPath } from "../sandbox/demo/demo.ts";
 
-/** The listener that the internet reaches: GraphQL, callbacks, and in sandbox mode the demo. */
+/** The listener that the internet reaches: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
   graphql: Handler,
+  watch: Handler,
   callbacks: (...args: Parameters<Handler>) => Promise<void>,
   counts: ConnectionCounts,
   observer: LimitObserver,
@@ -26,6 +27,7 @@ export function createPublicServer(
       if (!guard.passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
       if (path === "/graphql") return graphql(request, response);
+      if (path.startsWith("/watch/")) return watch(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
       if (demo && (path === demoPath || path.startsWith(`${demoPath}/`))) {
         return demo(request, response);

@@ -45,7 +45,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     if (announced) response.shouldKeepAlive = false;
   });
 
-  /** Load balancers and callers are told to go elsewhere; everything is served as before. */
+  /** Readiness and health turn, so that traffic goes elsewhere; everything is still served. */
   function announce(): void {
     announced = true;
     rpc.announceDrain();

@@ -36,7 +36,7 @@ export interface Stores {
   refresh(): void;
   /** How Redis does, for `/readyz`; absent without Redis. */
   redisHealth?(): RedisHealth;
-  /** Closes the log, the intents and the connections; buckets are closed by whoever took them. */
+  /** Closes the log, the intents and the connections; buckets are closed by their users. */
   close(): Promise<void>;
 }
 
@@ -259,7 +259,7 @@ function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
   return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
 }
 
-/** With what is behind it: "the store is out of reach" alone does not tell an operator why. */
+/** The error with its causes: "the store is out of reach" alone does not say why. */
 function reasonOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const cause = reasonOf(error.cause);

@@ -24,7 +24,7 @@ export interface IdentifyOptions {
   /** Names of the merchant accounts. */
   readonly accounts: ReadonlySet<string>;
   readonly watchTokens: WatchTokens | undefined;
-  /** AUTH_MODE=none: whoever shows nothing has all scopes but `wallet:pan`. */
+  /** AUTH_MODE=none: a caller without credentials has all scopes except `wallet:pan`. */
   readonly open: boolean;
   readonly apiKeys?: ApiKeys | undefined;
   readonly readJwt?: ReadJwt | undefined;

@@ -14,7 +14,8 @@ export interface JwtOptions {
 
 /**
  * Reads what a JWT allows.
- * @throws GatewayError UNAUTHENTICATED for one that is not good, UNAVAILABLE when that cannot be told
+ * @throws GatewayError UNAUTHENTICATED for an invalid token, UNAVAILABLE if the keys
+ * to check it cannot be fetched
  */
 export type ReadJwt = (token: string) => Promise<Credential>;
 
@@ -97,7 +98,7 @@ function refusalOf(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof errors.JWTExpired) return expired();
   if (error instanceof errors.JWTClaimValidationFailed) {
-    // Which claim it is helps whoever set the caller up, and tells an attacker nothing new.
+    // The claim's name helps to set up a caller, and tells an attacker nothing new.
     return invalid(`the token's claim ${error.claim} is missing or wrong`);
   }
   return invalid("the token is not valid");

@@ -37,7 +37,7 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>): Reloaded
     const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     const now = [ino, size, mtimeNs, ctimeNs].join();
     if (now === seen) return;
-    // First of all, so that a version that cannot be used is told of once.
+    // First, so that a version that cannot be used is reported once.
     seen = now;
     const newText = readFileSync(path, "utf8");
     if (newText === text) return;

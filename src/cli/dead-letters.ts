@@ -1,9 +1,9 @@
 import type { Command } from "commander";
+import type { DeadLetterDetails, DeadLetterView } from "../admin/dead-letter.ts";
 import { type AskAdmin, addAdminOptions, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
 import { interruption } from "./interrupt.ts";
 import {
-  type Letter,
   type ListOptions,
   letterOf,
   lettersOf,
@@ -124,18 +124,22 @@ async function list(options: Options, ask: AskAdmin): Promise<void> {
 async function show(id: string, options: Options, ask: AskAdmin): Promise<void> {
   const letter = await letterOf(id, options, ask);
   const { status, body } = await ask("GET", pathOf(letter));
-  const { body: base64 = "" } = body as { body?: string };
+  const { body: base64 = "", text, bytes } = body as DeadLetterDetails;
   if (status !== 200) throw new CommandError(`the letter ${letter.id} is gone`);
-  const bytes = Buffer.from(base64, "base64");
   if (options.raw) {
     note("the body as it came: it may hold card data and what a terminal obeys");
-    process.stdout.write(bytes);
+    process.stdout.write(Buffer.from(base64, "base64"));
     return;
   }
-  const { maskedBody } = await import("./masked-body.ts");
-  if (options.json) return printJson({ ...letter, body: maskedBody(bytes) });
+  const masked = text?.replace(/[^\n]+/g, printable) ?? notText(bytes);
+  if (options.json) return printJson({ ...letter, body: masked });
   print(letterLine(letter));
-  print(maskedBody(bytes));
+  print(masked);
+}
+
+/** In place of a body that is no text, or that cannot be opened any more. */
+function notText(bytes: number | undefined): string {
+  return bytes === undefined ? "" : `[${bytes} bytes that are not UTF-8]`;
 }
 
 async function discard(ids: readonly string[], options: Options, ask: AskAdmin): Promise<void> {
@@ -211,7 +215,7 @@ function summaryOf(counts: ReadonlyMap<string, number>): string {
   return [...counts].map(([outcome, count]) => `${count} ${words[outcome] ?? outcome}`).join(", ");
 }
 
-function letterLine({ account, id, resource, reason, receivedAt }: Letter): string {
+function letterLine({ account, id, resource, reason, receivedAt }: DeadLetterView): string {
   return [
     paint("dim", printable(receivedAt)),
     paint("bold", printable(id.slice(0, 12))),

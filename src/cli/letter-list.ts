@@ -1,14 +1,6 @@
+import type { DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
 import type { AdminOptions, AskAdmin } from "./admin-client.ts";
 import { CommandError, wrongUsage } from "./command-error.ts";
-
-/** A dead letter as the admin listener lists it. */
-export interface Letter {
-  readonly account: string;
-  readonly id: string;
-  readonly resource: string;
-  readonly reason: string;
-  readonly receivedAt: string;
-}
 
 export interface ListOptions extends AdminOptions {
   readonly account?: string;
@@ -18,7 +10,7 @@ export interface ListOptions extends AdminOptions {
 
 /** A part of the list. */
 export interface Page {
-  readonly letters: readonly Letter[];
+  readonly letters: readonly DeadLetterView[];
   /** On all pages together, when the list began. */
   readonly total: number;
 }
@@ -33,7 +25,11 @@ export async function* pagesOf(
   if (account !== undefined) query.set("account", account);
   for (;;) {
     const { status, body } = await ask("GET", `/dead-letters?${query}`);
-    const { dead_letters: letters, total = 0, next_cursor: next } = (body ?? {}) as DeadLetterPage;
+    const {
+      dead_letters: letters,
+      total = 0,
+      next_cursor: next,
+    } = (body ?? {}) as Partial<DeadLetterPage>;
     if (status !== 200 || !Array.isArray(letters)) {
       throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
     }
@@ -45,14 +41,12 @@ export async function* pagesOf(
 
 const pageSize = 100;
 
-interface DeadLetterPage {
-  readonly dead_letters?: Letter[];
-  readonly total?: number;
-  readonly next_cursor?: string;
-}
-
 /** The one letter of an id, which may be cut short. @throws CommandError */
-export async function letterOf(id: string, options: ListOptions, ask: AskAdmin): Promise<Letter> {
+export async function letterOf(
+  id: string,
+  options: ListOptions,
+  ask: AskAdmin,
+): Promise<DeadLetterView> {
   const [letter] = await lettersOf([id], options, ask);
   if (!letter) throw new Error("no letter was found, and nothing said so");
   return letter;
@@ -63,8 +57,8 @@ export async function lettersOf(
   ids: readonly string[],
   options: ListOptions,
   ask: AskAdmin,
-): Promise<Letter[]> {
-  const found = new Map(ids.map((id): [string, Letter[]] => [id, []]));
+): Promise<DeadLetterView[]> {
+  const found = new Map(ids.map((id): [string, DeadLetterView[]] => [id, []]));
   for await (const { letters } of pagesOf(options, ask, "newest")) {
     for (const letter of letters) {
       for (const [id, ofId] of found) if (id !== "" && letter.id.startsWith(id)) ofId.push(letter);
@@ -73,7 +67,7 @@ export async function lettersOf(
   return [...new Set([...found].map(([id, ofId]) => onlyOf(id, ofId)))];
 }
 
-function onlyOf(id: string, found: readonly Letter[]): Letter {
+function onlyOf(id: string, found: readonly DeadLetterView[]): DeadLetterView {
   const [letter, second] = found;
   if (!letter) throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
   if (second) {
@@ -85,6 +79,6 @@ function onlyOf(id: string, found: readonly Letter[]): Letter {
   return letter;
 }
 
-export function pathOf({ account, id }: Letter): string {
+export function pathOf({ account, id }: DeadLetterView): string {
   return `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
 }

@@ -60,6 +60,7 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
       parentBased: sampler.startsWith("parentbased_"),
       ratio: sampler.endsWith("always_off") ? 0 : (ratio ?? 1),
     },
+    oldNames: optional("OTEL_SEMCONV_STABILITY_OPT_IN", categories)?.includes("rpc/dup") ?? false,
     // Baggage is whatever callers say, and the payments service is somebody else's.
     propagators: optional("OTEL_PROPAGATORS", propagatorNames) ?? ["tracecontext"],
     batch: {
@@ -97,6 +98,15 @@ const samplerName = z
     /^(parentbased_)?(always_on|always_off|traceidratio)$/,
     "always_on, always_off or traceidratio, or one of them behind parentbased_",
   );
+
+/** Of each of the process's libraries: what is not ours is for others. */
+const categories = z
+  .string()
+  .regex(
+    /^ *[a-z_]+(?:\/dup)? *(?:, *[a-z_]+(?:\/dup)? *)*$/,
+    "categories joined by commas, such as rpc/dup",
+  )
+  .transform((text) => text.split(",").map((name) => name.trim()));
 
 /** Names joined by commas; `none` stands for no names. */
 function names<const Name extends string>(...known: readonly Name[]) {

@@ -4,6 +4,8 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
   CreateWatchTokenRequest,
   CreateWatchTokenResponse,
+  ListEventsRequest,
+  ListEventsResponse,
   StreamEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -50,7 +52,7 @@ export interface Call {
   readonly deadlineMs?: number;
   /** The deadline is the edge's own: the caller named none. */
   readonly deadlineIsOurs?: boolean;
-  /** The `Idempotency-Key` header. */
+  /** The `Idempotency-Key` header, as it came. */
   readonly idempotencyKey?: string;
   /**
    * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
@@ -112,7 +114,11 @@ export interface Core {
 
   /** `full_number` is set only for callers with `wallet:pan`. */
   findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
-  getConfirmationStatus(request: GetConfirmationStatusRequest, call: Call): Promise<WalletItem>;
+  /** Undefined when nothing of an item was found in the service's answer. */
+  getConfirmationStatus(
+    request: GetConfirmationStatusRequest,
+    call: Call,
+  ): Promise<WalletItem | undefined>;
   deleteWalletItem(request: DeleteWalletItemRequest, call: Call): Promise<DeletedWalletItem>;
 
   updateSubscription(
@@ -126,6 +132,7 @@ export interface Core {
 
   getOperation(request: GetOperationRequest, call: Call): Promise<Operation>;
 
+  listEvents(request: ListEventsRequest, call: Call): Promise<ListEventsResponse>;
   streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
   createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
 

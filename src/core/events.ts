@@ -4,23 +4,32 @@ import { GatewayError } from "../errors.ts";
 import {
   CreateWatchTokenRequestSchema,
   CreateWatchTokenResponseSchema,
+  ListEventsRequestSchema,
   StreamEventsRequestSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
 import { kindOf } from "../kinds.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
+import { listEvents } from "./list-events.ts";
 import { validate } from "./validate.ts";
 import { stream } from "./watch.ts";
 
 const defaultTtlSeconds = 900;
 
 /** The events of an account, and tokens to watch single payments and payouts. */
-export function eventCases(context: Context): Pick<Core, "streamEvents" | "createWatchToken"> {
+export function eventCases(
+  context: Context,
+): Pick<Core, "listEvents" | "streamEvents" | "createWatchToken"> {
   const { watchTokens } = context;
   return {
     async *streamEvents(request, call) {
       validate(StreamEventsRequestSchema, request);
       yield* stream({ ...context, call }, request.kinds, request.afterCursor);
+    },
+
+    async listEvents(request, call) {
+      validate(ListEventsRequestSchema, request);
+      return listEvents(context.log, request, call);
     },
 
     async createWatchToken(request, call) {

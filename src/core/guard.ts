@@ -34,6 +34,7 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
   updateSubscription: SubscriptionService.method.updateSubscription,
   deactivateSubscription: SubscriptionService.method.deactivateSubscription,
   getOperation: OperationService.method.getOperation,
+  listEvents: EventService.method.listEvents,
   streamEvents: EventService.method.streamEvents,
   createWatchToken: EventService.method.createWatchToken,
 };

@@ -70,9 +70,19 @@ interface SharedRun {
   callers: number;
 }
 
-/** @throws GatewayError INVALID_ARGUMENT for a key that is no key. */
-export function checkKey(key: string): void {
-  if (/^[\x21-\x7e]{1,255}$/.test(key)) return;
+/**
+ * The key that an `Idempotency-Key` header names: its text, or what stands between the quotes of the
+ * IETF draft's form, a String of RFC 8941.
+ * @throws GatewayError INVALID_ARGUMENT for a key that is no key
+ */
+export function readKey(header: string): string {
+  const quoted = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(header)?.[1];
+  if (quoted === undefined) {
+    if (/^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  } else {
+    const key = quoted.replace(/\\(.)/g, "$1");
+    if (key.length >= 1 && key.length <= 255) return key;
+  }
   throw invalidFields([
     { path: "idempotency-key", message: "must be 1 to 255 visible ASCII characters" },
   ]);

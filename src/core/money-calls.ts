@@ -20,7 +20,7 @@ import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import { checkKey, createSharedRuns, keyReused, type Run } from "./idempotency.ts";
+import { createSharedRuns, keyReused, type Run, readKey } from "./idempotency.ts";
 import { openOutcome, sealOutcome } from "./stored-answer.ts";
 
 /** One call that moves money. */
@@ -223,12 +223,11 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     async run(moneyCall) {
       const { call, method, kind, externalId } = moneyCall;
       const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs };
-      const key = call.idempotencyKey;
-      if (key === undefined) {
+      if (call.idempotencyKey === undefined) {
         const run = start(moneyCall, sendOptions(call), intent);
         return unlessAbandoned(run, call.signal, externalId);
       }
-      checkKey(key);
+      const key = readKey(call.idempotencyKey);
       if (call.signal.aborted) throw errorOfAbort(call.signal);
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);

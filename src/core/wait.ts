@@ -43,7 +43,7 @@ export async function wait(
 ): Promise<Waited | undefined> {
   const { log, waits } = context;
   const { account, kind, externalId } = about;
-  const waitMs = longestWaitMs(call);
+  const waitMs = maxWaitMs(call);
   const release = placeOf(context, call);
   const end = new AbortController();
   const over = () => end.abort();
@@ -136,12 +136,12 @@ const lookMs = 500;
 const defaultWaitMs = 30_000;
 
 /** So long before the caller's deadline it is told what is known, at least. */
-const leastLeftMs = 100;
+const minLeftMs = 100;
 
-function longestWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
+function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
   if (deadlineMs === undefined) return defaultWaitMs;
   const leftMs = deadlineMs - Date.now();
-  const waitMs = leftMs - Math.max(leftMs / 10, leastLeftMs);
+  const waitMs = leftMs - Math.max(leftMs / 10, minLeftMs);
   return deadlineIsOurs ? Math.min(waitMs, defaultWaitMs) : waitMs;
 }
 

@@ -27,7 +27,7 @@ export function walletCases(context: Context): WalletCases {
     async getConfirmationStatus(request, call) {
       const asked = forCustomer(GetConfirmationStatusRequestSchema, request, call);
       const item = await upstreamOf(call).getConfirmationStatus(asked, sendOptions(call));
-      return withoutPan(item, call);
+      return item && withoutPan(item, call);
     },
 
     async deleteWalletItem(request, call) {

@@ -77,9 +77,18 @@ export function newEpoch(): string {
  * the log; INVALID_ARGUMENT for a text that never was a cursor.
  */
 export function assertReadable(after: Cursor, { epoch, floor, tail }: Bounds): void {
-  if (decodeCursor(after).epoch !== epoch) throw cursorExpired("it belongs to another log");
+  assertOf(after, epoch);
   if (after < floor) throw cursorExpired("events behind it are no longer kept");
   if (after > tail) throw cursorExpired("it is ahead of the log");
+}
+
+/**
+ * Checks that a cursor is of this log.
+ * @throws GatewayError OUT_OF_RANGE for one of another log; INVALID_ARGUMENT for a text that never was
+ * a cursor
+ */
+export function assertOf(cursor: Cursor, epoch: string): void {
+  if (decodeCursor(cursor).epoch !== epoch) throw cursorExpired("it belongs to another log");
 }
 
 /** What a client is told that has to start again without its cursor. */

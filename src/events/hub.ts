@@ -2,7 +2,7 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Topic } from "./log.ts";
 import { isAbout, subjectKey } from "./topics.ts";
 
-/** One that is told of events as they are stored. Neither call may throw or wait. */
+/** Gets events as they are stored. Neither method may throw or wait. */
 export interface Follower {
   event(event: Event): void;
   /** Nothing follows. */

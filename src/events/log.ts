@@ -133,14 +133,14 @@ export interface DeadLetter {
 }
 
 /** A dead letter that is found again. */
-export interface KeptLetter extends Omit<DeadLetter, "body"> {
+export interface StoredDeadLetter extends Omit<DeadLetter, "body"> {
   /** Absent when it was sealed with a password that is no longer accepted. */
   readonly body?: string;
   /** Where it stands among those of its account, also once it is removed. */
   readonly place: string;
 }
 
-export interface LettersOptions {
+export interface DeadLettersOptions {
   /** Default: the oldest first. */
   readonly newestFirst?: boolean;
   /** The place of a letter: the list goes on behind it. */
@@ -222,8 +222,19 @@ export interface EventLog {
     after: Cursor | "latest" | "earliest",
     options: ReadOptions,
   ): Promise<AsyncIterable<Event>>;
-  /** The newest `limit` kept events of one payment or payout, oldest first. */
-  history(account: string, kind: Kind, externalId: string, limit: number): Promise<Event[]>;
+  /**
+   * The newest `limit` kept events of one payment or payout, oldest first; with `before` the newest of
+   * those before that cursor.
+   * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
+   * cursor of another log
+   */
+  history(
+    account: string,
+    kind: Kind,
+    externalId: string,
+    limit: number,
+    before?: Cursor,
+  ): Promise<Event[]>;
   /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
   cursorBefore(account: string, count: number): Promise<Cursor>;
   /**
@@ -236,8 +247,8 @@ export interface EventLog {
    * are asked for: what is removed meanwhile may be missing, all else is told once.
    * @throws GatewayError INVALID_ARGUMENT for a place that never was one
    */
-  deadLetters(account: string, options?: LettersOptions): AsyncIterable<KeptLetter>;
-  deadLetter(account: string, id: string): Promise<KeptLetter | undefined>;
+  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
+  deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
   /** How many there are. */
   countDeadLetters(account: string): Promise<number>;
   /** Forgets a dead letter, after it was replayed or given up. Whether it was there. */

@@ -128,7 +128,7 @@ function isCovered(successes: readonly Fact[], refunds: readonly Fact[]): boolea
   return refunded.units >= total.units;
 }
 
-/** In millionths, which is as fine as a decimal of the contract; undefined if it cannot be told. */
+/** In millionths, which is as fine as a decimal of the contract; undefined if it is unknown. */
 function sumOf(facts: readonly Fact[]): { units: bigint; currency: string } | undefined {
   let units = 0n;
   const currency = facts[0]?.currency ?? "";

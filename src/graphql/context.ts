@@ -39,14 +39,14 @@ export function createContext(
   return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
 }
 
-/** What the core is told of an operation. */
+/** The part of an operation that the core gets. */
 export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
   const { signal, requestId, record, deadlineMs, idempotencyKey, slot } = lifetime;
   return {
     caller,
     signal,
     requestId,
-    transport: record.connection === "http" ? "sse" : record.connection,
+    transport: record.streamsBy,
     deadlineMs,
     deadlineIsOurs: true,
     ...(slot && { onWait: slot.leave }),

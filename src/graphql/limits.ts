@@ -23,7 +23,7 @@ export const limits = {
   introspectionAliases: 5,
   /** Values in the variables of one operation, at all depths. The largest payment has some 200. */
   values: 10_000,
-  /** How many faults of a request are told. More would take longer to tell than to find. */
+  /** How many faults of a request are reported. */
   faults: 10,
   /** See `operation-cost.ts`: about a hundred calls of the upstream, at its default of 10 a second. */
   cost: 1_000,

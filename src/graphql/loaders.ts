@@ -35,7 +35,7 @@ export interface Loaders {
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
-  walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem>;
+  walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
   /** Takes it that a payment or payout is of this external_id, as it was asked for. */
   name(resource: Payment | Payout, externalId: string): void;
   /** The external_id that a payment or payout is of, also where the service did not say so. */
@@ -95,7 +95,7 @@ export function createLoaders(core: Core, call: Call): Loaders {
     read("walletConfirmation", [key.customer, key.optionId], async () => {
       const request = create(GetConfirmationStatusRequestSchema, key);
       const item = await core.getConfirmationStatus(request, call);
-      toldOf(item).owner = key.customer;
+      if (item) toldOf(item).owner = key.customer;
       return item;
     });
   const walletItems = (key: { customer?: CustomerIdentity; optionId?: string }) =>

@@ -47,7 +47,7 @@ export function recordOperation(
   record.asks(operation.operation, [...names].sort());
 }
 
-/** A stream whose events are made within its operation's span, whoever asks for them. */
+/** A stream whose events are made within its operation's span. */
 function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
   const iterator = results[Symbol.asyncIterator]();
   const watched: AsyncIterableIterator<T> = {

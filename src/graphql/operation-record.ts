@@ -2,7 +2,7 @@ import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** Every operation, for metrics. */
 export interface GraphqlObserver {
-  /** An operation begins; what is returned hears of its end. */
+  /** An operation begins; the returned function is called when it ends. */
   onOperation(
     connection: Connection,
   ): (ended: {
@@ -19,6 +19,8 @@ export type Connection = "http" | "websocket";
 /** One operation in the log, in metrics and as a span: what it asked for, by whom, how it ended. */
 export interface OperationRecord {
   readonly connection: Connection;
+  /** How a stream reaches its reader. */
+  readonly streamsBy: string;
   readonly span: Span;
   /** The caller's name. */
   caller?: string;
@@ -35,6 +37,8 @@ export interface OperationRecord {
 export interface RecordOptions {
   readonly requestId: string;
   readonly connection: Connection;
+  /** How a stream reaches its reader. Default: by SSE, or the WebSocket itself. */
+  readonly streamsBy?: "sse" | "multipart";
   readonly span: Span;
   readonly log: Log;
   readonly observer?: GraphqlObserver | undefined;
@@ -47,6 +51,7 @@ interface Log {
 
 export function createOperationRecord(options: RecordOptions): OperationRecord {
   const { requestId, connection, span, log, observer } = options;
+  const { streamsBy = connection === "http" ? "sse" : connection } = options;
   let startedMs: number | undefined;
   let ended: ReturnType<GraphqlObserver["onOperation"]> | undefined;
   let code = "OK";
@@ -56,6 +61,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
 
   const record: OperationRecord = {
     connection,
+    streamsBy,
     span,
     begin() {
       if (startedMs !== undefined) return;
@@ -81,7 +87,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
       if (settled || startedMs === undefined) return;
       settled = true;
       const durationMs = performance.now() - startedMs;
-      const transport = connection === "http" && type === "subscription" ? "sse" : connection;
+      const transport = type === "subscription" ? streamsBy : connection;
       span.set({ "payments_gateway.transport": transport });
       ended?.({ type, field, transport, code, durationMs });
       const entry = {
@@ -93,7 +99,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         caller: record.caller,
         transport,
       };
-      // The end of a connection is told outside of the span's context.
+      // The end of a connection is reported outside the span's context.
       span.run(() => {
         if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
         else log.info(entry, "graphql");

@@ -7,7 +7,8 @@ import { suspendWhileArriving } from "../net/arrival.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Context, Surroundings } from "./context.ts";
-import { eventStreamType } from "./transport/event-stream.ts";
+import { eventStreamType } from "./transport/stream-format.ts";
+import { watchPath } from "./transport/watch.ts";
 
 export interface OverloadOptions {
   /** Origins whose pages may read a refusal. */
@@ -38,9 +39,10 @@ export function createOverload(options: OverloadOptions): Overload {
   const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
   const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
 
-  function answer({ method, headers }: IncomingMessage, response: ServerResponse): void {
+  function answer({ method, url, headers }: IncomingMessage, response: ServerResponse): void {
     const { accept = "", origin = "" } = headers;
-    if (method === "GET" && accept.includes(eventStreamType)) {
+    const isStream = accept.includes(eventStreamType) || url?.startsWith(watchPath);
+    if (method === "GET" && isStream) {
       // Any status but 200 is final to an EventSource; this one has it come back.
       const retryMs = Math.round(1_000 + Math.random() * 2_000);
       response.writeHead(200, {

@@ -162,7 +162,7 @@ export function parseShort(
   }
 }
 
-/** What is wrong with a document, as far as it is told. */
+/** The faults of a document, up to the limit. */
 export function validateShort(
   { introspection }: { readonly introspection: boolean },
   schema: GraphQLSchema,

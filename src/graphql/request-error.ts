@@ -1,6 +1,6 @@
 import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 
-/** A request that this edge refuses in its own words, which quote nothing that a caller sent. */
+/** A request that this edge refuses. Its message quotes nothing that the caller sent. */
 export class RequestError extends GraphQLError {
   /** @param status of HTTP, where the whole request fails for it */
   constructor(

@@ -8,7 +8,7 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
-import { rateLimitHeaderNames, rateLimitHeaders } from "../net/rate-limit-headers.ts";
+import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -44,9 +44,11 @@ import {
 } from "./plugins.ts";
 import { schema } from "./schema/schema.ts";
 import { createStraightPath } from "./straight-path.ts";
-import { answersEventStreams, type EventStream } from "./transport/event-stream.ts";
+import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
+import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
+import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
@@ -82,6 +84,8 @@ export interface GraphqlServerOptions {
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers a request for a path below `/watch/`. */
+  handleWatch(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
    * returned function stops that and closes the sockets, each when its operations are over.
@@ -100,7 +104,8 @@ export interface GraphqlServer {
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events and WebSocket (contract, section 4).
+ * Events, WebSocket and the parts of Apollo's clients (contract, sections 4 and 10). The plain watches
+ * of `/watch` stand on its streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
@@ -132,7 +137,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      answersEventStreams(({ lifetime }, blocks) => streams.set(lifetime, blocks)),
+      answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
     graphiql: production
@@ -166,6 +171,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     overload,
   });
 
+  const watch = createWatchEndpoint({
+    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeatMs },
+  });
+
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -173,7 +182,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     slot: Slot,
   ): Promise<void> {
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
-    const record = createOperationRecord({ requestId, connection: "http", span, log, observer });
+    const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
+    const of = { requestId, span, log, observer };
+    const record = createOperationRecord({ ...of, connection: "http", streamsBy });
     const lifetime = createLifetime({
       slot,
       requestId,
@@ -194,13 +205,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     });
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
-      // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-      // the address, which may hold a watch token.
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      "content-security-policy": "frame-ancestors 'none'",
-      "referrer-policy": "no-referrer",
-      ...(corsOrigins.length > 0 && { vary: "origin" }),
+      ...answerHeaders(corsOrigins),
     };
 
     let caller: Caller | undefined;
@@ -223,7 +228,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         whole = ready.whole;
         slot.leave();
         addRateLimit(headers);
-        exposeHeaders(headers, request.headers.origin);
+        exposeHeaders(headers, request.headers.origin, corsOrigins);
         // Headers that are given at once and a text of known length behind them leave as one piece.
         const { length } = ready.body;
         const bytes = Buffer.byteLength(ready.body);
@@ -239,10 +244,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
-    const blocks = streams.get(lifetime);
-    if (blocks) {
+    const stream = streams.get(lifetime);
+    if (stream) {
       const { failing } = live;
-      return await sendEventStream(answered, blocks, response, { heartbeatMs, failing });
+      return await sendEventStream(answered, stream, response, { heartbeatMs, failing });
     }
     const budget: OutgoingHttpHeaders = {};
     addRateLimit(budget);
@@ -250,15 +255,6 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // What is left of a request that was given up is never read: nothing may wait behind it.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
-  }
-
-  /** The headers of CORS that Yoga has for all others. */
-  function exposeHeaders(headers: OutgoingHttpHeaders, origin = ""): void {
-    if (!corsOrigins.includes(origin)) return;
-    headers["access-control-allow-origin"] = origin;
-    headers["access-control-allow-methods"] = cors.methods.join(", ");
-    headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");
-    headers["access-control-max-age"] = String(cors.maxAge);
   }
 
   return {
@@ -272,6 +268,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
           }),
         );
       });
+    },
+    handleWatch(request, response) {
+      overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
@@ -297,21 +296,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   };
 }
 
-function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
-  for (const name in headers) response.setHeader(name, headers[name] ?? "");
-}
-
 const defaultHeartbeatMs = 15_000;
 
 /** CORS for one request: other origins than the listed ones get no word of it. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
   return origin !== null && allowed.includes(origin) && { origin, ...cors };
 }
-
-const cors = {
-  // Who calls is in headers that the page sets. Cookies are never read.
-  credentials: false,
-  methods: ["GET", "POST"],
-  exposedHeaders: [...rateLimitHeaderNames, "x-request-id"],
-  maxAge: 600,
-};

@@ -17,7 +17,7 @@ export function intentFields(intent: Intent): string[] {
   }).flat();
 }
 
-/** The intent of a hash; undefined for one that is no more. */
+/** The intent of a hash; undefined if the hash is gone. */
 export function readIntent(fields: Readonly<Record<string, string>>): Intent | undefined {
   if (!fields.id) return undefined;
   return {

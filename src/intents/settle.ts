@@ -57,7 +57,7 @@ function withoutExplained(snapshot: Snapshot, openCalls: readonly OpenCall[]): S
   };
 }
 
-/** What is in doubt of the calls for an external_id, as callers are told. */
+/** What is unknown about the calls for an external_id, as callers see it. */
 export function outcomeFlags(openCalls: readonly OpenCall[]): {
   outcomeUnknown: boolean;
   needsOperator: boolean;
@@ -124,7 +124,7 @@ export async function settleAsPaid(
 
 type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
 
-/** The success of a payment of which no more is known than that it was one. */
+/** A success of a payment about which nothing else is known. */
 function successEntry({ id, externalId }: Intent, { paymentId, code }: AlreadyPaid): Entry {
   const payment = create(PaymentSchema, {
     externalId,

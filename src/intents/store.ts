@@ -163,7 +163,7 @@ export interface IntentStore {
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
   /** Makes those of one external_id due now, unless they are running. */
   scheduleNow(account: string, kind: Kind, externalId: string): Promise<void>;
-  /** Looks no more, gives the lock back, and keeps the intent for the operator. */
+  /** Stops looking it up, releases the lock, and keeps the intent for an operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;
   /**

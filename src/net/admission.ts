@@ -118,7 +118,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     return (before * lately.ms) / lately.calls;
   }
 
-  /** Sees whether the queue is a standing one, or one no more. */
+  /** Updates whether a standing queue exists. */
   function observe(isLate: boolean): void {
     const nowMs = clock.now();
     if (isLate) lastLateMs = nowMs;

@@ -21,7 +21,7 @@ export interface OnePortOptions {
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   readonly limits: ConnectionLimits;
-  /** Hears of connections that could not be accepted, for want of file descriptors say. */
+  /** Called for connections that could not be accepted, such as without free file descriptors. */
   readonly onError: (error: Error) => void;
   /** Hears of what the limits cut. */
   readonly observer?: LimitObserver;

@@ -5,7 +5,7 @@ export const overloadedReason = "OVERLOADED";
 
 const retryAfterMs = 1_000;
 
-/** What a caller is told that is refused for want of capacity: nothing was done. */
+/** The error for a call refused because of overload: nothing was done. */
 export function overloaded(): GatewayError {
   return new GatewayError("RESOURCE_EXHAUSTED", "the gateway is overloaded: try again later", {
     reason: overloadedReason,

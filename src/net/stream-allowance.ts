@@ -7,7 +7,7 @@ export interface StreamLimits {
   readonly maxConcurrentStreams: number;
 }
 
-/** What is told to clients that connect. */
+/** The limit that clients get when they connect. */
 export function firstAllowance(limits: StreamLimits): number {
   return Math.min(limits.initialConcurrentStreams, limits.maxConcurrentStreams);
 }

@@ -1,10 +1,10 @@
 import { GatewayError } from "../errors.ts";
-import type { Permit, Priority, TokenBucket } from "./bucket.ts";
+import type { Permit, TakeOptions, TokenBucket } from "./bucket.ts";
 
 /** What taking tokens came to, for metrics. */
 export interface BucketObserver {
-  /** A call begins to wait; what is returned hears of the end of its wait. */
-  onWait(priority: Priority): (ended: WaitEnd) => void;
+  /** A call begins to wait; the returned function is called when the wait ends. */
+  onWait(call: Pick<TakeOptions, "priority" | "caller">): (ended: WaitEnd) => void;
   /** The upstream refused a call that had its token. */
   onRejected(): void;
 }
@@ -15,14 +15,14 @@ export interface WaitEnd {
   readonly refused?: string;
 }
 
-/** A bucket whose waits and refusals are told of. */
+/** A bucket whose waits and refusals are reported to an observer. */
 export function observedBucket(bucket: TokenBucket, observer: BucketObserver): TokenBucket {
   return {
     status: () => bucket.status(),
     close: () => bucket.close(),
     async take(options) {
       const startedMs = performance.now();
-      const ended = observer.onWait(options.priority);
+      const ended = observer.onWait(options);
       let permit: Permit;
       try {
         permit = await bucket.take(options);

@@ -1,6 +1,6 @@
 import type { Permit } from "./bucket.ts";
 
-/** A permit of which only the first thing that it is told counts. */
+/** A permit that counts only the first call of its methods. */
 export function settledOnce({ observe, rejected, release }: Permit): Permit {
   let settled = false;
   const once = (settle: () => void) => {

@@ -8,17 +8,31 @@ export class CallerLine<T> {
   readonly calls = new Set<T>();
   /** So many more wait at other replicas, and at how many of these. */
   elsewhere: readonly [calls: number, replicas: number] = [0, 0];
+  /** As they came, those that left among them: a set walks over all that left to find its first. */
+  #order: T[] = [];
+  #head = 0;
 
   constructor(key: string) {
     this.key = key;
   }
 
   get first(): T | undefined {
-    return this.calls.values().next().value;
+    while (this.#head < this.#order.length && !this.calls.has(this.#order[this.#head]!))
+      this.#head++;
+    return this.#order[this.#head];
   }
 
   get total(): number {
     return this.calls.size + this.elsewhere[0];
+  }
+
+  add(call: T): void {
+    if (this.#order.length > 2 * this.calls.size + 64) {
+      this.#order = [...this.calls];
+      this.#head = 0;
+    }
+    this.calls.add(call);
+    this.#order.push(call);
   }
 }
 
@@ -52,10 +66,12 @@ export class Turns<T> {
     return undefined;
   }
 
-  /** Callers that wait here, in the order of their turns. */
+  /** Callers that wait here: first those whose turn it is in each group, then all others. */
   get lines(): CallerLine<T>[] {
-    const groups = [...this.#groups.values()];
-    return groups.flatMap(({ lines }) => [...lines.values()]).filter(({ calls }) => calls.size > 0);
+    const groups = [...this.#groups.values()].map(({ lines }) =>
+      [...lines.values()].filter(({ calls }) => calls.size > 0),
+    );
+    return [...groups.flatMap(([first]) => first ?? []), ...groups.flatMap(([, ...rest]) => rest)];
   }
 
   /** How many calls of this caller wait here. */
@@ -65,7 +81,7 @@ export class Turns<T> {
 
   add(key: string, call: T): void {
     const { group, line } = this.#enter(key);
-    line.calls.add(call);
+    line.add(call);
     this.#count(group, 1, 1);
   }
 
@@ -104,14 +120,8 @@ export class Turns<T> {
     const [calls, replicas] = line?.elsewhere ?? [0, 0];
     // With each turn of this one, others have one too.
     let ahead = own + Math.min(calls, (own + 1) * replicas);
-    for (const [self, others] of [
-      [line, group?.lines.values() ?? []],
-      [group, this.#groups.values()],
-    ] as const) {
-      const turns = ahead + 1;
-      for (const other of others) if (other !== self) ahead += Math.min(other.total, turns);
-    }
-    return ahead;
+    ahead += inTurns(group?.lines ?? new Map(), line, ahead + 1);
+    return ahead + inTurns(this.#groups, group, ahead + 1);
   }
 
   #enter(key: string): { group: Group<T>; line: CallerLine<T> } {
@@ -134,6 +144,18 @@ export class Turns<T> {
       counted.total += all;
     }
   }
+}
+
+/** Tokens that all but `self` get in so many turns; of very many rather too many than one by one. */
+function inTurns<Of extends { readonly total: number }>(
+  all: ReadonlyMap<string, Of>,
+  self: Of | undefined,
+  turns: number,
+): number {
+  if (all.size > 100) return turns * all.size;
+  let tokens = 0;
+  for (const other of all.values()) if (other !== self) tokens += Math.min(other.total, turns);
+  return tokens;
 }
 
 /** A caller as Redis may know it: a digest of its name, behind what tells customers from services. */

@@ -10,7 +10,7 @@ const answerMs = 500;
 /**
  * Makes sure that what is read of a key comes from its primary as most Sentinels, or most of a
  * cluster's primaries, see it: an old one does not know that it was replaced. A Redis alone is its own.
- * @throws GatewayError UNAVAILABLE when that is not so, or cannot be told
+ * @throws GatewayError UNAVAILABLE if it is not, or that cannot be known
  */
 export async function confirmPrimary(redis: RedisConnector, key: string): Promise<void> {
   const { client, sentinels } = redis;

@@ -27,7 +27,7 @@ export interface AccountKeys {
   readonly deadLetterSize: string;
   /** Operations that have not come to their end, by when they were first told of: sorted set. */
   readonly unfinished: string;
-  /** Channel on which each stored event's id is told, to wake those who read `events`. */
+  /** Channel on which the id of each stored event is published, to wake readers of `events`. */
   readonly wakeUp: string;
   /** One call that moves money, until its outcome is known: hash. */
   intent(id: string): string;

@@ -23,7 +23,7 @@ export function linkOf(client: Redis | Cluster): Link {
   return link;
 }
 
-/** Whoever closes an accepted connection later than this was silent on it before. */
+/** A server that closes an accepted connection later than this was silent on it before. */
 const silentMs = 500;
 
 function connectionLink(client: Redis): Link & { isSilent(): boolean } {

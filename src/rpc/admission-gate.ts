@@ -34,7 +34,7 @@ export async function createAdmissionGate(
   const kinds = new Map<UniversalHandler, CallKind>();
   const openStreams = new WeakMap<object, number>();
 
-  /** Whether a connection may have another stream for which nobody has to say who is calling. */
+  /** Whether a connection may have another stream that needs no credentials. */
   function takesOpenStream({ connection, onClose }: RequestHead): boolean {
     const count = openStreams.get(connection) ?? 0;
     if (count >= openStreamsPerConnection) return false;

@@ -9,7 +9,7 @@ export function withAnswer(values: ContextValues, response: Response): ContextVa
   return values.set(key, response);
 }
 
-/** How long a stream that has failed may wait for its client to read on and be told. */
+/** How long a failed stream waits for its client to read the error. */
 const unreadTimeoutMs = 5_000;
 
 /**

@@ -16,7 +16,7 @@ export interface CallRecord {
 
 /** Every call, for metrics. */
 export interface RpcObserver {
-  /** A call begins; what is returned hears of its end. */
+  /** A call begins; the returned function is called when it ends. */
   onCall(call: {
     readonly service: string;
     readonly method: string;
@@ -88,9 +88,13 @@ export function createCallRecord(
 /** As the semantic conventions have it: what only the caller did wrong is no failure of the server. */
 function endSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
   if (protocol === "connect") {
-    if (code !== "OK") span.set({ "rpc.connect_rpc.error_code": code.toLowerCase() });
+    const name = code.toLowerCase();
+    if (code !== "OK") {
+      span.set({ "rpc.response.status_code": name, "rpc.connect_rpc.error_code": name });
+    }
   } else {
-    span.set({ "rpc.grpc.status_code": code === "OK" ? 0 : statusCodes[code] });
+    const number = code === "OK" ? 0 : statusCodes[code];
+    span.set({ "rpc.response.status_code": code, "rpc.grpc.status_code": number });
   }
   if (serverFailures.has(code)) span.fail(code);
 }

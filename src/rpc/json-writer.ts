@@ -181,7 +181,7 @@ function bytesText(value: unknown): string {
   return `"${base64Encode(value)}"`;
 }
 
-/** An open enum's unknown value is told by its number. */
+/** An unknown value of an open enum is written as its number. */
 function enumWriter({ value: values, typeName }: DescEnum): Write {
   const names = new Map(
     Object.values(values).map(({ number, jsonName }) => [number, JSON.stringify(jsonName)]),
@@ -194,9 +194,9 @@ function enumWriter({ value: values, typeName }: DescEnum): Write {
 
 /** 9999-12-31T23:59:59Z; before 1970 protobuf-es may write. */
 const lastSecond = 253_402_300_799n;
-/** What callers are told of is seldom of more than a few days: their texts are remembered. */
+/** Timestamps rarely span more than a few days: the texts of their days are cached. */
 const textsOfDays = new Map<number, string>();
-const mostDays = 1_000;
+const maxDays = 1_000;
 
 function timestampText({ seconds, nanos, $typeName }: Timestamp): string {
   const isPlain = $typeName === TimestampSchema.typeName && seconds >= 0n && seconds <= lastSecond;
@@ -214,7 +214,7 @@ function dayText(day: number): string {
   let text = textsOfDays.get(day);
   if (text === undefined) {
     text = new Date(day * 86_400_000).toISOString().slice(0, "0000-00-00".length);
-    if (textsOfDays.size >= mostDays) textsOfDays.clear();
+    if (textsOfDays.size >= maxDays) textsOfDays.clear();
     textsOfDays.set(day, text);
   }
   return text;

@@ -140,9 +140,10 @@ function startSpan(
     kind: "server",
     parent: (name) => headers[name]?.toString(),
     attributes: {
+      "rpc.system.name": grpc ? "grpc" : "connectrpc",
+      "rpc.method": `${service}/${method}`,
       "rpc.system": grpc ? "grpc" : "connect_rpc",
       "rpc.service": service,
-      "rpc.method": method,
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
     },

@@ -87,7 +87,7 @@ function takeLock(directory: string): DatabaseSync {
         `is in use by another gateway, the process with the pid ${pidIn(directory)}: one directory is for one process`,
       );
     }
-    throw new StoreRefused(`cannot be locked (${codeOf(error)})`);
+    throw unwritable(error);
   }
 }
 
@@ -156,7 +156,7 @@ function openedOrRefused(path: string): DatabaseSync {
   }
 }
 
-/** What an operator is told of a file that cannot be opened. */
+/** The message for a file that cannot be opened. */
 export function refusalOf(error: unknown): StoreRefused {
   const { errcode } = error as { errcode?: number };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
@@ -166,6 +166,14 @@ export function refusalOf(error: unknown): StoreRefused {
     );
   }
   if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${reasonOf(error)}`);
+  return unwritable(error);
+}
+
+function unwritable(error: unknown): StoreRefused {
+  const { code, errcode } = error as { code?: string; errcode?: number };
+  if (code === "ENOSPC" || errcode === sqliteCodes.full) {
+    return new StoreRefused("cannot be written, the disk is full: free space first");
+  }
   return new StoreRefused(`cannot be written: ${reasonOf(error)}`);
 }
 
@@ -175,7 +183,7 @@ function createPrivate(path: string): void {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
-    throw new StoreRefused(`cannot be written (${codeOf(error)})`);
+    throw unwritable(error);
   }
 }
 

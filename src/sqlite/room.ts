@@ -11,7 +11,7 @@ export interface RoomModule {
 export interface RoomOperations {
   /** These change nothing. */
   readonly reads: Readonly<Record<string, Operation>>;
-  /** These run in a transaction, which is on disk before their results are told. */
+  /** These run in a transaction, which is on disk before their results are returned. */
   readonly writes: Readonly<Record<string, Operation>>;
 }
 

@@ -179,7 +179,7 @@ class Thread implements StoreThread {
     else this.#worker?.unref();
   }
 
-  /** Lets go who waited too long; should the result come yet, `map` hears of it all the same. */
+  /** Rejects what waited too long; if the result still comes, `map` is called with it. */
   #lookIn(ms: number): void {
     if (this.#answerTimer) return;
     this.#answerTimer = setTimeout(() => {

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import type { LettersObserver } from "../admin/dead-letters.ts";
+import type { DeadLettersObserver } from "../admin/dead-letters.ts";
 import type { EventLog } from "../events/log.ts";
 
 /** Callbacks that wait for an operator, and what operators do about them. */
@@ -11,7 +11,7 @@ export function deadLettersTelemetry(registry: Registry, log: Logger, accounts: 
     labelNames: ["account"],
     registers: [registry],
   });
-  const observer: LettersObserver = {
+  const observer: DeadLettersObserver = {
     onDiscarded({ operator, letter }) {
       log.warn({ operator, ...letter }, "dead letter discarded");
     },

@@ -24,7 +24,7 @@ export function limitsTelemetry(registry: Registry, log: Logger) {
   });
 
   function observerOf(listener: "public" | "rpc" | "admin"): LimitObserver {
-    // Whoever floods a listener must not flood the log as well.
+    // A flood of a listener must not flood the log as well.
     let quietUntilMs = 0;
     const warn = (about: object, message: string) => {
       const now = Date.now();

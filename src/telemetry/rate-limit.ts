@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
 import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
 
 /** The account's rate budget: who waits for it, who is refused, and what is left. */
@@ -7,14 +7,20 @@ export function rateLimitTelemetry(registry: Registry, accounts: readonly string
   const registers = [registry];
   const wait = new Histogram({
     name: "payments_gateway_rate_limit_wait_seconds",
-    help: "How long calls waited for a token of the account's rate budget, without refused calls",
-    labelNames: ["account", "priority"],
+    help: "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
+    labelNames: ["account", "priority", "caller_kind"],
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
     registers,
   });
   const waiting = new Gauge({
     name: "payments_gateway_rate_limit_waiting",
     help: "Calls that wait for a token of the rate budget",
+    labelNames: ["account", "priority"],
+    registers,
+  });
+  const waitingCallers = new Gauge({
+    name: "payments_gateway_rate_limit_waiting_callers",
+    help: "Callers (API keys, subjects of JWTs, customers) that take turns at the rate budget now",
     labelNames: ["account", "priority"],
     registers,
   });
@@ -52,23 +58,37 @@ export function rateLimitTelemetry(registry: Registry, accounts: readonly string
     rejections.inc({ account }, 0);
     for (const priority of ["money", "read"]) {
       waiting.set({ account, priority }, 0);
+      waitingCallers.set({ account, priority }, 0);
       refusals.inc({ account, priority, reason: "RESOURCE_EXHAUSTED" }, 0);
     }
   }
   return {
-    observerOf: (account: string): BucketObserver => ({
-      onWait(priority) {
-        waiting.inc({ account, priority });
-        return ({ waitedMs, refused: reason }) => {
-          waiting.dec({ account, priority });
-          if (reason === undefined) wait.observe({ account, priority }, waitedMs / 1_000);
-          else refusals.inc({ account, priority, reason });
-        };
-      },
-      onRejected() {
-        rejections.inc({ account });
-      },
-    }),
+    observerOf(account: string): BucketObserver {
+      const callers = { money: new Map<string, number>(), read: new Map<string, number>() };
+      return {
+        onWait({ priority, caller }) {
+          const labels = { account, priority };
+          const name = caller?.name ?? "";
+          const count = (by: number) => {
+            const calls = (callers[priority].get(name) ?? 0) + by;
+            if (calls > 0) callers[priority].set(name, calls);
+            else callers[priority].delete(name);
+            waiting.inc(labels, by);
+            waitingCallers.set(labels, callers[priority].size);
+          };
+          count(1);
+          return ({ waitedMs, refused: reason }) => {
+            count(-1);
+            if (reason === undefined) {
+              wait.observe({ ...labels, caller_kind: kindOf(caller) }, waitedMs / 1_000);
+            } else refusals.inc({ ...labels, reason });
+          };
+        },
+        onRejected() {
+          rejections.inc({ account });
+        },
+      };
+    },
     /** The budget of an account is shared through Redis, or is not at the moment. */
     onShared(account: string, isShared: boolean): void {
       shared.set({ account }, isShared ? 1 : 0);
@@ -82,4 +102,9 @@ export function rateLimitTelemetry(registry: Registry, accounts: readonly string
       }
     },
   };
+}
+
+function kindOf(caller: TurnTaker | undefined): string {
+  if (!caller) return "gateway";
+  return caller.customer === undefined ? "service" : "customer";
 }

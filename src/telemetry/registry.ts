@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  // Gauges by the name of counters; the same is told by type under names without `_total`.
+  // Gauges named like counters; the same numbers exist by type under names without `_total`.
   for (const kind of ["handles", "requests", "resources"]) {
     registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   }

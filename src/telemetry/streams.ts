@@ -28,7 +28,7 @@ export function streamsTelemetry(registry: Registry): StreamObserver {
     labelNames: ["transport"],
     registers,
   });
-  for (const transport of ["connect", "grpc", "grpc-web", "sse", "websocket"]) {
+  for (const transport of ["connect", "grpc", "grpc-web", "sse", "multipart", "websocket"]) {
     open.set({ transport }, 0);
     events.inc({ transport }, 0);
     slowConsumers.inc({ transport }, 0);

@@ -73,7 +73,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     const customer = customerHeaders(call.customer);
     const headers = call.body === undefined ? bodiless : withBody;
 
-    // Asked before the wait for a token too, which would be in vain.
+    // Checked before the wait for a token too: an open breaker makes that wait useless.
     const refusalMs = breaker.refusal();
     if (refusalMs !== undefined) return ended(refusedByBreaker(refusalMs));
     const askedAt = performance.now();

@@ -127,11 +127,14 @@ function parseSuccess<Result>(
 /** Whether a result holds nothing but what an Error object could hold too. */
 function isBlank(result: unknown): boolean {
   if (Array.isArray(result)) return result.every(isBlank);
-  for (const [name, value] of Object.entries(result ?? {})) {
+  const fields = (result ?? {}) as Readonly<Record<string, unknown>>;
+  for (const name in fields) {
     if (name === "$typeName" || sharedWithErrors.has(name)) continue;
+    const value = fields[name];
     if (value === undefined || value === 0 || value === false || value === "") continue;
     if (Array.isArray(value) && value.length === 0) continue;
-    if (typeof value === "object" && "case" in value && value.case === undefined) continue;
+    const isObject = typeof value === "object" && value !== null;
+    if (isObject && "case" in value && value.case === undefined) continue;
     return false;
   }
   return true;

@@ -38,7 +38,7 @@ export type RetryDecision =
 export function decideRetry(failed: FailedCall): RetryDecision {
   // Only what changes nothing may be done twice.
   if (failed.method !== "GET") return no.write;
-  // The service's own word would be the same again; after Too Many Requests the bucket waits.
+  // The service would answer the same again; after 429 the bucket waits.
   if (failed.verdict === "answered") return no.answered;
   // The call's whole time is spent, and a service that stalls needs no more calls.
   if (failed.verdict === "timeout") return no.timeout;

@@ -82,7 +82,7 @@ export interface Upstream {
   getConfirmationStatus(
     request: GetConfirmationStatusRequest,
     options: SendOptions,
-  ): Promise<WalletItem>;
+  ): Promise<WalletItem | undefined>;
   deleteWalletItem(
     request: DeleteWalletItemRequest,
     options: SendOptions,

@@ -27,7 +27,7 @@ export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): V
   }
 }
 
-/** Whoever leaves after this long was let down by the service. */
+/** A caller that leaves after this long counts as an upstream time-out. */
 const slowMs = 5_000;
 
 const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);

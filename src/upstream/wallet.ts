@@ -73,11 +73,11 @@ const remove = endpointOf(WalletService.method.deleteWalletItem);
 const readItems = (text: string, options: DecodeOptions) =>
   /^\s*\{\s*\}\s*$/.test(text) ? [] : decodeList(WalletItemSchema, text, options);
 
-function readItem(text: string, options: DecodeOptions): WalletItem {
+function readItem(text: string, options: DecodeOptions): WalletItem | undefined {
   const item = decode(WalletItemSchema, text, options);
-  if (isBlank(WalletItemSchema, { ...item }))
-    options.onFault?.({ path: "(body)", kind: "unknown_shape" });
-  return item;
+  if (!isBlank(WalletItemSchema, { ...item })) return item;
+  options.onFault?.({ path: "(body)", kind: "unknown_shape" });
+  return undefined;
 }
 
 const readDeleted = (text: string, options: DecodeOptions) =>

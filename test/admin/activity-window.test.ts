@@ -95,6 +95,23 @@ test("callbacks are counted lately and since the start, the budget by the second
   assert.deepEqual(recent.budgetHistory.at(-2), { remaining: null, sent: 0 });
 });
 
+test("callers are listed with their waits, the ten busiest first", () => {
+  let now = start;
+  const recent = createActivityWindow(() => now);
+  for (const waitedMs of [3, 4, 500]) recent.waited({ caller: "shop", waitedMs });
+  recent.waited({ caller: "shop", waitedMs: 2_000, refused: "RESOURCE_EXHAUSTED" });
+  recent.waited({ caller: "back office", waitedMs: 0 });
+  const [first, second] = recent.callers;
+  assert.deepEqual([first?.caller, first?.calls, first?.refused], ["shop", 4, 1]);
+  assert.ok((first?.p95WaitMs ?? 0) > 300 && (first?.p95WaitMs ?? 0) <= 500, "served calls alone");
+  assert.deepEqual([second?.caller, second?.calls, second?.refused], ["back office", 1, 0]);
+  for (let n = 0; n < 1_000; n++) recent.waited({ caller: `customer:${n}`, waitedMs: 1 });
+  assert.equal(recent.callers.length, 10);
+  assert.equal(recent.callers[0]?.caller, "others", "so many callers are counted together");
+  now += 301_000;
+  assert.deepEqual(recent.callers, []);
+});
+
 test("what it remembers is bounded, whatever names come", () => {
   const recent = createActivityWindow();
   for (let n = 0; n < 10_000; n++) {

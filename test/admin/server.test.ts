@@ -13,7 +13,7 @@ async function serve(t: TestContext, about: Partial<Console> = {}): Promise<stri
     notReady: () => [],
     refresh: () => {},
     deadLetters: {
-      list: async () => ({ letters: [], total: 0 }),
+      list: async () => ({ dead_letters: [], total: 0 }),
       find: async () => undefined,
       replay: async () => "not_found",
       discard: async () => false,

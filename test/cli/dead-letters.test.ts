@@ -118,6 +118,31 @@ const letter = (account: string, id: string, receivedAt: string) => ({
   ...{ account, id, resource: "payments", reason: "why", receivedAt },
 });
 
+test("shows nothing that a terminal obeys, and of what is no text its length", async () => {
+  const shown = async (details: object) => {
+    let out = "";
+    await withAdmin(
+      ({ url }) => {
+        const one = letter("a", "one", "2026-01-02");
+        if (url.startsWith("GET /dead-letters?")) {
+          return [200, JSON.stringify({ dead_letters: [one], total: 1 })];
+        }
+        return [200, JSON.stringify({ ...one, ...details })];
+      },
+      async (url) => {
+        out = (await run(["dead-letters", "show", "one", "--admin-url", url])).out;
+      },
+    );
+    return out;
+  };
+  for (const text of ['{"a":"\u001b[2J\u009b\u202e"}', '{"a": broken \u001b[2J\r\u0007']) {
+    const out = await shown({ text, bytes: text.length });
+    assert.match(out, /"a"/);
+    assert.doesNotMatch(out, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+  }
+  assert.match(await shown({ body: "//4=", bytes: 2 }), /\[2 bytes that are not UTF-8\]\n$/);
+});
+
 test("replays the oldest first; understood ones are told apart from known ones", async () => {
   const asked: string[] = [];
   await withAdmin(

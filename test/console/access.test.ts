@@ -159,7 +159,7 @@ describe("with authentication on", () => {
       ["market"],
     );
     const [, all] = await get("/api/dead-letters");
-    const id = all.letters[0].id;
+    const id = all.dead_letters[0].id;
     for (const path of [
       "/api/status?account=shop",
       "/api/history?account=shop&kind=payment&external_id=order-of-shop",

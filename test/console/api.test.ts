@@ -141,6 +141,9 @@ test("the status tells of this replica, its budget, the service and the callback
   assert.equal(budget.source, "own");
   assert.equal(budget.history.length, 180);
   assert.ok(budget.history.at(-1)?.remaining !== null, "it is sampled as it is looked at");
+  const [caller] = budget.callers;
+  assert.equal(caller?.caller, "console");
+  assert.ok(caller && caller.calls >= 2 && caller.refused === 0 && caller.p95WaitMs !== null);
   assert.ok(upstream.minute.failed >= 1 && upstream.minute.calls > upstream.minute.failed);
   assert.ok(["degraded", "failing"].includes(upstream.health));
   assert.equal(upstream.endpoints[0]?.endpoint, "POST /api/payments/v1/new");

@@ -28,6 +28,7 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
       const look = async () => {
         for (const width of [1280, 700, 390]) {
           await page.setViewportSize({ width, height: 900 });
+          await page.evaluate(laidOut);
           assert.deepEqual(await page.evaluate(overflowing), [], `${width}`);
           assert.deepEqual(await page.evaluate(hardToRead), [], `${width}`);
         }
@@ -55,6 +56,13 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
     await browser.close(opened);
   });
 });
+
+/** In the page: waits until it was drawn as wide as it is now. */
+function laidOut(): Promise<void> {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve()));
+  });
+}
 
 /** In the page: what reaches beyond its right side and does not scroll by itself. */
 function overflowing(): string[] {

@@ -910,6 +910,21 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await history(0), []);
         assert.deepEqual(await log.history(account, EventKind.PAYOUT, "order-1", 5), []);
       });
+
+      it("gives those before a cursor, whatever comes meanwhile", async () => {
+        const made: Event[] = [];
+        for (let i = 0; i < 6; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
+        const before = (limit: number, cursor: string) =>
+          log.history(account, EventKind.PAYMENT, "order-1", limit, cursor);
+        const at = (index: number) => made[index]?.cursor ?? "";
+        assert.deepEqual(cursors(await before(2, at(4))), cursors(made.slice(2, 4)));
+        await stored(payment({ paymentId: "later" }));
+        assert.deepEqual(cursors(await before(9, at(2))), cursors(made.slice(0, 2)));
+        assert.deepEqual(await before(9, at(0)), []);
+        const foreign = `${at(3).slice(0, -8)}00000000`;
+        await assert.rejects(before(9, foreign), { code: "OUT_OF_RANGE" });
+        await assert.rejects(before(9, "nonsense"), { code: "INVALID_ARGUMENT" });
+      });
     });
 
     describe("what is unfinished", () => {

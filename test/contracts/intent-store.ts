@@ -44,7 +44,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     return begun.intent;
   }
 
-  describe(`${name} as an intent store`, { concurrency: true, timeout: 30_000 }, () => {
+  describe(`${name} as an intent store`, { concurrency: true, timeout: 120_000 }, () => {
     it("records an intent before it says go, for all replicas", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, given()));

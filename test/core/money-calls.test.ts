@@ -381,9 +381,36 @@ test("a key is forgotten after a day", async () => {
   assert.equal((await run()).id, "2");
 });
 
+test("a key in quotes is the same key as without", async () => {
+  const long = "x".repeat(255);
+  const sameKeys = [
+    ["k", '"k"'],
+    [long, `"${long}"`],
+    ['a"b\\c', '"a\\"b\\\\c"'],
+    ['"', '"\\""'],
+    ['"k', '"k'], // A quote alone is one of its characters.
+  ] as const;
+  for (const [plain, quoted] of sameKeys) {
+    const calls = moneyCalls();
+    let sends = 0;
+    const send = async ({ onSent }: SendOptions) => {
+      onSent?.();
+      return payment(`answer ${++sends}`);
+    };
+    for (const key of [plain, quoted]) {
+      const call = callOf(undefined, key);
+      const { id } = await calls.run({ ...base, call, request: request(), send });
+      assert.equal(id, "answer 1", key);
+    }
+    const another = { ...base, call: callOf(undefined, quoted), request: request("2.00"), send };
+    await assert.rejects(calls.run(another), { code: "ALREADY_EXISTS" });
+  }
+});
+
 test("a key that is no key is refused", async () => {
   const calls = moneyCalls();
-  for (const key of ["", "a b", "x".repeat(256), "ключ"]) {
+  const quoted = ['""', `"${"x".repeat(256)}"`, '"a" b'];
+  for (const key of ["", "a b", "x".repeat(256), "ключ", ...quoted]) {
     await assert.rejects(
       calls.run({
         ...base,

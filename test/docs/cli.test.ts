@@ -112,6 +112,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
     ...{ PUBLIC_ADDR, RPC_ADDR, ADMIN_ADDR, SANDBOX_ADDR },
     ...placesOf(gateway),
     PATH: `${directory}:${process.env.PATH}`,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   };
   const begun: ChildProcess[] = [];
   t.after(async () => {

@@ -64,6 +64,14 @@ const trials: Readonly<Record<string, readonly Trial[]>> = {
         });`,
       prints: /^PAID\n$/,
     },
+    {
+      use: `
+        const stop = watchPlainly(process.env.WATCH_TOKEN ?? "", "order-live", (status) => {
+          console.log(status);
+          stop();
+        });`,
+      prints: /^PAYMENT_STATE_PAID\n$/,
+    },
   ],
   "docs/money-safety.md": [
     {
@@ -155,7 +163,11 @@ async function run(page: string, text: string, use: string) {
   const file = join(directory, "sample.ts");
   await writeFile(file, `${sample}\n${use}\nexport {};\n`);
   const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
-    env: { PATH: process.env.PATH, WATCH_TOKEN: await watchToken("order-live") },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      WATCH_TOKEN: await watchToken("order-live"),
+    },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: patienceMs,
     killSignal: "SIGKILL",

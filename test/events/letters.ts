@@ -1,12 +1,12 @@
-import type { EventLog, KeptLetter, LettersOptions } from "../../src/events/log.ts";
+import type { DeadLettersOptions, EventLog, StoredDeadLetter } from "../../src/events/log.ts";
 
 /** All dead letters of an account. */
 export async function keptLettersOf(
   log: EventLog,
   account: string,
-  options?: LettersOptions,
-): Promise<KeptLetter[]> {
-  const kept: KeptLetter[] = [];
+  options?: DeadLettersOptions,
+): Promise<StoredDeadLetter[]> {
+  const kept: StoredDeadLetter[] = [];
   for await (const letter of log.deadLetters(account, options)) kept.push(letter);
   return kept;
 }
@@ -15,8 +15,8 @@ export async function keptLettersOf(
 export async function lettersOf(
   log: EventLog,
   account: string,
-  options?: LettersOptions,
-): Promise<Omit<KeptLetter, "place">[]> {
+  options?: DeadLettersOptions,
+): Promise<Omit<StoredDeadLetter, "place">[]> {
   const kept = await keptLettersOf(log, account, options);
   return kept.map(({ place: _, ...letter }) => letter);
 }

@@ -21,7 +21,12 @@ after(async () => {
 function start(name: string, args: string[] = [], env: Record<string, string> = {}) {
   const path = new URL(`../../examples/${name}`, import.meta.url).pathname;
   const child = spawn(process.execPath, [path, ...args], {
-    env: { PATH: process.env.PATH, PAYMENTS_GATEWAY_URL: gateway.rpcUrl, ...env },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
+      ...env,
+    },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: patienceMs,
   });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { accountKeys } from "../../src/redis/keys.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { assertBack, assertBudgetHolds, outages, suffer } from "../ratelimit/redis/outages.ts";
 import {
   assertGoals,
@@ -11,7 +17,8 @@ import {
   report,
   runLoad,
 } from "../ratelimit/shared-load.ts";
-import { startRedis, withoutRedis } from "../redis/server.ts";
+import { realClock, reportTurns, runTurns } from "../ratelimit/turns-load.ts";
+import { startRedis, until, withoutRedis } from "../redis/server.ts";
 
 /** The long forms of test/ratelimit/redis/load.test.ts and redis-outages.test.ts, one at a time. */
 describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => {
@@ -45,6 +52,41 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
       report("one killed", figuresOf(result));
       assertGoals(figuresOf(result), 0.9);
     });
+  });
+
+  it("let a caller beside another with 100 times its calls wait for two turns at most", async (t) => {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const keys = accountKeys("test", randomUUID());
+    const replicas = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const redis = connectRedis(new Secret(server.url), () => {});
+        t.after(() => redis.close());
+        await until(async () => redis.client.status === "ready");
+        const { client } = redis;
+        const options = { client, keys, replicaId: randomUUID() };
+        return createRedisBucket({ ...options, initialLimit: 50, reserve: 0.2, maxWaitMs: 1_500 });
+      }),
+    );
+    const loop = monitorEventLoopDelay({ resolution: 1 });
+    loop.enable();
+    const figures = await runTurns({
+      ...{ clock: realClock, buckets: replicas, limit: 50, seconds: 60, turns: true },
+      callers: [
+        { caller: { name: "large" }, perSecond: 125 },
+        { caller: { name: "small" }, perSecond: 1.25 },
+      ],
+    });
+    reportTurns("100 : 1 in real time", figures);
+    const [, small] = figures.callers;
+    const turnMs = (2 * 1_050) / 50;
+    // What this process stood still is nobody's turn.
+    const stalledMs = loop.max / 1e6;
+    assert.ok(small && small.p99WaitMs <= 2 * turnMs + stalledMs, `${small?.p99WaitMs} ms`);
+    assert.equal(small.refused, 0);
+    assert.ok(figures.jain >= 0.95, `Jain's index ${figures.jain}`);
+    assert.ok(figures.used >= 0.9, `${figures.used} of the budget used`);
+    assert.ok(figures.rejected <= figures.sent / 1_000, `${figures.rejected} rejected`);
   });
 
   for (const [name, outage] of Object.entries(outages)) {

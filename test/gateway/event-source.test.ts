@@ -46,11 +46,20 @@ function events(gateway: Gateway) {
 const headers = { authorization: `Bearer ${key}` };
 
 /** The address that a page watches with a watch token, by way of the proxy. */
-async function addressOf(gateway: Gateway, proxy: Link, externalId: string): Promise<string> {
+async function addressOf(
+  gateway: Gateway,
+  proxy: Pick<Link, "url">,
+  externalId: string,
+  plain = false,
+): Promise<string> {
   const { token } = await events(gateway).createWatchToken(
     { externalId, kind: EventKind.PAYMENT },
     { headers },
   );
+  if (plain) {
+    const query = new URLSearchParams({ watch_token: token, until_final: "true" });
+    return `${proxy.url}/watch/payments/${externalId}?${query}`;
+  }
   const query = `subscription { paymentUpdated(externalId: "${externalId}", untilFinal: true) { cursor final } }`;
   return `${proxy.url}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
 }
@@ -129,38 +138,96 @@ for (const [name, forgetful] of [
   });
 }
 
-test("so does the EventSource of a browser, on a page of another origin", {
-  timeout: 90_000,
-}, async (t) => {
-  const page = createServer((_, response) => {
-    response.setHeader("content-type", "text/html");
-    response.end("<!doctype html><title>shop</title>");
+for (const [name, plain] of [
+  ["so does the EventSource of a browser, on a page of another origin", false],
+  ["and that of a page which watches without GraphQL", true],
+] as const) {
+  test(name, { timeout: 90_000 }, async (t) => {
+    const page = createServer((_, response) => {
+      response.setHeader("content-type", "text/html");
+      response.end("<!doctype html><title>shop</title>");
+    });
+    page.listen(0, "127.0.0.1");
+    await once(page, "listening");
+    const origin = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
+    const browser = await chromium.launch({
+      executablePath: "/usr/bin/chromium",
+      args: ["--no-sandbox"],
+    });
+    t.after(async () => {
+      await browser.close();
+      page.close();
+      page.closeAllConnections();
+    });
+    const started = await start(t, { CORS_ORIGINS: origin });
+    const { gateway, proxy } = started;
+    const address = await addressOf(gateway, proxy, "order", plain);
+    const tab = await browser.newPage();
+    await tab.goto(origin);
+    const seen: string[] = [];
+    const ended = Promise.withResolvers<void>();
+    await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));
+    await tab.exposeFunction("streamEnded", () => ended.resolve());
+    await tab.evaluate(watchInPage, address);
+    const count = await broken(2, started, () => seen.length);
+    await ended.promise;
+    assert.deepEqual(seen, await logged(gateway, count));
   });
-  page.listen(0, "127.0.0.1");
-  await once(page, "listening");
-  const origin = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
-  const browser = await chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
-  t.after(async () => {
-    await browser.close();
-    page.close();
-    page.closeAllConnections();
-  });
-  const started = await start(t, { CORS_ORIGINS: origin });
-  const { gateway, proxy } = started;
-  const address = await addressOf(gateway, proxy, "order");
-  const tab = await browser.newPage();
-  await tab.goto(origin);
-  const seen: string[] = [];
-  const ended = Promise.withResolvers<void>();
-  await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));
-  await tab.exposeFunction("streamEnded", () => ended.resolve());
-  await tab.evaluate(watchInPage, address);
-  const count = await broken(2, started, () => seen.length);
-  await ended.promise;
-  assert.deepEqual(seen, await logged(gateway, count));
+}
+
+test("a plain watch is of what its token is for, and its cursor one of the log", async (t) => {
+  const { gateway } = await start(t);
+  const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
+  await sendEvent(gateway, "order", 0, "payment");
+  const [cursor = ""] = await logged(gateway, 1);
+  const ask = async (url: string, headers: Record<string, string> = {}) => {
+    const response = await fetch(url, { headers });
+    return { status: response.status, text: await response.text() };
+  };
+  const whole = await ask(address);
+  assert.equal(whole.status, 200);
+  const { externalId, state } = JSON.parse(/^data: (.*)$/m.exec(whole.text)?.[1] ?? "");
+  assert.deepEqual([externalId, state], ["order", "PAYMENT_STATE_PAID"]);
+  assert.ok(whole.text.includes(`\nid: ${cursor}\n`));
+  assert.equal((await ask(`${address}&after=${cursor}`)).status, 204);
+  assert.equal((await ask(`${address}&after=nonsense`)).status, 400);
+  assert.equal((await ask(address, { "last-event-id": "nonsense" })).status, 400);
+  // The header goes before the address.
+  const both = { "last-event-id": cursor };
+  assert.equal((await ask(`${address}&after=nonsense`, both)).status, 204);
+  assert.equal((await ask(address.replace("/order?", "/another?"))).status, 403);
+  assert.equal((await ask(address.replace("/payments/", "/payouts/"))).status, 403);
+  assert.equal((await ask(`${gateway.publicUrl}/watch/payments/order`)).status, 401);
+});
+
+test("plain watches count among a caller's streams", async (t) => {
+  const { gateway } = await start(t, { MAX_STREAMS_PER_CALLER: "1" });
+  const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
+  const leave = new AbortController();
+  t.after(() => leave.abort());
+  const open = await fetch(address, { signal: leave.signal });
+  assert.equal(open.status, 200);
+  const refused = await (await fetch(address)).text();
+  assert.match(refused, /^: more than 1 streams of one caller$/m);
+});
+
+test("a plain watch ends at a shutdown with the cursor to go on from", async (t) => {
+  const gateway = await startTestGateway();
+  t.after(() => gateway.stop());
+  await sendEvent(gateway, "order", 0);
+  const response = await fetch(`${gateway.publicUrl}/watch/payments/order`);
+  const chunks = response.body?.[Symbol.asyncIterator]();
+  let text = "";
+  while (!text.includes("data: "))
+    text += Buffer.from((await chunks?.next())?.value ?? []).toString();
+  const stopped = gateway.stop();
+  for (let next = await chunks?.next(); next && !next.done; next = await chunks?.next()) {
+    text += Buffer.from(next.value).toString();
+  }
+  await stopped;
+  const [first, last] = [...text.matchAll(/^id: (.+)$/gm)].map(([, id]) => id);
+  assert.match(text, /^: .*shutting down.*\nretry: \d+\nid: /m);
+  assert.ok(first && last === first);
 });
 
 test("the EventSource of a browser goes on where it was when the gateway is restarted or dies", {
@@ -219,6 +286,7 @@ function watchInPage(address: string): Promise<void> {
   source.addEventListener("next", ({ data, lastEventId }) => {
     if (JSON.parse(data).data) page.seenEvent(lastEventId);
   });
+  source.addEventListener("message", ({ lastEventId }) => page.seenEvent(lastEventId));
   source.addEventListener("error", () => {
     if (source.readyState === 2) page.streamEnded();
   });

@@ -132,6 +132,10 @@ export const rpcOperations: readonly Operation[] = [
     operationId: "operation",
   })),
   rpc(EventService.method.streamEvents, "events:read", () => ({ afterCursor: "earliest" })),
+  rpc(EventService.method.listEvents, "events:read", ({ payment }) => ({
+    kind: EventKind.PAYMENT,
+    externalId: payment,
+  })),
   rpc(EventService.method.createWatchToken, "watch:create", ({ payment }) => ({
     externalId: payment,
     kind: EventKind.PAYMENT,

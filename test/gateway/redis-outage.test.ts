@@ -13,7 +13,8 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 90_000 }, () => {
   after(killSpawned);
 
   it("is told once by the log, by /readyz and by a metric, and nothing is told past the log", async (t) => {
-    const set = await startSentinelSet();
+    // One outage: no failover comes between the first server that is killed and the last.
+    const set = await startSentinelSet([], 600_000);
     t.after(() => set.close());
     const gateway = spawnCli(["serve"], { ...freePorts, REDIS_URL: set.url });
     const { admin = "" } = await gateway.ready;
@@ -32,7 +33,7 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 90_000 }, () => {
     assert.equal((await readiness()).details?.redis?.status, "up");
 
     const killedMs = Date.now();
-    for (const server of set.servers) await server.kill();
+    await Promise.all(set.servers.map((server) => server.kill()));
     await until(async () => (await readiness()).details?.redis?.status === "away");
     const since = Date.parse((await readiness()).details?.redis?.since ?? "");
     assert(since >= killedMs - 5_000 && since <= Date.now());

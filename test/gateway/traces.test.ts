@@ -246,7 +246,9 @@ for (const [name, call] of Object.entries(callers)) {
       assert.equal(server.attributes["graphql.operation.type"], "mutation");
     } else {
       assert.equal(server.name, "payments.v1.PaymentService/CreatePayment");
-      assert.equal(server.attributes["rpc.method"], "CreatePayment");
+      assert.equal(server.attributes["rpc.method"], server.name);
+      assert.match(`${server.attributes["rpc.system.name"]}`, /^(?:grpc|connectrpc)$/);
+      assert.equal(server.attributes["rpc.service"], undefined);
     }
   });
 }
@@ -385,15 +387,15 @@ test("what failed is told by codes, and what the caller did wrong is no failure"
     (span) => span.traceId === outage.traceId && span.kind === "server",
   );
   assert.deepEqual(
-    [failed.failed, failed.attributes["rpc.grpc.status_code"]],
-    [true, Code.Unknown],
+    [failed.failed, failed.attributes["rpc.response.status_code"]],
+    [true, "UNKNOWN"],
   );
   const refused = await collector.span(
     (span) => span.traceId === wrong.traceId && span.kind === "server",
   );
   assert.deepEqual(
-    [refused.failed, refused.attributes["rpc.grpc.status_code"]],
-    [false, Code.InvalidArgument],
+    [refused.failed, refused.attributes["rpc.response.status_code"]],
+    [false, "INVALID_ARGUMENT"],
   );
 });
 

@@ -109,7 +109,7 @@ test("repeats with one key share the wait, send nothing, and are told today's st
 test("a wait ends before the caller's deadline, with the state as it is", async () => {
   const externalId = "deadline";
   const { state, cursor, payment } = await create(externalId, cards.challenge, {
-    options: { timeoutMs: 1_500 },
+    options: { timeoutMs: 6_000 },
   });
   assert.equal(state, PaymentState.PENDING);
   assert.match(payment?.action?.value ?? "", /3ds/);
@@ -125,7 +125,7 @@ test("an unknown outcome that becomes known within the wait is told as any other
 test("an outcome that stays unknown ends as without a wait", async () => {
   const externalId = "silence";
   await assert.rejects(
-    create(externalId, cards.silence, { options: { timeoutMs: 1_500 } }),
+    create(externalId, cards.silence, { options: { timeoutMs: 6_000 } }),
     isUnknown,
   );
   const { outcomeUnknown } = await payments().getPayment({ externalId });

@@ -15,6 +15,8 @@ export const somebody: Caller = { name: "test", account: "default", scopes: new 
 export interface Served {
   readonly url: string;
   readonly wsUrl: string;
+  /** Where the plain watches stand. */
+  readonly watchUrl: string;
   /** What reached the core, without the budget that each answer tells. */
   readonly seen: () => Seen[];
   /** The log, as it was written. */
@@ -49,7 +51,11 @@ export async function serve(
     production: true,
     ...options,
   });
-  const server = createServer((request, response) => graphql.handle(request, response));
+  const server = createServer((request, response) =>
+    request.url?.startsWith("/watch/")
+      ? graphql.handleWatch(request, response)
+      : graphql.handle(request, response),
+  );
   const drain = graphql.attachWebSocket(server);
   const closeWebSockets = (times = { spreadMs: 0, timeoutMs: 0 }) => drain(times);
   server.listen(0, "127.0.0.1");
@@ -71,6 +77,7 @@ export async function serve(
   return {
     url,
     wsUrl: url.replace("http", "ws"),
+    watchUrl: new URL("/watch", url).href,
     seen: () => seen.filter(({ method }) => method !== "rateLimit"),
     logged: () => logged,
     post,

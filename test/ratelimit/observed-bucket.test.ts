@@ -8,7 +8,7 @@ test("waits, refusals and rejections are told, and permits do what they did", as
   const bucket = observedBucket(
     createLocalBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 5_000 }),
     {
-      onWait(priority) {
+      onWait({ priority }) {
         told.push(`${priority} waits`);
         return ({ waitedMs, refused = "served" }) => {
           assert.ok(waitedMs >= 0);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket, TurnTaker } from "../../src/ratelimit/bucket.ts";
+import { type Clock, systemClock } from "../../src/ratelimit/clock.ts";
 import { slidingWindowUpstream } from "./modelled-upstream.ts";
 import { randomFrom } from "./random.ts";
-import type { VirtualClock } from "./virtual-clock.ts";
 
 /** One caller's load. */
 export interface CallerLoad {
@@ -12,8 +13,16 @@ export interface CallerLoad {
   readonly priority?: Priority;
 }
 
+/** A clock that goes on for as long as it is told to. */
+export interface RunningClock extends Clock {
+  run(ms: number): Promise<void>;
+}
+
+/** Real time. */
+export const realClock: RunningClock = { ...systemClock, run: (ms) => delay(ms) };
+
 export interface TurnsLoad {
-  readonly clock: VirtualClock;
+  readonly clock: RunningClock;
   /** One of each replica. */
   readonly buckets: readonly TokenBucket[];
   readonly limit: number;
@@ -49,13 +58,15 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   const upstream = slidingWindowUpstream(limit);
   const { signal } = new AbortController();
   const pause = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
-  let [sent, rejected, ending] = [0, 0, false];
+  const startedAt = clock.now();
+  const now = () => clock.now() - startedAt;
+  let [sent, rejected, ending, latestArrival] = [0, 0, false, 0];
 
   const figures = load.callers.map(({ caller, perSecond, priority = "read" }) => {
     const counted = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
     const call = async () => {
       const bucket = buckets[Math.floor(random() * buckets.length)]!;
-      const askedAt = clock.now();
+      const askedAt = now();
       // The bucket is full at first: everybody gets all that is wanted.
       const counts = askedAt >= warmUpMs;
       if (counts) counted.offered++;
@@ -69,10 +80,14 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
         return;
       }
       if (counts) counted.granted++;
-      if (counts) counted.waits.push(clock.now() - askedAt);
-      await pause(5 + random() * 20);
-      const { accepted, headers } = upstream.request(clock.now());
-      if (clock.now() >= warmUpMs) {
+      if (counts) counted.waits.push(now() - askedAt);
+      const onTheWayMs = 5 + random() * 20;
+      // Late timers of this process are no latency of the network.
+      const arrivesAt = now() + onTheWayMs;
+      await pause(onTheWayMs);
+      latestArrival = Math.max(latestArrival, arrivesAt);
+      const { accepted, headers } = upstream.request(latestArrival);
+      if (arrivesAt >= warmUpMs) {
         sent++;
         if (!accepted) rejected++;
       }

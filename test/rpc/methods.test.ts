@@ -15,6 +15,7 @@ import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   CreateWatchTokenResponseSchema,
   EventService,
+  ListEventsResponseSchema,
 } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
@@ -54,6 +55,7 @@ const token = create(CreateWatchTokenResponseSchema, {
   token: "signed",
   expiresAt: timestampFromDate(new Date("2026-11-21T10:00:00Z")),
 });
+const eventPage = create(ListEventsResponseSchema, { events: [event], nextPageToken: "more" });
 const known = create(GetPaymentResponseSchema, { payment, cursor: "c9" });
 
 interface Case {
@@ -189,6 +191,12 @@ const cases: readonly Case[] = [
     request: { afterCursor: "earliest", kinds: [EventKind.PAYOUT] },
     answers: { streamEvents: events },
     response: { event },
+  },
+  {
+    method: EventService.method.listEvents,
+    request: { kind: EventKind.PAYMENT, externalId: "order-1", pageSize: 2, newestFirst: true },
+    answers: { listEvents: async () => eventPage },
+    response: eventPage,
   },
   {
     method: EventService.method.createWatchToken,

@@ -117,5 +117,6 @@ test("the service config names every unary method, and retries none that changes
     "FindWalletItems",
     "GetConfirmationStatus",
     "GetOperation",
+    "ListEvents",
   ]);
 });

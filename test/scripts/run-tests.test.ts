@@ -88,10 +88,36 @@ test("ends the whole run at its limit, and says so", async (t) => {
   assert.equal(code, 1);
 });
 
+test("short files of a folder share a process where they may, and each test counts", async (t) => {
+  const tellsPid = `
+    import { appendFileSync } from "node:fs";
+    import { test } from "node:test";
+    test("tells", () => appendFileSync(new URL("pids", import.meta.url), process.pid + "\\n"));`;
+  const fails = 'import { test } from "node:test"; test("x", () => { throw Error("why not"); });';
+  const pidsOf = async (dir: string) =>
+    new Set((await readFile(join(dir, "pids"), "utf8")).trimEnd().split("\n")).size;
+
+  const files = { "one.test.ts": tellsPid, "two.test.ts": tellsPid };
+  const alone = await run(t, files);
+  assert.equal(await pidsOf(alone.dir), 2);
+
+  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const together = await runIn(dir, { ...files, "bad.test.ts": fails }, `--together=${dir}`);
+  assert.equal(await pidsOf(dir), 1);
+  assert.equal(together.lines.at(-1), "2 passed, 1 failed, 0 skipped");
+  assert.ok(together.lines.some((line) => line.includes("why not")));
+  assert.equal(together.code, 1);
+});
+
 /** Runs these files in a directory of their own. */
 async function run(t: TestContext, files: Record<string, string>, ...options: string[]) {
   const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
+  return runIn(dir, files, ...options);
+}
+
+async function runIn(dir: string, files: Record<string, string>, ...options: string[]) {
   for (const [name, source] of Object.entries(files)) await writeFile(join(dir, name), source);
   const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...options, `${dir}/*.test.ts`], {
     stdio: ["ignore", "pipe", "inherit"],

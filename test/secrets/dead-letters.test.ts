@@ -50,14 +50,18 @@ test("neither the console nor the command line shows a secret of a dead letter",
     assert.equal(status, 200);
   }
   const get = async (path: string) => (await fetch(`${gateway.adminUrl}${path}`)).json();
-  const { letters } = (await get("/api/dead-letters?account=default")) as {
-    letters: { id: string }[];
+  const { dead_letters: letters } = (await get("/api/dead-letters?account=default")) as {
+    dead_letters: { id: string }[];
   };
   assert.equal(letters.length, Object.keys(bodies).length);
 
   const places: Place[] = [];
   for (const { id } of letters) {
-    const { text = "" } = (await get(`/api/dead-letters/default/${id}`)) as { text?: string };
+    const { text = "", ...rest } = (await get(`/api/dead-letters/default/${id}`)) as {
+      readonly text?: string;
+      readonly body?: string;
+    };
+    assert.equal(rest.body, undefined, "the console has no use for what is not masked");
     const shown = await run(["dead-letters", "show", id], { env: placesOf(gateway) });
     assert.equal(shown.code, 0, shown.err);
     places.push({ where: `console ${id}`, text }, { where: `terminal ${id}`, text: shown.out });

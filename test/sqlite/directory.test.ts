@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { openSync, readFileSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { openDirectory } from "../../src/sqlite/directory.ts";
+import { openDirectory, refusalOf } from "../../src/sqlite/directory.ts";
 import { migrate, migrations } from "../../src/sqlite/schema.ts";
 import { StoreRefused } from "../../src/sqlite/store-refused.ts";
 import { freshDirectory } from "./directories.ts";
@@ -80,6 +80,20 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     writeFileSync(file, "");
     refused(file, /is not a directory/);
     refused("/proc", /cannot be written/);
+  });
+
+  it("is refused when the disk is full, and says so", (t) => {
+    const path = directory(t);
+    symlinkSync("/dev/full", join(path, "pid"));
+    refused(path, /the disk is full: free space first/);
+    // The same, where it is SQLite that cannot write.
+    const small = new DatabaseSync(":memory:");
+    t.after(() => small.close());
+    small.exec("PRAGMA max_page_count = 2; CREATE TABLE large (bytes BLOB)");
+    assert.throws(
+      () => small.exec("INSERT INTO large VALUES (zeroblob(100000))"),
+      (error: unknown) => /the disk is full: free space first/.test(refusalOf(error).message),
+    );
   });
 
   it("is refused with a file of another program, which stays as it is", (t) => {

@@ -55,7 +55,12 @@ test("the payments service's answers, tokens and their waits are counted", async
   assert.equal(value("rate_limit_upstream_rejections_total", { account }), 1);
   const taken = sum("rate_limit_wait_seconds_count", { account });
   assert.equal(taken, sum("upstream_requests_total", { account }), "one token a request");
+  const takenBy = (caller_kind: string) =>
+    sum("rate_limit_wait_seconds_count", { account, caller_kind });
+  assert.ok(takenBy("service") > 0);
+  assert.equal(taken, takenBy("service") + takenBy("gateway"), "there are no customers");
   assert.equal(sum("rate_limit_waiting", { account }), 0);
+  assert.equal(sum("rate_limit_waiting_callers", { account }), 0);
 });
 
 test("events, callbacks, conflicts and dead letters are counted", async () => {

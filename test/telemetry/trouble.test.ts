@@ -106,9 +106,11 @@ test("calls that wait for a token, and those that get none, are counted", {
   const looks = Promise.all(Array.from({ length: 12 }, (_, nth) => look(`none-${nth}`)));
   const labels = { account, priority: "read" };
   await scrapeUntil(gateway, ({ value }) => (value("rate_limit_waiting", labels) ?? 0) > 0);
+  await scrapeUntil(gateway, ({ value }) => value("rate_limit_waiting_callers", labels) === 1);
   await looks;
   const { value, sum } = await scrapeOf(gateway);
   assert.equal(value("rate_limit_waiting", labels), 0);
+  assert.equal(value("rate_limit_waiting_callers", labels), 0);
   const refused = value("rate_limit_refusals_total", { ...labels, reason: "RESOURCE_EXHAUSTED" });
   const taken = sum("rate_limit_wait_seconds_count", labels);
   assert.ok(refused && refused > 0);

@@ -20,6 +20,7 @@ import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/s
 import {
   DeleteWalletItemRequestSchema,
   FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
@@ -105,6 +106,13 @@ test("the other resources come back", async (t) => {
       ["unknown_shape"],
       text,
     );
+  }
+  for (const text of [strange, "{}"]) {
+    const unknown = await serverRig(t, json(200, text));
+    const asked = create(GetConfirmationStatusRequestSchema, { optionId: "a" });
+    assert.equal(await unknown.upstream.getConfirmationStatus(asked, patient), undefined, text);
+    const [fault] = unknown.faults;
+    assert.deepEqual([fault?.kind, unknown.faults.length], ["unknown_shape", 1], text);
   }
   const anError = await serverRig(t, json(200, '{"code":"card_not_found","message":"none"}'));
   assert.equal((await failureOf(findItems(anError.upstream))).code, "NOT_FOUND");

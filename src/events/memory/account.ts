@@ -2,6 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventKind, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../../kinds.ts";
 import {
+  assertOf,
   type Bounds,
   beginning,
   encodeCursor,
@@ -130,10 +131,14 @@ export class MemoryAccount implements StoredLog {
     known.holds = withHold(known.holds, call, isHolding);
   }
 
-  history(kind: Kind, externalId: string, limit: number): Event[] {
+  history(kind: Kind, externalId: string, limit: number, before?: Cursor): Event[] {
     this.#sweep(this.#options.now());
+    if (before !== undefined) assertOf(before, this.#epoch);
     const events = this.#bySubject.get(subjectKey(kind, externalId));
-    return events?.slice(events.length - Math.max(limit, 0), events.length) ?? [];
+    if (!events) return [];
+    const end =
+      before === undefined ? events.length : events.findFirst(({ cursor }) => cursor >= before);
+    return events.slice(end - Math.max(limit, 0), end);
   }
 
   cursorBefore(count: number): Cursor {

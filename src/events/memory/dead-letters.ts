@@ -1,6 +1,6 @@
 import { GatewayError } from "../../errors.ts";
 import { numberOf } from "../letter-place.ts";
-import type { DeadLetter, KeptLetter, LettersOptions } from "../log.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../log.ts";
 
 /** Dead letters that one account may have, and the characters of their bodies together. */
 const maxLetters = 10_000;
@@ -31,8 +31,8 @@ export class MemoryDeadLetters {
 
   async *of(
     account: string,
-    { newestFirst = false, behind }: LettersOptions = {},
-  ): AsyncGenerator<KeptLetter> {
+    { newestFirst = false, behind }: DeadLettersOptions = {},
+  ): AsyncGenerator<StoredDeadLetter> {
     const from = numberOf(behind);
     const letters = this.#accounts.get(account);
     const all = [...(letters?.values() ?? [])];
@@ -44,7 +44,7 @@ export class MemoryDeadLetters {
     }
   }
 
-  find(account: string, id: string): KeptLetter | undefined {
+  find(account: string, id: string): StoredDeadLetter | undefined {
     return this.#accounts.get(account)?.get(id);
   }
 

@@ -56,8 +56,8 @@ export function createMemoryLog(options: MemoryLogOptions): EventLog {
       return readOn(accountOf(account), topic, after, options);
     },
 
-    async history(account, kind, externalId, limit) {
-      return accountOf(account).history(kind, externalId, limit);
+    async history(account, kind, externalId, limit, before) {
+      return accountOf(account).history(kind, externalId, limit, before);
     },
 
     async cursorBefore(account, count) {

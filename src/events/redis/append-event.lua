@@ -258,7 +258,7 @@ redis.call('PEXPIRE', events, retention_ms)
 redis.call('PEXPIRE', topic, retention_ms)
 redis.call('PEXPIRE', state, 2 * retention_ms)
 
--- A hint only: what may not be told is found by readers all the same.
+-- A hint only: readers find an event without it too.
 if ARGV[11] ~= '1' then
   redis.pcall('PUBLISH', ARGV[10], id)
 end

@@ -6,7 +6,7 @@ import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import { numberOf } from "../letter-place.ts";
-import type { DeadLetter, KeptLetter, LettersOptions } from "../log.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../log.ts";
 
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;
@@ -57,8 +57,8 @@ export class RedisDeadLetters {
   async *of(
     keys: AccountKeys,
     seal: Seal,
-    { newestFirst = false, behind }: LettersOptions = {},
-  ): AsyncGenerator<KeptLetter> {
+    { newestFirst = false, behind }: DeadLettersOptions = {},
+  ): AsyncGenerator<StoredDeadLetter> {
     const { client } = this.#options;
     const { deadLetters, deadLetterOrder: order } = keys;
     let place = numberOf(behind);
@@ -89,7 +89,7 @@ export class RedisDeadLetters {
     }
   }
 
-  async find(keys: AccountKeys, seal: Seal, id: string): Promise<KeptLetter | undefined> {
+  async find(keys: AccountKeys, seal: Seal, id: string): Promise<StoredDeadLetter | undefined> {
     const { client } = this.#options;
     const text = await ask(client, () => client.hget(keys.deadLetters, id));
     const place = await ask(client, () => client.zscore(keys.deadLetterOrder, id));
@@ -115,7 +115,7 @@ interface StoredLetter extends DeadLetter {
   readonly sealed?: true;
 }
 
-function read(text: string, place: string, seal: Seal): KeptLetter {
+function read(text: string, place: string, seal: Seal): StoredDeadLetter {
   const { sealed, body, ...letter } = JSON.parse(text) as StoredLetter;
   if (!sealed) return { ...letter, body, place };
   const opened = seal.open(Buffer.from(body, "base64"), letter.id);

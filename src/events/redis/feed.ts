@@ -105,7 +105,7 @@ export class RedisFeed {
     if (this.#place !== before && !this.#woken) {
       this.#options.wakeUps.renew(this.#options.channel);
     }
-    // Whoever stored it has not let it be shown within a look: it was refused, or its gateway is gone.
+    // Its gateway did not move the mark within one look: it refused the event, or it is gone.
     const hidden = this.#storedBefore > this.#place;
     this.#storedBefore = this.#stored;
     if (hidden) await this.#options.settle().catch(() => {});

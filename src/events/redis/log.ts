@@ -102,8 +102,8 @@ export function createRedisLog(options: RedisLogOptions): EventLog {
       return readOn(accountOf(account), topic, after, options);
     },
 
-    async history(account, kind, externalId, limit) {
-      return accountOf(account).store.history({ kind, externalId }, limit);
+    async history(account, kind, externalId, limit, before) {
+      return accountOf(account).store.history({ kind, externalId }, limit, before);
     },
 
     async cursorBefore(account, count) {

@@ -1,7 +1,7 @@
 -- Reads the newest events of one payment or payout that may be shown, newest first.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic
--- ARGV[1] most events
+-- ARGV[1] most events   ARGV[2] id that they are before; empty for none
 --
 -- Returns { epoch, id, bytes, facts, id, bytes, facts, ... }; nil if there is none
 
@@ -11,9 +11,13 @@ local epoch = redis.call('HGET', log, 'epoch')
 if not epoch then
   return nil
 end
-local mark = '[' .. member_of(open(log, events, epoch).mark)
+local mark = member_of(open(log, events, epoch).mark)
+local last = '[' .. mark
+if ARGV[2] ~= '' and member_of(ARGV[2]) <= mark then
+  last = '(' .. member_of(ARGV[2])
+end
 local answer = { epoch }
-for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, mark, '-', 'LIMIT', 0, ARGV[1])) do
+for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, last, '-', 'LIMIT', 0, ARGV[1])) do
   local id = id_of(member)
   local fields = fields_of(events, id)
   -- A topic may forget a little later than the account.

@@ -10,7 +10,7 @@ import type { AccountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
-import { assertReadable, cursorExpired, decodeCursor, newEpoch } from "../cursor.ts";
+import { assertOf, assertReadable, cursorExpired, decodeCursor, newEpoch } from "../cursor.ts";
 import {
   factsOfStates,
   maxFailures,
@@ -51,7 +51,7 @@ export interface RedisStoreOptions {
   readonly confirmPrimary: (key: string) => Promise<void>;
   /** Of the account's events. */
   readonly seal: Seal;
-  /** The secret fields of an event could not be opened: it is told without them. */
+  /** The secret fields of an event could not be decrypted: it is returned without them. */
   readonly onLocked: () => void;
 }
 
@@ -123,7 +123,7 @@ export class RedisStore {
       facts?: string,
     ];
     const [outcome, epoch, id, conflict, facts = ""] = answer;
-    // It is acknowledged; if it cannot be shown now, whoever reads on will see to it.
+    // It is acknowledged; if the mark cannot be moved now, the next reader moves it.
     if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
@@ -245,19 +245,24 @@ export class RedisStore {
     await writer.run(noteHold, [keys.state("payment", externalId)], args);
   }
 
-  /** The newest events of a subject, oldest first. */
-  async history(subject: Subject, limit: number): Promise<Event[]> {
+  /** The newest events of a subject, or of those before a cursor, oldest first. */
+  async history(subject: Subject, limit: number, before?: Cursor): Promise<Event[]> {
     if (limit <= 0) return [];
+    const end = before === undefined ? "" : idOf(before);
     const { client, keys } = this.#options;
     const answer = (await ask(client, () =>
       readHistory.runBuffer(
         client,
         [keys.log, keys.events, keys.topic(...named(subject))],
-        [`${limit}`],
+        [`${limit}`, end],
       ),
     )) as [Buffer, ...Buffer[]] | null;
-    if (answer === null) return [];
+    if (answer === null) {
+      if (before !== undefined) throw cursorExpired("the log that it is of was lost");
+      return [];
+    }
     const [epoch, ...events] = answer;
+    if (before !== undefined) assertOf(before, `${epoch}`);
     return this.#eventsOf(events, `${epoch}`).reverse();
   }
 

@@ -4,7 +4,7 @@ import { type Event, EventSchema, EventSource } from "../../gen/payments/v1/even
 import type { Kind } from "../../kinds.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
-import { type Bounds, newEpoch, placeOf } from "../cursor.ts";
+import { assertOf, type Bounds, newEpoch, placeOf } from "../cursor.ts";
 import { readFacts, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type { Appended, Cursor, Entry, Snapshot, Topic, Unfinished } from "../log.ts";
@@ -107,10 +107,12 @@ export class SqliteAccount implements StoredLog {
     await this.#run("noteHold", [await this.id(), externalId, call, isHolding, now(), since]);
   }
 
-  async history(kind: Kind, externalId: string, limit: number): Promise<Event[]> {
+  async history(kind: Kind, externalId: string, limit: number, before?: Cursor): Promise<Event[]> {
     const { id: account, epoch } = await this.#identity();
+    if (before !== undefined) assertOf(before, epoch);
     const of: SubjectRow = { account, kind, externalId };
-    const rows = await this.#run<EventRow[]>("history", [of, this.#oldest(), limit]);
+    const end = before?.slice(0, placeLength);
+    const rows = await this.#run<EventRow[]>("history", [of, this.#oldest(), limit, end]);
     return rows.map((row) => this.#eventOf(row, epoch));
   }
 

@@ -4,7 +4,7 @@ import type { Seal } from "../../secrets/seal.ts";
 import { moduleBeside } from "../../sqlite/module-beside.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { numberOf } from "../letter-place.ts";
-import type { DeadLetter, EventLog, KeptLetter, LettersOptions } from "../log.ts";
+import type { DeadLetter, DeadLettersOptions, EventLog, StoredDeadLetter } from "../log.ts";
 import { readOn } from "../tail.ts";
 import { SqliteAccount } from "./account.ts";
 import type { LettersBound } from "./operations.ts";
@@ -80,7 +80,7 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
     return thread.run<T>("events", operation, [await accountOf(account).id(), ...args]);
   }
 
-  function letterOf(account: string, row: LetterRow): KeptLetter {
+  function letterOf(account: string, row: LetterRow): StoredDeadLetter {
     const { place, id, kind, reason, receivedMs, body: sealed } = row;
     const body = sealOf(account).open(sealed, id)?.toString("base64");
     if (body === undefined) onLocked?.({ account, what: "dead_letter" });
@@ -114,8 +114,8 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       return readOn(accountOf(account), topic, after, read);
     },
 
-    async history(account, kind, externalId, limit) {
-      return accountOf(account).history(kind, externalId, limit);
+    async history(account, kind, externalId, limit, before) {
+      return accountOf(account).history(kind, externalId, limit, before);
     },
 
     async cursorBefore(account, count) {
@@ -131,7 +131,7 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
       });
     },
 
-    async *deadLetters(account: string, { newestFirst = false, behind }: LettersOptions = {}) {
+    async *deadLetters(account: string, { newestFirst = false, behind }: DeadLettersOptions = {}) {
       let from = numberOf(behind);
       for (;;) {
         const args = [from, newestFirst, pageSize];

@@ -30,6 +30,8 @@ import type {
 
 /** Most events looked at for one page of an account's events: a rare kind must not stall others. */
 const maxScan = 4_096;
+/** Behind every place, which are hex digits. */
+const behindAll = "~";
 
 /** Rows of a table that one sweep forgets at most: writers wait for it. */
 export const sweepSize = 1_000;
@@ -119,10 +121,17 @@ export function open(database: DatabaseSync): RoomOperations {
         return { states, last: known.last, facts, held: holds.length > 0, folded };
       },
 
-      history: ({ account, kind, externalId }: SubjectRow, oldest: string, limit: number) =>
-        sql.newestOfSubject
-          .all(account, kind, externalId, floorOf(account, oldest), Math.max(limit, 0))
-          .reverse(),
+      history(
+        { account, kind, externalId }: SubjectRow,
+        oldest: string,
+        limit: number,
+        before = behindAll,
+      ) {
+        const floor = floorOf(account, oldest);
+        return sql.newestOfSubject
+          .all(account, kind, externalId, floor, before, Math.max(limit, 0))
+          .reverse();
+      },
 
       placeBefore(account: number, oldest: string, count: number): string {
         const floor = floorOf(account, oldest);
@@ -332,7 +341,7 @@ function statementsOf(database: DatabaseSync) {
       "SELECT place, kind, bytes, state FROM events WHERE account = ? AND place > ? ORDER BY place LIMIT ?",
     ),
     newestOfSubject: make(
-      `SELECT place, bytes, state FROM events WHERE ${subject} AND place > ? ORDER BY place DESC LIMIT ?`,
+      `SELECT place, bytes, state FROM events WHERE ${subject} AND place > ? AND place < ? ORDER BY place DESC LIMIT ?`,
     ),
     nthNewest: make(
       "SELECT place FROM events WHERE account = ? AND place > ? ORDER BY place DESC LIMIT 1 OFFSET ?",

@@ -118,7 +118,7 @@ function oneofField(oneof: DescOneof, type: InputRef): InputField {
   return { name: oneof.localName, type, required, description: describe(oneof) };
 }
 
-/** The customer may be told by the caller's token instead: only the core knows. */
+/** The caller's token may name the customer instead: only the core knows. */
 function isRequired(field: DescField): boolean {
   return getOption(field, fieldRules).required && field.message?.name !== "CustomerIdentity";
 }

@@ -6,13 +6,15 @@ import { type Context, operationTimeoutMs, renewLoaders } from "../context.ts";
 /** An event, or the error that ended the stream of them. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
+type StreamContext = Pick<Context, "core" | "call" | "liftDeadline" | "live">;
+
 /**
  * A stream of the core for a GraphQL client. It ends with its client: `return()` and the call's
  * signal both reach the core, whichever comes first. An error does not break it but is its last
  * delivery, since the transports treat a broken stream each in their own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, liftDeadline, live }: Context,
+  { core, call: { deadlineMs: _, ...call }, liftDeadline, live }: StreamContext,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
   liftDeadline();
@@ -32,7 +34,7 @@ export function deliveries(
     gone.abort();
     await events?.return?.();
   }
-  // Nobody is left to be told of what fails while a stream is taken down.
+  // Nobody reads errors any more while a stream is closed.
   const endQuietly = () => void end().catch(() => undefined);
 
   call.signal.addEventListener("abort", endQuietly, { once: true });

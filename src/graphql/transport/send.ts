@@ -9,7 +9,7 @@ export async function sendResponse(answer: Response, response: ServerResponse): 
 }
 
 export interface EventStreamSending {
-  /** Silence after which a comment is sent, in milliseconds. */
+  /** Silence after which a heartbeat is sent, in milliseconds. */
   readonly heartbeatMs: number;
   /** Aborts when the stream has failed, also while its client does not read. */
   readonly failing: AbortSignal;
@@ -19,32 +19,32 @@ export interface EventStreamSending {
 const unreadTimeoutMs = 5_000;
 
 /**
- * Writes an event stream out as fast as its client takes it, with comments while there is nothing
- * else. It is cut when it has failed and the client does not read on to be told. The stream has to
+ * Writes an event stream out as fast as its client takes it, with heartbeats while there is
+ * nothing else. It is cut when it has failed and the client does not read on to be told. The stream has to
  * end by itself when the client goes away.
  */
 export async function sendEventStream(
   answer: Response,
-  blocks: EventStream,
+  { blocks, heartbeat }: EventStream,
   response: ServerResponse,
   { heartbeatMs, failing }: EventStreamSending,
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   writeHead(answer, response);
-  const heartbeat = setInterval(() => {
-    if (!response.destroyed && !response.writableNeedDrain) response.write(":\n\n");
+  const beats = setInterval(() => {
+    if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
   }, heartbeatMs);
   const stopCutting = cutIfUnread(response, failing);
   try {
     for await (const block of blocks) {
       if (response.destroyed) return;
-      heartbeat.refresh();
+      beats.refresh();
       if (!response.write(block)) await drained(response);
     }
     response.end();
     await drained(response);
   } finally {
-    clearInterval(heartbeat);
+    clearInterval(beats);
     stopCutting();
   }
 }

@@ -19,7 +19,7 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
   socket.on("message", check).on("ping", check).on("pong", check);
 }
 
-/** Cuts the socket of an operation that has failed, unless its client reads on soon and is told. */
+/** Cuts the socket of a failed operation, unless its client soon reads on and gets the error. */
 export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
   setTimeout(() => {
     if (!isOver() && socket.bufferedAmount > 0) socket.terminate();

@@ -169,14 +169,13 @@ export class MemoryIntents implements IntentStore {
   }
 
   async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
+    const subject = this.#subjects.get(id(account, kind, externalId));
+    if (!subject) return;
     const now = this.#now();
-    for (const { id: intentId, state, needsOperator } of await this.open(
-      account,
-      kind,
-      externalId,
-    )) {
+    for (const intentId of subject.open) {
       const kept = this.#intents.get(id(account, intentId));
-      if (kept && state !== "running" && !needsOperator) kept.dueMs = Math.min(kept.dueMs, now);
+      if (!kept || kept.intent.state === "running" || kept.intent.needsOperator) continue;
+      kept.dueMs = Math.min(kept.dueMs, now);
     }
   }
 

@@ -1,4 +1,4 @@
--- Records an intent that began without Redis, or that Redis has lost. It may be told more than once,
+-- Records an intent that began without Redis, or that Redis has lost. It may run more than once,
 -- and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id

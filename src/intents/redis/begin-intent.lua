@@ -1,5 +1,5 @@
 -- Takes an Idempotency-Key, the lock of a method on an external_id (locks.lua), and records the intent of a call that moves
--- money, as one step: all of it or nothing. It may be told more than once, and late.
+-- money, as one step: all of it or nothing. It may run more than once, and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] idempotency key; absent for a call without one

@@ -1,4 +1,4 @@
--- Records what became of a call that moves money. It may be told more than once, and late.
+-- Records the outcome of a call that moves money. It may run more than once, and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] idempotency key; absent for a call without one

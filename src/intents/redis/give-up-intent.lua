@@ -1,4 +1,4 @@
--- Looks at an intent no more, gives its lock (locks.lua) back, and keeps it for an operator.
+-- Stops looking an intent up, releases its lock (locks.lua), and keeps it for an operator.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] intents given up

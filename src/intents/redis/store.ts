@@ -259,7 +259,7 @@ class RedisIntents implements IntentStore {
     const begun = await this.#own.begin(account, given);
     if (begun.kind !== "started") return begun;
     const { intent } = begun;
-    // Our clock need not be Redis's: it is told how long ago that was.
+    // Our clock may differ from Redis's: Redis gets the elapsed time.
     const at = performance.now();
     this.#running.set(given.id, given);
     const { leaseMs } = given;

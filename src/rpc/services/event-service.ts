@@ -11,6 +11,7 @@ export function eventService(core: Core): ServiceImpl<typeof EventService> {
       const open = (call: Call) => core.streamEvents(request, call);
       return eventStream(open, context, request.heartbeatSeconds);
     },
+    listEvents: (request, context) => core.listEvents(request, callOf(context)),
     createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),
   };
 }

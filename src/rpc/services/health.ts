@@ -10,7 +10,7 @@ export interface HealthStatus {
   readonly service: ServiceImpl<typeof Health>;
   /** What Check and Watch say from now on, of the server and of each of its services. */
   setServing(serving: boolean): void;
-  /** NOT_SERVING for good: who watches is told so, and then the watch ends. */
+  /** NOT_SERVING for good: watches get it and then end. */
   shutDown(): void;
 }
 

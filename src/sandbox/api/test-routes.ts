@@ -12,7 +12,7 @@ export function createTestRoutes(clock: SandboxClock, journal: Journal): Route[]
       method: "POST",
       path: "/__sandbox/clock",
       handle(request) {
-        clock.advance(fieldsOf(request).requiredInteger("advance_ms", 1, mostMs));
+        clock.advance(fieldsOf(request).requiredInteger("advance_ms", 1, maxAdvanceMs));
         return now();
       },
     },
@@ -43,4 +43,4 @@ function isJournalType(text: string): text is JournalType {
 }
 
 /** A year. */
-const mostMs = 366 * 86_400_000;
+const maxAdvanceMs = 366 * 86_400_000;

@@ -11,11 +11,10 @@ export type AttributeName =
   | "http.route"
   | "network.protocol.name"
   | "network.protocol.version"
-  | "rpc.connect_rpc.error_code"
-  | "rpc.grpc.status_code"
+  | OldAttributeName
   | "rpc.method"
-  | "rpc.service"
-  | "rpc.system"
+  | "rpc.response.status_code"
+  | "rpc.system.name"
   | "server.address"
   | "server.port"
   | "url.path"
@@ -36,5 +35,21 @@ export type AttributeName =
   | "payments_gateway.rate_limit.wait"
   /** How a stream reaches its reader. */
   | "payments_gateway.transport";
+
+/** Names from before the conventions for RPC were settled: traced where the environment asks for them. */
+const oldAttributes = [
+  "rpc.connect_rpc.error_code",
+  "rpc.grpc.status_code",
+  "rpc.service",
+  "rpc.system",
+] as const;
+type OldAttributeName = (typeof oldAttributes)[number];
+
+/** A span's attributes by today's names alone. */
+export function withoutOldNames(attributes: Attributes): Attributes {
+  const known: { [Name in AttributeName]?: string | number | undefined } = { ...attributes };
+  for (const name of oldAttributes) delete known[name];
+  return known;
+}
 
 export type Attributes = { readonly [Name in AttributeName]?: string | number | undefined };

@@ -61,7 +61,7 @@ export function createProcessor(
 
 type OtlpOptions = ConstructorParameters<typeof OTLPTraceExporter>[0];
 
-/** All is told, so that the exporter has nothing to ask the environment for. */
+/** Every option is set, so that the exporter reads none from the environment. */
 function createOtlpExporter(otlp: TracingSettings["otlp"]): SpanExporter {
   const { url, headers, timeoutMs, compression, tls } = otlp;
   return new OTLPTraceExporter({

@@ -24,6 +24,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { activeSpan } from "./active-span.ts";
+import { withoutOldNames } from "./attributes.ts";
 import type { TracingObserver } from "./observer.ts";
 import { createProcessor } from "./processor.ts";
 import type { TracingSettings } from "./settings.ts";
@@ -48,16 +49,17 @@ export function createSdkTracing(
   });
   const tracer = provider.getTracer("payments-gateway");
   const propagator = propagatorOf(settings.propagators);
+  const named = settings.oldNames ? (attributes: Attributes) => attributes : withoutOldNames;
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
       const context = contextOf(parent, propagator);
       const span = tracer.startSpan(
         name,
-        { kind: kinds[kind], attributes, links: links.flatMap(linksOf) },
+        { kind: kinds[kind], attributes: named(attributes), links: links.flatMap(linksOf) },
         context,
       );
-      return new RecordedSpan(span, trace.setSpan(context, span), propagator);
+      return new RecordedSpan(span, trace.setSpan(context, span), propagator, named);
     },
     async shutdown(timeoutMs) {
       const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
@@ -71,9 +73,16 @@ class RecordedSpan implements Span {
   readonly ids: SpanIds;
   readonly #span: SdkSpan;
   readonly #propagator: TextMapPropagator;
+  readonly #named: (attributes: Attributes) => Attributes;
 
-  constructor(span: SdkSpan, context: Context, propagator: TextMapPropagator) {
+  constructor(
+    span: SdkSpan,
+    context: Context,
+    propagator: TextMapPropagator,
+    named: (attributes: Attributes) => Attributes,
+  ) {
     this.#span = span;
+    this.#named = named;
     this.context = context;
     this.#propagator = propagator;
     const { traceId, spanId } = span.spanContext();
@@ -94,7 +103,7 @@ class RecordedSpan implements Span {
   }
 
   set(attributes: Attributes): void {
-    this.#span.setAttributes(attributes);
+    this.#span.setAttributes(this.#named(attributes));
   }
 
   link(traceparent: string | undefined): void {

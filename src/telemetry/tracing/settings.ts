@@ -18,6 +18,8 @@ export interface TracingSettings {
     /** Share of the traces that begin here, 0 to 1. */
     readonly ratio: number;
   };
+  /** Whether spans have the old names of RPC's attributes too. */
+  readonly oldNames: boolean;
   readonly propagators: readonly ("tracecontext" | "baggage")[];
   readonly batch: {
     readonly delayMs: number;

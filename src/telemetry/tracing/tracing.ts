@@ -7,7 +7,7 @@ export type { AttributeName, Attributes };
  * `noTracing`, which does nothing and loads nothing.
  */
 export interface Tracing {
-  /** Begins a span; whoever begins one ends it. */
+  /** Begins a span; the caller ends it. */
   start(name: string, options: StartOptions): Span;
 }
 

@@ -30,7 +30,7 @@ const isExpired = (error: unknown) =>
 
 const numbered = (i: number): Entry => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
 
-describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, () => {
   const open: { close(): Promise<void> }[] = [];
   afterEach(async () => {
     while (open.length > 0) await open.pop()?.close();
@@ -84,13 +84,18 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
     for (let round = 1; round <= 2; round++) {
       await live.sees(round * 200);
       await server.kill();
-      await until(async () => states.length >= round * 2 - 1);
+      await until(async () => states.at(-1) === "away");
       await server.start();
-      await until(async () => states.length >= round * 2);
+      await until(async () => states.at(-1) === "back");
     }
     enough = true;
     await Promise.all(writers);
-    assert.deepEqual(states, ["away", "back", "away", "back"]);
+    // A slow answer may have it away once more.
+    assert(states.length >= 4);
+    assert.deepEqual(
+      states,
+      states.map((_, i) => (i % 2 === 0 ? "away" : "back")),
+    );
     await live.sees(acknowledged.size);
     const kept = await reader(b.log, "earliest");
     await kept.sees(acknowledged.size);
@@ -157,7 +162,9 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
     await quiet.sees(1);
     await server.command("FLUSHALL");
     assert(isExpired(await quiet.ended), "also when nothing is appended any more");
-    assert.deepEqual(states, ["lost"]);
+    // A slow answer may have had it away before.
+    const last = states.filter((state) => state !== "away" && state !== "back");
+    assert.deepEqual([last, states.at(-1)], [["lost"], "lost"]);
     await assert.rejects(b.log.read("shop", everything, before ?? "", { signal }), isExpired);
 
     const empty = await reader(b.log);
@@ -206,13 +213,18 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
     const bulky = (i: number) =>
       payment({ externalId: `order-${i}`, paymentId: `p-${i}`, statusCode: "x".repeat(20_000) });
     for (let i = 0; i < 300; i++) {
-      try {
-        const { event } = await log.append("shop", bulky(i));
-        stored.push(event?.externalId ?? "");
-      } catch (error) {
-        assert(isAway(error));
-        refused++;
-      }
+      // No answer in time is no refusal: it may be stored.
+      await until(async () => {
+        try {
+          await log.append("shop", bulky(i));
+          stored.push(`order-${i}`);
+        } catch (error) {
+          assert(isAway(error));
+          if (!/OOM/.test(inspect(error, { depth: 10 }))) return false;
+          refused++;
+        }
+        return true;
+      });
     }
     assert(stored.length > 0 && refused > 0, `${stored.length} stored, ${refused} refused`);
     await server.command("CONFIG", "SET", "maxmemory", "0");
@@ -267,13 +279,26 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
 
   it("forgets events after the retention, states after twice that, and takes no state back", async () => {
     const server = await start();
-    const joined = await replica(server.url, { retentionMs: 1_500 });
+    // A busy machine may take longer than a short retention for what is asked within it.
+    for (let retentionMs = 1_500; !(await forgets(server, retentionMs)); retentionMs *= 4) {
+      assert(retentionMs < 20_000, "the machine is too slow to tell");
+      await server.command("FLUSHALL");
+    }
+  });
+
+  /** @returns false if it was too slow to tell */
+  async function forgets(server: RedisServer, retentionMs: number): Promise<boolean> {
+    const joined = await replica(server.url, { retentionMs });
     open.push(joined);
     const { log } = joined;
     const append = (status: "pending" | "success") => log.append("shop", payment({ status }));
+    const beganMs = performance.now();
+    const isWithin = (ms: number) => performance.now() - beganMs < ms;
     const first = (await append("pending")).event?.cursor ?? "";
     await append("success");
-    assert.equal((await append("pending")).outcome, "duplicate");
+    const again = await append("pending");
+    if (!isWithin(retentionMs)) return false;
+    assert.equal(again.outcome, "duplicate");
     const history = () => log.history("shop", EventKind.PAYMENT, "order-1", 10);
     const current = async () => {
       const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
@@ -282,13 +307,15 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 60_000 }, (
     };
     await until(async () => (await history()).length === 0);
     await assert.rejects(log.read("shop", everything, first, { signal }), isExpired);
-    assert.equal(await current(), "payment:success");
-    assert.equal((await append("pending")).outcome, "stored");
-    assert.equal(await current(), "payment:success");
-    await until(async () => (await current()) === undefined);
+    const told = [await current(), (await append("pending")).outcome, await current()];
+    if (!isWithin(2 * retentionMs)) return false;
+    assert.deepEqual(told, ["payment:success", "stored", "payment:success"]);
+    const patience = AbortSignal.timeout(30_000 + 2 * retentionMs);
+    await until(async () => (await current()) === undefined, patience);
     const keys = await server.command("KEYS", "*");
     assert.deepEqual(keys, ["test:{shop}:log"], "nothing is left but the log's place");
-  });
+    return true;
+  }
 });
 
 function letter(id: string) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type { EventLog } from "../../../src/events/log.ts";
-import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
 import { cursors, payment, take } from "../entries.ts";
@@ -138,7 +139,10 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     // As seen from a clock that is an hour behind: the last event is an hour ahead.
     const ahead = `${Date.now() + 3_600_000}-7`;
     const tail = await server.command("HGET", keys.log, "tail");
-    await server.command("XADD", keys.events, ahead, "p", String(tail), "e", "");
+    const event = create(EventSchema, { kind: EventKind.PAYMENT, externalId: "ahead" });
+    // Bytes below 128 are the same as text.
+    const bytes = Buffer.from(toBinary(EventSchema, event)).toString();
+    await server.command("XADD", keys.events, ahead, "p", String(tail), "e", bytes);
     await server.command("HSET", keys.log, "tail", ahead);
     const after = await appendTo(a.log, 2, 3);
     await one.sees(6);

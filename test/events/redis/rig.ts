@@ -44,8 +44,7 @@ export async function replica(
     },
   };
   open.add(opened);
-  const patience = AbortSignal.timeout(10_000);
-  await until(async () => (await redis.client.ping()) === "PONG", patience);
+  await until(async () => (await redis.client.ping()) === "PONG");
   return opened;
 }
 

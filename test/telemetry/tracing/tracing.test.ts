@@ -52,6 +52,33 @@ test("without an OTEL variable nothing of the SDK is loaded", async () => {
   }
 });
 
+test("RPC's old names stand beside the new ones where they are asked for", async (t) => {
+  const collector = await startCollector();
+  t.after(collector.close);
+  const now = {
+    "rpc.system.name": "grpc",
+    "rpc.method": "s/Get",
+    "rpc.response.status_code": "OK",
+  };
+  const old = { "rpc.system": "grpc", "rpc.service": "s", "rpc.grpc.status_code": 0 };
+  for (const [asked, expected] of [
+    [undefined, now],
+    ["http/dup, rpc", now],
+    ["http,rpc/dup", { ...now, ...old }],
+  ] as const) {
+    const env = asked === undefined ? {} : { OTEL_SEMCONV_STABILITY_OPT_IN: asked };
+    const tracing = await traced({ ...tracedBy(collector), ...env });
+    const { "rpc.response.status_code": code, ...first } = now;
+    const { "rpc.grpc.status_code": number, ...oldFirst } = old;
+    const attributes = { ...first, ...oldFirst };
+    const span = tracing.start("work", { kind: "server", parent: "root", attributes });
+    span.set({ "rpc.response.status_code": code, "rpc.grpc.status_code": number });
+    span.end();
+    await tracing.shutdown(5_000);
+    assert.deepEqual(collector.spans.at(-1)?.attributes, expected, asked);
+  }
+});
+
 test("a span follows the caller's trace and hands it on", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
@@ -67,7 +94,7 @@ test("a span follows the caller's trace and hands it on", async (t) => {
     kind: "server",
     parent,
     links: [remote, undefined, "not a traceparent"],
-    attributes: { "rpc.method": "Get", "rpc.service": undefined },
+    attributes: { "rpc.method": "Get", "rpc.system.name": undefined },
   });
   const carried = server.run(() => {
     const client = tracing.start("ask", { kind: "client" });
@@ -78,7 +105,7 @@ test("a span follows the caller's trace and hands it on", async (t) => {
   });
   assert.equal(activeIds(), undefined);
   server.end();
-  server.set({ "rpc.service": "too late" });
+  server.set({ "rpc.response.status_code": "too late" });
   await tracing.shutdown(5_000);
 
   const [ask, work] = collector.spans;

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event_service.proto.
  */
 export const file_payments_v1_event_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSLKAQoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCKlAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEjEKBGtpbmQYAiABKA4yFi5wYXltZW50cy52MS5FdmVudEtpbmRCC7pICMgBAYIBAhABEiUKC3R0bF9zZWNvbmRzGAMgASgFQgu6SAgaBhiAowUoAUgAiAEBQg4KDF90dGxfc2Vjb25kcyJeChhDcmVhdGVXYXRjaFRva2VuUmVzcG9uc2USEgoFdG9rZW4YASABKAlCA4ABARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDLsAQoMRXZlbnRTZXJ2aWNlEmkKDFN0cmVhbUV2ZW50cxIgLnBheW1lbnRzLnYxLlN0cmVhbUV2ZW50c1JlcXVlc3QaIS5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXNwb25zZSISkAIBirUYC2V2ZW50czpyZWFkMAEScQoQQ3JlYXRlV2F0Y2hUb2tlbhIkLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXF1ZXN0GiUucGF5bWVudHMudjEuQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlIhCKtRgMd2F0Y2g6Y3JlYXRlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
+  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSLKAQoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCK7AQoRTGlzdEV2ZW50c1JlcXVlc3QSMQoEa2luZBgBIAEoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEILukgIyAEBggECEAESIAoLZXh0ZXJuYWxfaWQYAiABKAlCC7pICMgBAXIDKP8BEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAyj/ARIUCgxuZXdlc3RfZmlyc3QYBSABKAgiUQoSTGlzdEV2ZW50c1Jlc3BvbnNlEiIKBmV2ZW50cxgBIAMoCzISLnBheW1lbnRzLnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKlAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEjEKBGtpbmQYAiABKA4yFi5wYXltZW50cy52MS5FdmVudEtpbmRCC7pICMgBAYIBAhABEiUKC3R0bF9zZWNvbmRzGAMgASgFQgu6SAgaBhiAowUoAUgAiAEBQg4KDF90dGxfc2Vjb25kcyJeChhDcmVhdGVXYXRjaFRva2VuUmVzcG9uc2USEgoFdG9rZW4YASABKAlCA4ABARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDLPAgoMRXZlbnRTZXJ2aWNlEmkKDFN0cmVhbUV2ZW50cxIgLnBheW1lbnRzLnYxLlN0cmVhbUV2ZW50c1JlcXVlc3QaIS5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXNwb25zZSISkAIBirUYC2V2ZW50czpyZWFkMAESYQoKTGlzdEV2ZW50cxIeLnBheW1lbnRzLnYxLkxpc3RFdmVudHNSZXF1ZXN0Gh8ucGF5bWVudHMudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIhKQAgGKtRgLZXZlbnRzOnJlYWQScQoQQ3JlYXRlV2F0Y2hUb2tlbhIkLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXF1ZXN0GiUucGF5bWVudHMudjEuQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlIhCKtRgMd2F0Y2g6Y3JlYXRlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
 
 /**
  * Which events.
@@ -77,6 +77,84 @@ export const StreamEventsResponseSchema: GenMessage<StreamEventsResponse> = /*@_
   messageDesc(file_payments_v1_event_service, 1);
 
 /**
+ * Which events, and how many.
+ *
+ * @generated from message payments.v1.ListEventsRequest
+ */
+export type ListEventsRequest = Message<"payments.v1.ListEventsRequest"> & {
+  /**
+   * Whether it is a payment or a payout.
+   *
+   * @generated from field: payments.v1.EventKind kind = 1;
+   */
+  kind: EventKind;
+
+  /**
+   * external_id of the payment or payout.
+   *
+   * @generated from field: string external_id = 2;
+   */
+  externalId: string;
+
+  /**
+   * Most events of a page, at most 1000. Default 50.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before, with all else as it was then. Empty: the first
+   * page.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Begin with the newest event. Default: with the oldest.
+   *
+   * @generated from field: bool newest_first = 5;
+   */
+  newestFirst: boolean;
+};
+
+/**
+ * Describes the message payments.v1.ListEventsRequest.
+ * Use `create(ListEventsRequestSchema)` to create a new message.
+ */
+export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE__*/
+  messageDesc(file_payments_v1_event_service, 2);
+
+/**
+ * One page.
+ *
+ * @generated from message payments.v1.ListEventsResponse
+ */
+export type ListEventsResponse = Message<"payments.v1.ListEventsResponse"> & {
+  /**
+   * In the order that was asked for. Empty where nothing is known.
+   *
+   * @generated from field: repeated payments.v1.Event events = 1;
+   */
+  events: Event[];
+
+  /**
+   * Give it as page_token to see the next page. Empty: there is none by now.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message payments.v1.ListEventsResponse.
+ * Use `create(ListEventsResponseSchema)` to create a new message.
+ */
+export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PURE__*/
+  messageDesc(file_payments_v1_event_service, 3);
+
+/**
  * What the token allows to watch.
  *
  * @generated from message payments.v1.CreateWatchTokenRequest
@@ -109,7 +187,7 @@ export type CreateWatchTokenRequest = Message<"payments.v1.CreateWatchTokenReque
  * Use `create(CreateWatchTokenRequestSchema)` to create a new message.
  */
 export const CreateWatchTokenRequestSchema: GenMessage<CreateWatchTokenRequest> = /*@__PURE__*/
-  messageDesc(file_payments_v1_event_service, 2);
+  messageDesc(file_payments_v1_event_service, 4);
 
 /**
  * The token.
@@ -137,7 +215,7 @@ export type CreateWatchTokenResponse = Message<"payments.v1.CreateWatchTokenResp
  * Use `create(CreateWatchTokenResponseSchema)` to create a new message.
  */
 export const CreateWatchTokenResponseSchema: GenMessage<CreateWatchTokenResponse> = /*@__PURE__*/
-  messageDesc(file_payments_v1_event_service, 3);
+  messageDesc(file_payments_v1_event_service, 5);
 
 /**
  * The events of a whole merchant account, and tokens to watch single ones.
@@ -157,6 +235,21 @@ export const EventService: GenService<{
     methodKind: "server_streaming";
     input: typeof StreamEventsRequestSchema;
     output: typeof StreamEventsResponseSchema;
+  },
+  /**
+   * Lists the events of one payment or payout that are kept, a page at a time.
+   *
+   * Pages are places in the log: what is added meanwhile shifts none of them. It comes at
+   * the end of a list that begins with the oldest event, and is not in one that begins
+   * with the newest. OUT_OF_RANGE when events behind page_token are no longer kept, or it
+   * is of a log that was lost: begin again.
+   *
+   * @generated from rpc payments.v1.EventService.ListEvents
+   */
+  listEvents: {
+    methodKind: "unary";
+    input: typeof ListEventsRequestSchema;
+    output: typeof ListEventsResponseSchema;
   },
   /**
    * Makes a short-lived token that lets its holder watch one payment or payout, and

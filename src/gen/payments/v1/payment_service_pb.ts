@@ -568,7 +568,8 @@ export type GetPaymentResponse = Message<"payments.v1.GetPaymentResponse"> & {
   operations: OperationSummary[];
 
   /**
-   * How many failed ones are left out of operations.
+   * How many failed ones are left out of operations. One of which more is heard after it was
+   * left out is in operations again, and counts here too.
    *
    * @generated from field: int32 older_failures = 7;
    */

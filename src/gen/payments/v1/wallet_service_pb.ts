@@ -102,7 +102,8 @@ export const GetConfirmationStatusRequestSchema: GenMessage<GetConfirmationStatu
  */
 export type GetConfirmationStatusResponse = Message<"payments.v1.GetConfirmationStatusResponse"> & {
   /**
-   * card, option_id, is_confirmed, type and status are set.
+   * card, option_id, is_confirmed, type and status are set. Absent when the service answered
+   * with nothing that is one.
    *
    * @generated from field: payments.v1.WalletItem item = 1;
    */

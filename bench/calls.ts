@@ -1,0 +1,356 @@
+/**
+ * What one call through the gateway costs, as a multiple of what a bare Node proxy costs: processor
+ * seconds of the server's process, from /proc (Linux), with 64 calls in flight. Everything is on: API
+ * key, validation, metrics, the access log, intents, the event log, the mirrored budget. All servers
+ * are up together and take turns, and a ratio is of the same round, so that a noisy machine weighs on
+ * both alike. See bench/README.md.
+ *
+ *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=6]
+ *
+ * Rows on Redis need `redis-server` on the path; they are left out without it.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http2 from "node:http2";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Pool } from "undici";
+import { GetOperationRequestSchema } from "../src/gen/payments/v1/operation_service_pb.ts";
+import { sign } from "../src/wire/signature.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: "string", default: "" },
+    rounds: { type: "string", default: "3" },
+    seconds: { type: "string", default: "3" },
+    warm: { type: "string", default: "6" },
+  },
+});
+const inFlight = 64;
+const key = "bench-key-0123456789-abcdefghijklmnopqrstuvwxyz";
+const password = "secret";
+
+/** A request that differs each time: identical reads in flight would be shared. */
+interface Call {
+  readonly at: "public" | "rpc" | "proxy";
+  readonly path: (id: string) => string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: (id: string) => string | Uint8Array;
+  readonly signed?: boolean;
+  readonly http2?: boolean;
+}
+
+const json = { "content-type": "application/json" };
+const rpc = { at: "rpc", headers: { ...json, "connect-protocol-version": "1" } } as const;
+const operationPath = "/payments.v1.OperationService/GetOperation";
+const operationBytes = (id: string) =>
+  toBinary(
+    GetOperationRequestSchema,
+    create(GetOperationRequestSchema, { externalId: "o-1", operationId: id }),
+  );
+const method = { cc: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 } };
+const payment = { amount: "10.10", currency: "UAH", customer: { email: "jo@example.com" } };
+const graphql = (query: string, variables: (id: string) => object): Call => ({
+  ...{ at: "public", path: () => "/graphql", headers: json },
+  body: (id) => JSON.stringify({ query, variables: variables(id) }),
+});
+const createPayment: Call = {
+  ...rpc,
+  path: () => "/payments.v1.PaymentService/CreatePayment",
+  body: (externalId) =>
+    JSON.stringify({
+      ...{ ...payment, externalId, mode: "PAYMENT_MODE_DIRECT", paymentMethod: method },
+    }),
+};
+const callback: Call = {
+  ...{ at: "public", path: () => "/callbacks/default/payments", headers: json, signed: true },
+  body: (id) =>
+    JSON.stringify({
+      ...{ id, external_id: id, is_success: true, operation: "payment" },
+      details: { payment_id: id, status: "success", amount: "10.10", currency: "UAH" },
+      customer: { email: "jo@example.com", first_name: "Jo", last_name: "Lee" },
+      payment_method: { type: "card", cc_token: { mask: "411111******1111", token: "t" } },
+    }),
+};
+/** What is known of it was told by a callback. */
+const known = "o-known";
+
+const calls: Readonly<Record<string, Call>> = {
+  proxy: { at: "proxy", path: (id) => `/info/operation?external_id=o-1&operation_id=${id}` },
+  graphql: graphql(
+    `query ($e: ID!, $o: ID!) { operation(externalId: $e, operationId: $o) { externalId statusCode
+      createdAt action { type value } details { amount currency rrn } } }`,
+    (id) => ({ e: "o-1", o: id }),
+  ),
+  "connect-json": {
+    ...{ ...rpc, path: () => operationPath },
+    body: (operationId) => JSON.stringify({ externalId: "o-1", operationId }),
+  },
+  "connect-proto": {
+    ...{ at: "rpc", path: () => operationPath, body: operationBytes },
+    headers: { "content-type": "application/proto", "connect-protocol-version": "1" },
+  },
+  grpc: {
+    ...{ at: "rpc", path: () => operationPath, http2: true },
+    headers: { "content-type": "application/grpc", te: "trailers" },
+    body(id) {
+      const message = operationBytes(id);
+      const head = Buffer.alloc(5);
+      head.writeUInt32BE(message.length, 1);
+      return Buffer.concat([head, message]);
+    },
+  },
+  "create-connect": createPayment,
+  "create-graphql": graphql(
+    `mutation ($i: CreatePaymentInput!) { createPayment(input: $i) { __typename
+      ... on Payment { externalId isSuccess details { amount currency status paymentId } } } }`,
+    (externalId) => ({
+      i: { ...payment, externalId, mode: "DIRECT", paymentMethod: { method } },
+    }),
+  ),
+  "create-connect-redis": createPayment,
+  "state-connect": {
+    ...{ ...rpc, path: () => "/payments.v1.PaymentService/GetPayment" },
+    body: () => JSON.stringify({ externalId: known }),
+  },
+  "state-graphql": graphql(
+    `query ($e: ID!) { payment(externalId: $e) { externalId isSuccess
+      details { amount currency status paymentId } } }`,
+    () => ({ e: known }),
+  ),
+  callback,
+  "callback-redis": callback,
+};
+
+const children: ChildProcess[] = [];
+const directory = mkdtempSync(join(tmpdir(), "bench-calls-"));
+
+/** Starts a process, which prints `ready name=address …`. */
+async function start(
+  script: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ readonly pid: number; readonly urls: Readonly<Record<string, string>> }> {
+  const file = new URL(script, import.meta.url).pathname;
+  const child = spawn(process.execPath, [file, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(child);
+  for await (const line of createInterface(child.stdout)) {
+    const message = line.startsWith("{") ? String(JSON.parse(line).msg) : line;
+    if (!message.startsWith("ready ")) continue;
+    child.stdout.resume();
+    const pairs = message.split(" ").slice(1);
+    const urls = Object.fromEntries(pairs.map((pair) => pair.split("=")));
+    return { pid: child.pid ?? 0, urls };
+  }
+  throw new Error(`${script} did not start`);
+}
+
+async function startGateway(upstream: string, redisUrl: string | undefined) {
+  const free = "127.0.0.1:0";
+  const keys = join(directory, "api-keys.json");
+  const scopes = ["payments:write", "payments:read", "operations:read"];
+  const sha256 = createHash("sha256").update(key).digest("hex");
+  writeFileSync(keys, JSON.stringify([{ name: "bench", sha256, scopes }]));
+  return start("../src/cli.ts", ["serve"], {
+    ...{ PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, PUBLIC_URL: "http://127.0.0.1:1" },
+    ...{ UPSTREAM_URL: upstream, UPSTREAM_LOGIN: "merchant", UPSTREAM_PASSWORD: password },
+    ...{ AUTH_MODE: "keys", API_KEYS_FILE: keys, WATCH_TOKEN_SECRET: "x".repeat(40) },
+    ...{ RATE_LIMIT_INITIAL: "100000", NODE_ENV: "production" },
+    ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
+  });
+}
+
+async function startRedis(): Promise<string | undefined> {
+  if (spawnSync("redis-server", ["--version"]).status !== 0) return undefined;
+  const port = await new Promise<number>((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+  const settings = { port, bind: "127.0.0.1", save: "", appendonly: "no", dir: directory };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  for await (const line of createInterface(child.stdout)) {
+    if (!line.includes("Ready to accept connections")) continue;
+    child.stdout.resume();
+    return `redis://127.0.0.1:${port}`;
+  }
+  return undefined;
+}
+
+let counter = 0;
+/** Of one length, so that all rounds send the same. */
+const nextId = () => `b-${process.pid}-${String(++counter).padStart(9, "0")}`;
+
+/** Sends one call. Rejects for any answer but a good one. */
+type Send = () => Promise<void>;
+
+function senderOf(call: Call, url: string): { readonly send: Send; close(): void } {
+  const authorization = { authorization: `Bearer ${key}` };
+  if (call.http2) {
+    const sessions = Array.from({ length: inFlight / 8 }, () => http2.connect(url));
+    let turn = 0;
+    return {
+      close() {
+        for (const session of sessions) session.close();
+      },
+      send: () =>
+        new Promise((resolve, reject) => {
+          const session = sessions[turn++ % sessions.length];
+          const stream = session?.request({
+            ...{ ":method": "POST", ":path": call.path("") },
+            ...{ ...authorization, ...call.headers },
+          });
+          stream?.on("trailers", (trailers) => {
+            if (trailers["grpc-status"] !== "0") reject(new Error(JSON.stringify(trailers)));
+          });
+          stream?.on("error", reject);
+          stream?.on("close", resolve);
+          stream?.resume().end(call.body?.(nextId()));
+        }),
+    };
+  }
+  const pool = new Pool(url, { connections: inFlight, pipelining: 1 });
+  return {
+    close: () => void pool.close(),
+    async send() {
+      const id = nextId();
+      const body = call.body?.(id) ?? null;
+      const { statusCode, body: answer } = await pool.request({
+        method: body === null ? "GET" : "POST",
+        path: call.path(id),
+        headers: {
+          ...call.headers,
+          ...(call.signed && { "x-service-signature": sign(Buffer.from(body ?? ""), password) }),
+          ...(call.at !== "proxy" && !call.signed && authorization),
+        },
+        body,
+      });
+      const text = await answer.text();
+      if (statusCode !== 200 || text.includes('"errors"')) throw new Error(`${statusCode} ${text}`);
+    },
+  };
+}
+
+interface Slice {
+  readonly cpuPer10k: number;
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly refused: number;
+}
+
+async function load(send: Send, pid: number, seconds: number): Promise<Slice> {
+  const latencies: number[] = [];
+  let refused = 0;
+  const before = cpuSeconds(pid);
+  const endMs = performance.now() + seconds * 1_000;
+  const one = async () => {
+    while (performance.now() < endMs) {
+      const startMs = performance.now();
+      try {
+        await send();
+        latencies.push(performance.now() - startMs);
+      } catch (error) {
+        refused += 1;
+        if (refused === 1) console.error(String(error).slice(0, 300));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, one));
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
+  return {
+    cpuPer10k: ((cpuSeconds(pid) - before) / latencies.length) * 10_000,
+    perSecond: latencies.length / seconds,
+    ...{ p50: at(0.5), p99: at(0.99), refused },
+  };
+}
+
+/** User and system time of a process so far; the kernel counts in hundredths. */
+function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function peakMiB(pid: number): number {
+  const [, kib = "0"] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) / 1024;
+}
+
+const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+
+async function measure(): Promise<void> {
+  const upstream = (await start("calls/upstream.ts", [])).urls.upstream ?? "";
+  const redisUrl = await startRedis();
+  const asked = new Set(options.only ? ["proxy", ...options.only.split(",")] : Object.keys(calls));
+  const running = new Map<string, { pid: number; send: Send; close(): void; slices: Slice[] }>();
+  for (const [name, call] of Object.entries(calls)) {
+    const onRedis = name.endsWith("-redis");
+    if (!asked.has(name) || (onRedis && redisUrl === undefined)) continue;
+    const { pid, urls } =
+      call.at === "proxy"
+        ? await start("calls/proxy.ts", [upstream])
+        : await startGateway(upstream, onRedis ? redisUrl : undefined);
+    if (name.startsWith("state-")) {
+      const told = { ...callback, body: () => callback.body?.(known) ?? "" };
+      const { send, close } = senderOf(told, urls.public ?? "");
+      await send();
+      close();
+    }
+    running.set(name, { pid, ...senderOf(call, urls[call.at] ?? ""), slices: [] });
+  }
+  for (const { send, pid } of running.values()) await load(send, pid, Number(options.warm));
+  for (let round = 1; round <= Number(options.rounds); round++) {
+    const shuffled = [...running.values()].toSorted(() => Math.random() - 0.5);
+    for (const { send, pid, slices } of shuffled) {
+      await load(send, pid, 1);
+      slices.push(await load(send, pid, Number(options.seconds)));
+    }
+    console.error(`round ${round} of ${options.rounds}`);
+  }
+  const reference = running.get("proxy")?.slices ?? [];
+  console.log(
+    "| call | ÷ bare proxy | CPU s/10k | calls/s | p50 ms | p99 ms | peak MiB | refused |",
+  );
+  console.log("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+  for (const [name, { pid, slices, close }] of running) {
+    const ratios = slices.map(({ cpuPer10k }, at) => cpuPer10k / (reference[at]?.cpuPer10k ?? 0));
+    const of = (field: keyof Slice) => median(slices.map((slice) => slice[field]));
+    const refused = slices.reduce((sum, slice) => sum + slice.refused, 0);
+    const cells = [
+      ...[name, median(ratios).toFixed(2), of("cpuPer10k").toFixed(2)],
+      ...[of("perSecond").toFixed(0), of("p50").toFixed(1), of("p99").toFixed(1)],
+      ...[peakMiB(pid).toFixed(0), refused],
+    ];
+    console.log(`| ${cells.join(" | ")} |`);
+    close();
+  }
+}
+
+try {
+  await measure();
+} finally {
+  await Promise.all(
+    children.map(async (child) => {
+      if (child.exitCode !== null) return;
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill();
+      const late = setTimeout(() => child.kill("SIGKILL"), 5_000);
+      await ended;
+      clearTimeout(late);
+    }),
+  );
+  rmSync(directory, { recursive: true, force: true });
+}

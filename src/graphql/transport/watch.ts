@@ -1,0 +1,230 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { create } from "@bufbuild/protobuf";
+import type { GraphQLError } from "graphql";
+import type { Logger } from "pino";
+import type { Caller } from "../../auth/caller.ts";
+import type { Identify } from "../../auth/identify.ts";
+import type { Core } from "../../core/core.ts";
+import { invalidFields } from "../../core/validate.ts";
+import { GatewayError } from "../../errors.ts";
+import { EventKind } from "../../gen/payments/v1/event_pb.ts";
+import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
+import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
+import { type Kind, kindOfResource, kinds } from "../../kinds.ts";
+import type { Slot } from "../../net/admission.ts";
+import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
+import type { Tracing } from "../../telemetry/tracing/tracing.ts";
+import { credentialsOf } from "../credentials.ts";
+import { codeOf } from "../errors.ts";
+import { createLive, type Live } from "../live.ts";
+import { deliveries } from "../schema/stream.ts";
+import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
+import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
+import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
+import { sendEventStream } from "./send.ts";
+import { plainEvents } from "./stream-format.ts";
+
+export interface WatchEndpointOptions {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly log: Logger;
+  readonly tracing: Tracing;
+  readonly formatError: (error: unknown) => GraphQLError;
+  readonly corsOrigins: readonly string[];
+  readonly heartbeatMs: number;
+}
+
+/** Where the watches stand: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
+export const watchPath = "/watch/";
+
+/**
+ * The watch of one payment or payout as plain Server-Sent Events (contract, section 10), for apps
+ * without GraphQL: the same streams, and the same statuses for an EventSource, as a subscription's.
+ */
+export function createWatchEndpoint(
+  options: WatchEndpointOptions,
+): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
+  const { core, identify, log, tracing, formatError, corsOrigins, heartbeatMs } = options;
+  const format = plainEvents((error) => formatError(error).message);
+
+  async function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    slot: Slot,
+  ): Promise<void> {
+    const startedMs = performance.now();
+    const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
+    const [, , resource = "", id = "", ...rest] = pathname.split("/");
+    const kind = kindOfResource(resource);
+    const leave = new AbortController();
+    const live = createLive(request.headers["last-event-id"]?.toString());
+    let name: string | undefined;
+    let failure: unknown;
+    const span = tracing.start(`${request.method === "GET" ? "GET " : ""}/watch`, {
+      kind: "server",
+      parent: (name) => request.headers[name]?.toString(),
+      attributes: {
+        "http.request.method": knownMethods.has(request.method ?? "") ? request.method : "_OTHER",
+        ...(kind && { "http.route": `/watch/${kinds[kind].resource}/{external_id}` }),
+        "network.protocol.name": "http",
+        "network.protocol.version": request.httpVersion,
+      },
+    });
+
+    response.once("close", () => {
+      leave.abort();
+      slot.leave();
+      const error = failure ?? live.failure?.error;
+      const left = !response.writableFinished && error === undefined;
+      const code = left ? "CANCELLED" : error === undefined ? "OK" : codeOf(error);
+      span.set({ "http.response.status_code": response.statusCode });
+      if (code === "INTERNAL_SERVER_ERROR") span.fail(code);
+      const durationMs = Math.round((performance.now() - startedMs) * 1000) / 1000;
+      const kindName = kind && kinds[kind].name;
+      const record = {
+        kind: kindName,
+        code,
+        durationMs,
+        requestId,
+        caller: name,
+        transport: "sse",
+      };
+      span.run(() => log.info(record, "watch"));
+      span.end();
+    });
+
+    const refuse = (error: unknown, status = mappingOf(error).status) => {
+      failure = error;
+      const { message, extensions } = formatError(error);
+      const { http, ...others } = extensions as { http?: { headers?: Record<string, string> } };
+      const body = JSON.stringify({ errors: [{ message, extensions: others }] });
+      response.writeHead(status, { ...http?.headers, "content-type": "application/json" });
+      response.end(body);
+    };
+
+    const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
+    exposeHeaders(headers, request.headers.origin, corsOrigins);
+    setHeaders(response, headers);
+    request.resume();
+    if (!kind || id === "" || rest.length > 0) {
+      return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
+    }
+    if (isPreflight(request.method, request.headers)) {
+      const asked = request.headers["access-control-request-headers"];
+      const isListed = response.hasHeader("access-control-allow-origin");
+      if (asked && isListed) response.setHeader("access-control-allow-headers", asked);
+      response.writeHead(204).end();
+      return;
+    }
+    if (request.method !== "GET") {
+      response.setHeader("allow", "GET");
+      return refuse(
+        new GatewayError("UNIMPLEMENTED", "a watch is a GET", { reason: "METHOD_NOT_ALLOWED" }),
+        405,
+      );
+    }
+    if (isCrossOrigin(originHeadersOf(request.headers), corsOrigins)) {
+      return refuse(
+        new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
+          reason: "FOREIGN_ORIGIN",
+        }),
+      );
+    }
+
+    let open: Open;
+    let caller: Caller;
+    try {
+      caller = await identify(credentialsOf(request));
+      name = caller.name;
+      open = openerOf(kind, id, searchParams, live);
+    } catch (error) {
+      if (!mappingOf(error).retryable) return refuse(error);
+      // An EventSource comes again after this status alone.
+      live.failed(error);
+      response.writeHead(200, streamHeaders(format));
+      response.end(format.item({ error }, live, true));
+      return;
+    }
+    const call = { caller, signal: leave.signal, requestId, transport: "sse" };
+    const liftDeadline = () => slot.leave();
+    await span.run(async () => {
+      const results = deliveries({ core, call, liftDeadline, live }, open);
+      const begun = { results, live, format, reconnects: true, opens: true };
+      const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
+      if (!stream) {
+        response.writeHead(status).end();
+      } else if (status === 200) {
+        const head = new Response(null, { status, headers: streamHeaders(format) });
+        await sendEventStream(head, stream, response, { heartbeatMs, failing: live.failing });
+      } else {
+        await stream.blocks.return();
+        refuse(live.failure?.error, status);
+      }
+    });
+  }
+
+  return (request, response, slot) => {
+    answer(request, response, slot).catch((error) => {
+      if (!response.destroyed) log.error({ err: error }, "response not sent");
+      response.destroy();
+    });
+  };
+}
+
+const knownMethods: ReadonlySet<string> = new Set(["GET", "POST", "HEAD", "OPTIONS"]);
+
+type Open = Parameters<typeof deliveries>[1];
+
+/** @throws GatewayError INVALID_ARGUMENT for what is not understood of the address */
+function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): Open {
+  const init = {
+    externalId: externalIdOf(id),
+    untilFinal: flagOf(query, "until_final"),
+    ...afterOf(query, live),
+  };
+  return openers[kind](init);
+}
+
+interface Init {
+  readonly externalId: string;
+  readonly untilFinal: boolean;
+  readonly afterCursor?: string;
+}
+
+const openers: Readonly<Record<Kind, (init: Init) => Open>> = {
+  [EventKind.PAYMENT]: ({ afterCursor, ...init }) => {
+    const after =
+      afterCursor === "earliest"
+        ? { fromStart: true }
+        : afterCursor !== undefined && { afterCursor };
+    const request = create(WatchPaymentRequestSchema, { ...init, ...after });
+    return (core, call) => core.watchPayment(request, call);
+  },
+  [EventKind.PAYOUT]: (init) => {
+    const request = create(WatchPayoutRequestSchema, init);
+    return (core, call) => core.watchPayout(request, call);
+  },
+};
+
+/** An EventSource that connects again repeats its address: its last event goes before `after`. */
+function afterOf(query: URLSearchParams, { lastEventId }: Live): Pick<Init, "afterCursor"> {
+  const afterCursor = lastEventId ?? query.get("after") ?? undefined;
+  return afterCursor === undefined ? {} : { afterCursor };
+}
+
+function externalIdOf(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw invalidFields([{ path: "external_id", message: "must be percent-encoded UTF-8" }]);
+  }
+}
+
+function flagOf(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name) ?? "false";
+  if (value !== "true" && value !== "false") {
+    throw invalidFields([{ path: name, message: "must be true or false" }]);
+  }
+  return value === "true";
+}

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Call } from "../../src/core/core.ts";
+import { listEvents } from "../../src/core/list-events.ts";
+import { createMemoryLog } from "../../src/events/memory/log.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { payment } from "../events/entries.ts";
+
+const account = "default";
+const call: Call = {
+  caller: { name: "test", account, scopes: new Set() },
+  signal: new AbortController().signal,
+  requestId: "r",
+};
+
+/** A log with so many events of the payment `order-1`, and pages of it. */
+async function start(count: number) {
+  const log = createMemoryLog({ retentionMs: 60_000 });
+  const cursors: string[] = [];
+  const add = async () => {
+    const { event } = await log.append(account, payment({ paymentId: `p-${cursors.length}` }));
+    cursors.push(event?.cursor ?? "");
+  };
+  for (let i = 0; i < count; i++) await add();
+  const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
+    const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
+    const answer = await listEvents(log, create(ListEventsRequestSchema, of), call);
+    return {
+      cursors: answer.events.map(({ cursor }) => cursor),
+      pageToken: answer.nextPageToken,
+    };
+  };
+  return { log, cursors, add, page };
+}
+
+for (const newestFirst of [false, true]) {
+  const order = newestFirst ? "newest first" : "oldest first";
+  const inOrder = (cursors: string[]) => (newestFirst ? cursors.toReversed() : [...cursors]);
+
+  test(`pages tell each event once, ${order}`, async () => {
+    const { cursors, page } = await start(7);
+    const all = inOrder(cursors);
+    let pageToken = "";
+    for (const size of [3, 3, 1]) {
+      const next = await page({ pageSize: 3, pageToken, newestFirst });
+      assert.deepEqual(next.cursors, all.splice(0, size));
+      pageToken = next.pageToken;
+    }
+    assert.equal(pageToken, "", "the last page has no token");
+    const whole = await page({ pageSize: 7, newestFirst });
+    assert.deepEqual(whole, { cursors: inOrder(cursors), pageToken: "" });
+  });
+
+  test(`what is written between two pages shifts none, ${order}`, async () => {
+    const { cursors, add, page } = await start(4);
+    const first = await page({ pageSize: 2, newestFirst });
+    const rest = inOrder(cursors).slice(2);
+    await add();
+    const second = await page({ pageSize: 9, pageToken: first.pageToken, newestFirst });
+    const expected = newestFirst ? rest : [...rest, ...cursors.slice(4)];
+    assert.deepEqual(second, { cursors: expected, pageToken: "" });
+  });
+
+  test(`nothing is known of an empty list, ${order}`, async () => {
+    const { page } = await start(0);
+    assert.deepEqual(await page({ newestFirst }), { cursors: [], pageToken: "" });
+  });
+}
+
+test("a page has fifty events where nothing else is asked for", async () => {
+  const { page } = await start(51);
+  const { cursors, pageToken } = await page();
+  assert.equal(cursors.length, 50);
+  assert.notEqual(pageToken, "");
+});
+
+test("a token is good for its own list alone", async () => {
+  const { page } = await start(3);
+  const { pageToken } = await page({ pageSize: 1 });
+  for (const other of [
+    { pageToken, newestFirst: true },
+    { pageToken, externalId: "order-2" },
+    { pageToken, kind: EventKind.PAYOUT },
+    { pageToken: `${pageToken}x` },
+    { pageToken: "nonsense" },
+  ]) {
+    await assert.rejects(page({ pageSize: 1, ...other }), {
+      code: "INVALID_ARGUMENT",
+      message: "page_token: is not a token of this list",
+    });
+  }
+});
+
+test("a token of a log that was lost begins again", async () => {
+  const { pageToken } = await (await start(3)).page({ pageSize: 1 });
+  const { page } = await start(3);
+  await assert.rejects(page({ pageSize: 1, pageToken }), { code: "OUT_OF_RANGE" });
+  const newest = await (await start(3)).page({ pageSize: 1, newestFirst: true });
+  const again = page({ pageSize: 1, newestFirst: true, pageToken: newest.pageToken });
+  await assert.rejects(again, { code: "OUT_OF_RANGE" });
+});

@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { fromJsonString } from "@bufbuild/protobuf";
+import { EventSource } from "eventsource";
+import type { Credentials } from "../../../src/auth/identify.ts";
+import type { Core } from "../../../src/core/core.ts";
+import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
+import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
+import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { createAdmission } from "../../../src/net/admission.ts";
+import { createFeed, paymentEvent, payoutEvent } from "../feed.ts";
+import { type Served, serve, somebody } from "../serve.ts";
+
+const { PENDING, SUCCESS } = PaymentStatus;
+
+async function get(
+  { watchUrl }: Pick<Served, "watchUrl">,
+  path: string,
+  init: RequestInit = {},
+): Promise<{ status: number; headers: Headers; text: string }> {
+  const response = await fetch(`${watchUrl}${path}`, init);
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** A stream that is refused before it has begun. */
+function refusing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
+  return {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment() {
+      throw new GatewayError(code, "refused", details);
+    },
+  };
+}
+
+const lines = (text: string) =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => (line.startsWith("retry: ") ? "retry" : line));
+
+test("each event is its proto JSON, has its cursor as id and no name", async (t) => {
+  const events = [paymentEvent("c-1", PENDING), paymentEvent("c-2", SUCCESS)];
+  const gateway = await serve(t, {
+    async *watchPayment(_, { onOpen }) {
+      onOpen?.("c-0");
+      yield* events;
+    },
+  });
+  const { status, headers, text } = await get(gateway, "/payments/order-1");
+  assert.equal(status, 200);
+  assert.equal(headers.get("content-type"), "text/event-stream");
+  assert.equal(headers.get("cache-control"), "no-store, no-transform");
+  assert.equal(headers.get("x-content-type-options"), "nosniff");
+  assert.doesNotMatch(text, /^event:/m);
+  const ids = lines(text).filter((line) => !line.startsWith("data: "));
+  assert.deepEqual(ids, ["retry", "id: c-0", "id: c-1", "id: c-2"]);
+  const data = [...text.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) =>
+    fromJsonString(EventSchema, json),
+  );
+  assert.deepEqual(data, events);
+});
+
+test("the path names the kind and the id, and the query what a watch takes", async (t) => {
+  const opened = async function* () {};
+  const gateway = await serve(t, { watchPayment: opened, watchPayout: opened });
+  for (const [path, headers, method, request] of [
+    ["/payments/a%2Fb%20%C3%BC", {}, "watchPayment", { externalId: "a/b ü", untilFinal: false }],
+    ["/payments/o?until_final=true", {}, "watchPayment", { untilFinal: true }],
+    ["/payments/o?until_final=false", {}, "watchPayment", { untilFinal: false }],
+    ["/payments/o?after=c-1", {}, "watchPayment", { afterCursor: "c-1", fromStart: false }],
+    ["/payments/o?after=earliest", {}, "watchPayment", { fromStart: true }],
+    ["/payments/o?after=c-1", { "last-event-id": "c-2" }, "watchPayment", { afterCursor: "c-2" }],
+    ["/payments/o?after=c-1", { "last-event-id": "" }, "watchPayment", { afterCursor: "c-1" }],
+    ["/payouts/p?after=c-1", {}, "watchPayout", { externalId: "p", afterCursor: "c-1" }],
+  ] as const) {
+    const before = gateway.seen().length;
+    await get(gateway, path, { headers });
+    const [seen] = gateway.seen().slice(before);
+    assert.equal(seen?.method, method, path);
+    const asked = seen.args[0] as Record<string, unknown>;
+    for (const [name, value] of Object.entries(request)) assert.equal(asked[name], value, path);
+    const resumed = (seen.args[1] as { resumed: boolean }).resumed;
+    assert.equal(resumed, Boolean((headers as Record<string, string>)["last-event-id"]), path);
+  }
+});
+
+test("payouts are watched too", async (t) => {
+  const gateway = await serve(t, {
+    async *watchPayout() {
+      yield payoutEvent("c-1", "paid");
+    },
+  });
+  const { text } = await get(gateway, "/payouts/payout-1");
+  const [, json = ""] = /^data: (.*)$/m.exec(text) ?? [];
+  assert.deepEqual(fromJsonString(EventSchema, json), payoutEvent("c-1", "paid"));
+});
+
+test("what is no watch is refused, each by its status", async (t) => {
+  const gateway = await serve(t, { watchPayment: createFeed().watch });
+  for (const [path, method, status] of [
+    ["/payments/o", "POST", 405],
+    ["/payments/o", "PUT", 405],
+    ["/payments/o", "DELETE", 405],
+    ["/payments/o", "HEAD", 405],
+    ["/payments/o", "OPTIONS", 405],
+    ["/refunds/o", "GET", 404],
+    ["/payments/", "GET", 404],
+    ["/payments/o/events", "GET", 404],
+    ["/payments/%E0%A4%A", "GET", 400],
+    ["/payments/o?until_final=yes", "GET", 400],
+  ] as const) {
+    const answer = await get(gateway, path, { method });
+    assert.equal(answer.status, status, `${method} ${path}`);
+    if (status === 405) assert.equal(answer.headers.get("allow"), "GET");
+    if (method !== "HEAD") assert.ok(JSON.parse(answer.text).errors[0].message);
+  }
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("a refusal that is final has a status that ends an EventSource", async (t) => {
+  for (const [code, status] of [
+    ["INVALID_ARGUMENT", 400],
+    ["OUT_OF_RANGE", 400],
+    ["UNAUTHENTICATED", 401],
+    ["PERMISSION_DENIED", 403],
+  ] as const) {
+    const gateway = await serve(t, refusing(code, { reason: "WHY" }));
+    const { text, ...answer } = await get(gateway, "/payments/order-1");
+    assert.equal(answer.status, status, code);
+    const [{ message, extensions }] = JSON.parse(text).errors;
+    assert.deepEqual([message, extensions.reason, extensions.http], ["refused", "WHY", undefined]);
+    if (status === 401) assert.equal(answer.headers.get("www-authenticate"), "Bearer");
+  }
+});
+
+test("a refusal that is not final is answered 200, and says when to come again", async (t) => {
+  for (const code of ["UNAVAILABLE", "RESOURCE_EXHAUSTED"] as const) {
+    const gateway = await serve(t, refusing(code));
+    const { status, text } = await get(gateway, "/payments/order-1");
+    assert.equal(status, 200, code);
+    assert.deepEqual(lines(text), ["retry", ": refused", "retry"]);
+  }
+  const identify = async () => {
+    throw new GatewayError("UNAVAILABLE", "the issuer is away");
+  };
+  const gateway = await serve(t, {}, { identify });
+  const { status, text } = await get(gateway, "/payments/order-1");
+  assert.deepEqual([status, lines(text)], [200, [": the issuer is away", "retry"]]);
+});
+
+test("a stream that is cut has its last cursor, and no data but events", async (t) => {
+  const gateway = await serve(t, {
+    async *watchPayment(_, { onOpen }) {
+      onOpen?.(undefined);
+      yield paymentEvent("c-1", PENDING);
+      throw new GatewayError("UNAVAILABLE", "shutting\ndata: down", { resumeCursor: "c-1" });
+    },
+  });
+  const { text } = await get(gateway, "/payments/order-1");
+  const [retry, id, , ...end] = lines(text);
+  assert.deepEqual([retry, id], ["retry", "id: c-1"]);
+  assert.deepEqual(end, [": shutting data: down", "retry", "id: c-1"]);
+});
+
+test("who comes again to a stream that was over is told so by 204", async (t) => {
+  const gateway = await serve(t, { async *watchPayment() {} });
+  const headers = { "last-event-id": "c-9" };
+  for (const init of [{ headers }, {}]) {
+    const { status, text } = await get(gateway, "/payments/order-1?after=c-9", init);
+    assert.deepEqual([status, text], [204, ""]);
+  }
+});
+
+test("an EventSource takes the events as messages and goes on behind the last", async (t) => {
+  const asked: unknown[] = [];
+  const gateway = await serve(t, {
+    async *watchPayment({ afterCursor }, { onOpen }) {
+      asked.push(afterCursor);
+      if (afterCursor === "c-2") return;
+      onOpen?.(undefined);
+      yield paymentEvent(afterCursor === undefined ? "c-1" : "c-2", PENDING);
+      if (afterCursor === undefined) throw new GatewayError("UNAVAILABLE", "shutting down");
+    },
+  });
+  const source = new EventSource(`${gateway.watchUrl}/payments/order-1`);
+  t.after(() => source.close());
+  const seen: string[] = [];
+  source.addEventListener("message", ({ data, lastEventId }) => {
+    seen.push(`${JSON.parse(data).cursor} ${lastEventId}`);
+  });
+  while (source.readyState !== source.CLOSED) await once(source as never, "error");
+  assert.deepEqual(seen, ["c-1 c-1", "c-2 c-2"]);
+  assert.deepEqual(asked, [undefined, "c-1", "c-2"]);
+});
+
+test("a watch token in the address says who is calling, or a header does", async (t) => {
+  const shown: unknown[] = [];
+  const identify = async ({ header, watchToken }: Credentials) => {
+    shown.push([watchToken, header("authorization")]);
+    return somebody;
+  };
+  const gateway = await serve(t, { async *watchPayment() {} }, { identify });
+  await get(gateway, "/payments/o?watch_token=t.o.k");
+  await get(gateway, "/payments/o", { headers: { authorization: "Bearer key" } });
+  assert.deepEqual(shown, [
+    ["t.o.k", undefined],
+    [undefined, "Bearer key"],
+  ]);
+  // The address is logged nowhere.
+  assert.doesNotMatch(gateway.logged(), /t\.o\.k/);
+  assert.match(gateway.logged(), /"msg":"watch"/);
+});
+
+test("pages of listed origins alone may watch, and may ask first", async (t) => {
+  const page = "https://shop.example";
+  const gateway = await serve(t, { async *watchPayment() {} }, { corsOrigins: [page] });
+  const from = (origin: string, init: RequestInit = {}, more: Record<string, string> = {}) =>
+    get(gateway, "/payments/o", { ...init, headers: { origin, ...more } });
+  const listed = await from(page);
+  assert.equal(listed.status, 204);
+  assert.equal(listed.headers.get("access-control-allow-origin"), page);
+  assert.equal(listed.headers.get("vary"), "origin");
+  const foreign = await from("https://evil.example");
+  assert.equal(foreign.status, 403);
+  assert.equal(foreign.headers.get("access-control-allow-origin"), null);
+
+  const asks = {
+    "access-control-request-method": "GET",
+    "access-control-request-headers": "authorization",
+  };
+  const preflight = await from(page, { method: "OPTIONS" }, asks);
+  assert.equal(preflight.status, 204);
+  assert.equal(preflight.headers.get("access-control-allow-origin"), page);
+  assert.equal(preflight.headers.get("access-control-allow-headers"), "authorization");
+  const refused = await from("https://evil.example", { method: "OPTIONS" }, asks);
+  assert.equal(refused.headers.get("access-control-allow-origin"), null);
+  assert.equal(refused.headers.get("access-control-allow-headers"), null);
+});
+
+test("an open watch holds no slot, and ends with its client", async (t) => {
+  const feed = createFeed();
+  const admission = createAdmission({ maxCalls: 10 });
+  const gateway = await serve(t, { watchPayment: feed.watch }, { admission });
+  const leave = new AbortController();
+  const response = await fetch(`${gateway.watchUrl}/payments/order-1`, { signal: leave.signal });
+  const reader = response.body?.getReader();
+  await reader?.read();
+  assert.equal(admission.inFlight, 0);
+  leave.abort();
+  await feed.released;
+});
+
+test("what the process has no room for comes again", async (t) => {
+  const admission = createAdmission({ maxCalls: 0 });
+  const gateway = await serve(t, {}, { admission });
+  const { status, text } = await get(gateway, "/payments/order-1");
+  assert.deepEqual([status, lines(text)], [200, ["retry"]]);
+});
+
+test("silence is broken by comments", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 10 });
+  const leave = new AbortController();
+  const response = await fetch(`${gateway.watchUrl}/payments/order-1`, { signal: leave.signal });
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    if (text.endsWith(":\n\n")) break;
+  }
+  leave.abort();
+  assert.match(text, /^retry: \d+\n\n:\n\n/);
+});
