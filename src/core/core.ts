@@ -1,4 +1,5 @@
 import type { Caller } from "../auth/caller.ts";
+import type { Push } from "../events/log.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
   CreateWatchTokenRequest,
@@ -68,6 +69,8 @@ export interface Call {
   readonly onWait?: () => void;
   /** Hears what ends a stream early as soon as it is known, also while its reader does not read. */
   readonly onFail?: (error: Error) => void;
+  /** Offered each live event once the edge has all before it and has asked for the next one. */
+  readonly push?: Push | undefined;
   /** Ties the log records of one call together. */
   readonly requestId: string;
   /** How the caller is connected, for metrics: grpc, sse, websocket and the like. */

@@ -50,28 +50,44 @@ function deliver(
   const { transport = "unknown" } = call;
   // A reader that reads no more is cut, and never asks for the error that it is cut for.
   let failure: Error | undefined;
+  let stream: OpenStream | undefined;
+  const { push } = call;
   const events = open({
     ...call,
     onFail(error) {
       if (!call.signal.aborted) failure ??= error;
       call.onFail?.(error);
     },
+    push:
+      push &&
+      ((event) => {
+        const span = startSpan(event);
+        const isTaken = push(event);
+        // What is not taken now is delivered, and told of, later.
+        if (isTaken) {
+          stream?.delivered();
+          span.end();
+        }
+        return isTaken;
+      }),
   });
   // The edges ask for events from wherever they happen to be.
   const parent: Span | "root" = activeSpan.getStore() ?? "root";
+  const startSpan = (event: Event) =>
+    tracing.start("deliver event", {
+      kind: "internal",
+      parent,
+      links: [traceOf(event)],
+      attributes: { "payments_gateway.transport": transport },
+    });
 
   return (async function* () {
-    const stream = observer.onStream(transport);
+    stream = observer.onStream(transport);
     let error: unknown;
     let isCompleted = false;
     try {
       for await (const event of events) {
-        const span = tracing.start("deliver event", {
-          kind: "internal",
-          parent,
-          links: [traceOf(event)],
-          attributes: { "payments_gateway.transport": transport },
-        });
+        const span = startSpan(event);
         try {
           yield event;
           stream.delivered();

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { currentEvent, firstEvent } from "../events/current.ts";
-import type { Cursor, EventLog, Topic } from "../events/log.ts";
+import type { Cursor, EventLog, Snapshot, Topic } from "../events/log.ts";
 import { isPayingOperation, setState } from "../events/payment-state.ts";
 import { rememberTrace, traceOf } from "../events/trace-of.ts";
 import {
@@ -48,8 +48,12 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
     let from: Cursor | undefined;
+    let snapshot: Snapshot | undefined;
+    const isKnown = (event: Event) => snapshot !== undefined && event.cursor <= snapshot.cursor;
+    const { push } = call;
     const events = await log.read(account, topic, after ?? "latest", {
       signal: AbortSignal.any([signal, end.signal]),
+      push: push && ((event) => isKnown(event) || (end.isAhead(event) && push(event))),
       onStart: (place) => {
         from = after === undefined ? place : undefined;
       },
@@ -61,10 +65,10 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
       if (after !== undefined && (await end.isAt(after))) return;
       const known =
         after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
-      const snapshot = known?.snapshot;
+      snapshot = known?.snapshot;
       const current = snapshot && firstEvent(snapshot);
       call.onOpen?.(current ? undefined : from);
-      if (current) {
+      if (known && snapshot && current) {
         const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
         setState(event, snapshot.facts, outcomeFlags(known.openCalls).outcomeUnknown);
         rememberTrace(event, traceOf(current));
@@ -72,7 +76,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
         if (await end.isBehind(event)) return;
       }
       for await (const event of events) {
-        if (snapshot && event.cursor <= snapshot.cursor) continue;
+        if (isKnown(event)) continue;
         yield event;
         if (await end.isBehind(event)) return;
       }
@@ -135,6 +139,18 @@ class WatchEnd {
     const current = snapshot && currentEvent(snapshot);
     this.#isDue = current !== undefined && isFinal(current);
     return this.#isOver();
+  }
+
+  /**
+   * Whether it is plain that the stream goes on behind an event, which its reader gets then: one that
+   * ends no operation, while no end is known. To tell the rest takes time.
+   */
+  isAhead(event: Event): boolean {
+    if (!this.#request.untilFinal) return true;
+    if (this.#isDue || isFinal(event) || endingOutcomes.has(event.callOutcome)) return false;
+    this.#place = event.cursor;
+    if (isPaying(event)) this.#last = undefined;
+    return true;
   }
 
   async isBehind(event: Event): Promise<boolean> {
@@ -236,6 +252,7 @@ export function stream(
         from = after === undefined ? place : undefined;
       },
       onFail: call.onFail,
+      push: call.push,
     });
     call.onOpen?.(from);
     yield* events;

@@ -164,7 +164,15 @@ export interface ReadOptions {
   readonly onStart?: ((place: Cursor) => void) | undefined;
   /** Hears what ends the iteration as soon as it is known, also while nobody asks for an event. */
   readonly onFail?: ((error: Error) => void) | undefined;
+  /** Offered each live event while a `next` waits; what it does not take resolves the `next`. */
+  readonly push?: Push | undefined;
 }
+
+/**
+ * Takes an event to its reader in the call that stores it, without a copy for each reader. False: it
+ * cannot take it now, and the iteration yields it. It neither throws nor waits.
+ */
+export type Push = (event: Event) => boolean;
 
 /**
  * The log of what became known of payments and payouts: append, look up, read on from any place.

@@ -60,6 +60,8 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   #position: Cursor = "";
   #page: Page | undefined;
   #live = false;
+  /** All that came before was asked for and taken: a `next` waits for the next event. */
+  #waits = false;
   #overflowed = false;
   #ended = false;
   #failure: Error | undefined;
@@ -97,6 +99,11 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   event(event: Event): void {
     if (this.#ended || this.#overflowed) return;
     if (this.#live && event.cursor <= this.#position) return;
+    if (this.#waits && this.#options.push?.(event)) {
+      this.#position = event.cursor;
+      return;
+    }
+    this.#waits = false;
     if (this.#queue.length < liveBuffer) {
       this.#queue.push(event);
       this.#wake?.();
@@ -143,7 +150,9 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
         }
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
+          this.#waits = true;
         });
+        this.#waits = false;
       }
     } finally {
       this.#end();

@@ -27,7 +27,12 @@ export function cutIfUnread(values: ContextValues, error: Error): void {
   response.once("close", () => clearTimeout(timer));
 }
 
-function isOver(response: Response): boolean {
+/** What a call is answered with; undefined where nobody said. */
+export function answerOf(values: ContextValues): Response | undefined {
+  return values.get(key);
+}
+
+export function isOver(response: Response): boolean {
   if (response instanceof ServerResponse) return response.destroyed || response.writableFinished;
   return response.stream?.destroyed ?? true;
 }

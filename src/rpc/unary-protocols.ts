@@ -91,7 +91,7 @@ const kinds = new Map<string, Kind>([
 ]);
 
 /** Smaller messages are not worth compressing; as Connect has it. */
-const compressMinBytes = 1024;
+export const compressMinBytes = 1024;
 
 function connectKind(binary: boolean): Kind {
   const contentType = binary ? "application/proto" : "application/json";

@@ -4,8 +4,9 @@ import { create } from "@bufbuild/protobuf";
 import type { Call, Core } from "../../src/core/core.ts";
 import { observedStreams } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { rememberTrace } from "../../src/events/trace-of.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { noTracing, type Tracing } from "../../src/telemetry/tracing/tracing.ts";
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
@@ -43,6 +44,39 @@ test("a stream is told from its first question to its end, with each event that 
   assert.deepEqual(told, []);
   for await (const _ of events);
   assert.deepEqual(told, ["open grpc", "delivered", "delivered", ["completed", undefined]]);
+});
+
+test("an event that the edge took at once is told of once, and one that it did not, later", async () => {
+  let offer: Call["push"];
+  async function* events(_: unknown, call: Call): AsyncGenerator<Event> {
+    offer = call.push;
+    yield create(EventSchema, { cursor: "1" });
+  }
+  const told: string[] = [];
+  const spans: string[] = [];
+  const tracing: Tracing = {
+    start(name, { links }) {
+      const span = noTracing.start(name, { kind: "internal" });
+      return { ...span, end: () => void spans.push(`${name} ${links?.[0]}`) };
+    },
+  };
+  const { watchPayment } = observedStreams(
+    { watchPayment: events, watchPayout: events, streamEvents: events },
+    tracing,
+    { onStream: () => ({ delivered: () => void told.push("delivered"), ended() {} }) },
+  );
+  let isFull = false;
+  const call = { signal: new AbortController().signal, push: () => !isFull } as unknown as Call;
+  const stream = watchPayment({} as never, call)[Symbol.asyncIterator]();
+  await stream.next();
+  const pushed = create(EventSchema, { cursor: "2" });
+  rememberTrace(pushed, "00-trace");
+  assert.equal(offer?.(pushed), true);
+  assert.deepEqual([told, spans], [["delivered"], ["deliver event 00-trace"]]);
+  isFull = true;
+  assert.equal(offer?.(pushed), false);
+  assert.deepEqual([told.length, spans.length], [1, 1]);
+  await stream.return?.(undefined);
 });
 
 test("a reader that leaves, and an error, are told as such", async () => {

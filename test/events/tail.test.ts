@@ -97,6 +97,57 @@ describe("reading on", () => {
     }
   }
 
+  it("hands on at once what comes while its reader waits, and the rest in order", async () => {
+    const log = new ScriptedLog();
+    const stored = [1, 2].map(() => log.append());
+    const pushed: Event[] = [];
+    let isFull = false;
+    const push = (event: Event) => {
+      if (!isFull) pushed.push(event);
+      return !isFull;
+    };
+    const events = await readOn(log, everything, "earliest", {
+      signal: never.signal,
+      push,
+    });
+    assert.deepEqual(cursors(await take(events, 2)), cursors(stored));
+    // Nobody asks yet: the reader may still be at work with what it had.
+    const [early] = [log.append()];
+    assert.deepEqual(pushed, []);
+    assert.deepEqual(cursors(await take(events, 1)), cursors([early]));
+
+    const next = events.next();
+    await new Promise(setImmediate);
+    const live = [1, 2, 3].map(() => log.append());
+    assert.deepEqual(cursors(pushed), cursors(live));
+    log.hub.publish(live[1] as Event);
+    assert.equal(pushed.length, 3, "what was handed on is not handed on again");
+
+    isFull = true;
+    const late = [1, 2].map(() => log.append());
+    isFull = false;
+    const last = log.append();
+    assert.equal((await next).value?.cursor, late[0]?.cursor);
+    assert.deepEqual(cursors(await take(events, 2)), cursors([...late.slice(1), last]));
+    assert.equal(pushed.length, 3, "nothing goes past what waits");
+    await events.return?.();
+  });
+
+  it("fails with the cursor of what was handed on last", async () => {
+    const log = new ScriptedLog();
+    const gone = new AbortController();
+    const events = await readOn(log, everything, "latest", {
+      signal: gone.signal,
+      push: () => true,
+    });
+    const next = events.next();
+    await new Promise(setImmediate);
+    const event = log.append();
+    gone.abort(new GatewayError("UNAVAILABLE", "the gateway is shutting down"));
+    await assert.rejects(next, { details: { resumeCursor: event.cursor } });
+    log.append();
+  });
+
   it("skips what the live part tells late, after it was read from the store", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "earliest", never);

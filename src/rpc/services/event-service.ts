@@ -1,5 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Core } from "../../core/core.ts";
+import type { Call, Core } from "../../core/core.ts";
 import type { EventService } from "../../gen/payments/v1/event_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
@@ -8,8 +8,8 @@ import { eventStream } from "./event-stream.ts";
 export function eventService(core: Core): ServiceImpl<typeof EventService> {
   return {
     streamEvents(request, context) {
-      const call = callOf(context);
-      return eventStream(core.streamEvents(request, call), call.signal, request.heartbeatSeconds);
+      const open = (call: Call) => core.streamEvents(request, call);
+      return eventStream(open, context, request.heartbeatSeconds);
     },
     listEvents: (request, context) => core.listEvents(request, callOf(context)),
     createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),

@@ -1,34 +1,64 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
+import { callOf } from "../gated-call.ts";
+import { pushOf } from "../pushed-events.ts";
 
 /**
  * A watch as the answer of a streaming method. An iteration that merely stops when its signal aborts
- * must not look like a stream that came to its end.
+ * must not look like a stream that came to its end. Events that come while it waits for one are written
+ * past it.
  * @param heartbeatSeconds silence after which a message without an event is sent; undefined: never
- * @throws GatewayError what the core threw, or what the abort of `signal` means
+ * @throws GatewayError what the core threw, or what the abort of the call's signal means
  */
 export async function* eventStream(
-  events: AsyncIterable<Event>,
-  signal: AbortSignal,
+  open: (call: Call) => AsyncIterable<Event>,
+  context: HandlerContext,
   heartbeatSeconds?: number,
 ): AsyncGenerator<{ event?: Event }, void> {
+  const call = callOf(context);
+  const silence: Silence = { sinceMs: 0 };
+  const push = pushOf(context);
+  const events = open({
+    ...call,
+    push:
+      push && heartbeatSeconds !== undefined
+        ? (event) => {
+            const isTaken = push(event);
+            if (isTaken) silence.sinceMs = performance.now();
+            return isTaken;
+          }
+        : push,
+  });
   if (heartbeatSeconds === undefined) for await (const event of events) yield { event };
-  else yield* withHeartbeats(events, heartbeatSeconds * 1_000);
-  if (signal.aborted) throw errorOfAbort(signal);
+  else yield* withHeartbeats(events, heartbeatSeconds * 1_000, silence);
+  if (call.signal.aborted) throw errorOfAbort(call.signal);
+}
+
+interface Silence {
+  /** When an event was last written past the stream. */
+  sinceMs: number;
 }
 
 /** A heartbeat is made only when its reader asks for a message, so that none queue up. */
 async function* withHeartbeats(
   events: AsyncIterable<Event>,
   intervalMs: number,
+  silence: Silence,
 ): AsyncGenerator<{ event?: Event }, void> {
   const iterator = events[Symbol.asyncIterator]();
   let pending: ReturnType<typeof iterator.next> | undefined;
   try {
     for (;;) {
       pending ??= iterator.next();
-      const result = await within(pending, intervalMs);
+      silence.sinceMs = performance.now();
+      let result: Awaited<typeof pending> | undefined;
+      for (let leftMs = intervalMs; result === undefined && leftMs > 0; ) {
+        result = await within(pending, leftMs);
+        leftMs = silence.sinceMs + intervalMs - performance.now();
+      }
       if (result === undefined) {
         yield {};
         continue;

@@ -1,5 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Core } from "../../core/core.ts";
+import type { Call, Core } from "../../core/core.ts";
 import type { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
@@ -30,8 +30,8 @@ export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
       return core.getPayment(request, callOf(context));
     },
     watchPayment(request, context) {
-      const call = callOf(context);
-      return eventStream(core.watchPayment(request, call), call.signal, request.heartbeatSeconds);
+      const open = (call: Call) => core.watchPayment(request, call);
+      return eventStream(open, context, request.heartbeatSeconds);
     },
   };
 }

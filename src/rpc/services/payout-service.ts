@@ -1,5 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Core } from "../../core/core.ts";
+import type { Call, Core } from "../../core/core.ts";
 import type { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
@@ -16,8 +16,8 @@ export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
     },
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {
-      const call = callOf(context);
-      return eventStream(core.watchPayout(request, call), call.signal, request.heartbeatSeconds);
+      const open = (call: Call) => core.watchPayout(request, call);
+      return eventStream(open, context, request.heartbeatSeconds);
     },
   };
 }

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import { test } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentService,
+  WatchPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { start, wires } from "./start.ts";
+
+function event(cursor: string, padding = 0): Event {
+  return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
+}
+
+const deadlineMs = 30_000;
+
+/** Waits for what a client or the event loop brings about. */
+async function until<T>(look: () => T | undefined | false): Promise<T> {
+  const end = Date.now() + deadlineMs;
+  for (;;) {
+    const found = look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > end) throw new assert.AssertionError({ message: "it never came" });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/**
+ * A watch as the core's: it yields what it is given by `yield`, and offers by `push` what comes while
+ * the edge waits for the next event.
+ */
+function live() {
+  let call: Call | undefined;
+  let wake: (() => void) | undefined;
+  const queue: (Event | Error | undefined)[] = [];
+  return {
+    watch: async function* (_: unknown, given: Call): AsyncGenerator<Event> {
+      call = given;
+      given.signal.addEventListener("abort", () => wake?.());
+      given.onOpen?.(undefined);
+      for (;;) {
+        if (queue.length > 0) {
+          const next = queue.shift();
+          if (next instanceof Error) throw next;
+          if (!next) return;
+          yield next;
+          continue;
+        }
+        if (given.signal.aborted) return;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        wake = undefined;
+      }
+    },
+    /** Whether the edge waits for an event. */
+    waits: () => wake !== undefined,
+    push: (pushed: Event) => call?.push?.(pushed),
+    give(next: Event | Error | undefined) {
+      queue.push(next);
+      wake?.();
+    },
+  };
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`pushed events come between the others, and the end behind them, by ${name}`, async () => {
+    const { watch, waits, push, give } = live();
+    await using started = await start({ watchPayment: watch });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const large = 5_000;
+    const seen: (Event | undefined)[] = [];
+    const read = (async () => {
+      for await (const message of client.watchPayment({})) seen.push(message.event);
+    })();
+    await until(waits);
+    assert.equal(push(event("c1")), true);
+    assert.equal(push(event("c2", large)), true);
+    await until(() => seen.length === 2);
+    give(event("c3"));
+    await until(() => seen.length === 3);
+    await until(waits);
+    assert.equal(push(event("c4")), true);
+    give(new GatewayError("UNAVAILABLE", "the gateway is shutting down", { resumeCursor: "c4" }));
+    await assert.rejects(read, /shutting down/);
+    assert.deepEqual(
+      seen,
+      ["c1", "c2", "c3", "c4"].map((cursor) => event(cursor, cursor === "c2" ? large : 0)),
+    );
+    assert.equal(push(event("c5")), false, "nothing is written behind the end");
+  });
+}
+
+/** The body of a watch of three events, each of them yielded or pushed. */
+async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise<string> {
+  const { watch, waits, push, give } = live();
+  await using started = await start({ watchPayment: watch });
+  const request = http.request(`${started.url}/payments.v1.PaymentService/WatchPayment`, {
+    method: "POST",
+    agent: false,
+    headers,
+  });
+  const isJson = headers["content-type"]?.endsWith("json");
+  const message = isJson
+    ? Buffer.from('{"externalId":"order-1"}')
+    : Buffer.from(
+        toBinary(
+          WatchPaymentRequestSchema,
+          create(WatchPaymentRequestSchema, { externalId: "order-1" }),
+        ),
+      );
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  request.end(Buffer.concat([head, message]));
+  const [response] = (await once(request, "response", {
+    signal: AbortSignal.timeout(deadlineMs),
+  })) as [http.IncomingMessage];
+  const chunks: Buffer[] = [];
+  response.on("data", (chunk: Buffer) => chunks.push(chunk));
+  const ended = once(response, "end", { signal: AbortSignal.timeout(deadlineMs) });
+  for (const each of [event("c1"), event("c2", 5_000), event("c3")]) {
+    await until(waits);
+    // Connect alone compresses by brotli.
+    const isPushed = pushes && push(each);
+    assert.equal(isPushed === true, pushes && !Object.values(headers).includes("br"));
+    if (!isPushed) give(each);
+  }
+  await until(waits);
+  give(undefined);
+  await ended;
+  return Buffer.concat(chunks).toString("base64");
+}
+
+test("what is pushed is to the byte what Connect would write, whatever the codec", async () => {
+  const types = ["application/connect+proto", "application/connect+json"];
+  const webTypes = [
+    "application/grpc-web",
+    "application/grpc-web+proto",
+    "application/grpc-web+json",
+  ];
+  for (const contentType of [...types, ...webTypes]) {
+    for (const encoding of [undefined, "gzip", "br"]) {
+      const accept = webTypes.includes(contentType)
+        ? "grpc-accept-encoding"
+        : "connect-accept-encoding";
+      const headers = { "content-type": contentType, ...(encoding && { [accept]: encoding }) };
+      const yielded = await bodyOf(headers, false);
+      assert.equal(await bodyOf(headers, true), yielded, `${contentType} ${encoding}`);
+      assert.ok(yielded.length > 20);
+    }
+  }
+});
+
+test("an answer that is full takes no event, and takes one again when its client reads on", async () => {
+  const { watch, waits, push } = live();
+  await using started = await start({ watchPayment: watch });
+  const session = http2.connect(started.url, { settings: { initialWindowSize: 1_000 } });
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/payments.v1.PaymentService/WatchPayment",
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  try {
+    stream.end(Buffer.alloc(5));
+    stream.pause();
+    await until(waits);
+    let taken = 0;
+    while (taken < 1_000 && push(event("c1", 20_000))) taken += 1;
+    assert.ok(taken > 0 && taken < 1_000, `${taken} were taken`);
+    stream.resume();
+    await until(() => push(event("c2")));
+  } finally {
+    stream.close();
+    session.destroy();
+  }
+});
