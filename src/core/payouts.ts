@@ -81,12 +81,10 @@ export function payoutCases(context: Context): PayoutCases {
 
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
-      const { externalId, afterCursor, untilFinal } = request;
-      if (afterCursor === "earliest") throw noCursor();
-      yield* watch(
-        { ...context, call },
-        { kind: EventKind.PAYOUT, externalId, after: afterCursor, untilFinal },
-      );
+      const { externalId, afterCursor, untilFinal, fromStart } = request;
+      const after = fromStart ? "earliest" : afterCursor;
+      if (!fromStart && after === "earliest") throw noCursor();
+      yield* watch({ ...context, call }, { kind: EventKind.PAYOUT, externalId, after, untilFinal });
     },
   };
 }

@@ -9,6 +9,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { WatchPayoutRequest } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
 
@@ -108,6 +109,18 @@ for (const [name, connect] of Object.entries(transports)) {
     await feed.released;
   });
 
+  test(`${name} begins a payout with its oldest event, where that is asked for`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(
+      `subscription { payoutUpdated(externalId: "payout-1", after: "earliest") { cursor } }`,
+    );
+    feed.push(payoutEvent("c-1", "pending"));
+    await events.next();
+    const { fromStart, afterCursor } = (await feed.opened).request as WatchPayoutRequest;
+    assert.deepEqual([fromStart, afterCursor], [true, undefined]);
+    await events.return?.();
+  });
+
   test(`${name} hands the arguments on, without a deadline`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(
@@ -128,6 +141,7 @@ for (const [name, connect] of Object.entries(transports)) {
       $typeName: "payments.v1.WatchPayoutRequest",
       externalId: "payout-1",
       afterCursor: "c-0",
+      fromStart: false,
       untilFinal: true,
     });
     assert.equal(call.deadlineMs, undefined);

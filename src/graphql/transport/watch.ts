@@ -193,19 +193,21 @@ interface Init {
 }
 
 const openers: Readonly<Record<Kind, (init: Init) => Open>> = {
-  [EventKind.PAYMENT]: ({ afterCursor, ...init }) => {
-    const after =
-      afterCursor === "earliest"
-        ? { fromStart: true }
-        : afterCursor !== undefined && { afterCursor };
-    const request = create(WatchPaymentRequestSchema, { ...init, ...after });
+  [EventKind.PAYMENT]: (init) => {
+    const request = create(WatchPaymentRequestSchema, placed(init));
     return (core, call) => core.watchPayment(request, call);
   },
   [EventKind.PAYOUT]: (init) => {
-    const request = create(WatchPayoutRequestSchema, init);
+    const request = create(WatchPayoutRequestSchema, placed(init));
     return (core, call) => core.watchPayout(request, call);
   },
 };
+
+/** `earliest` is no cursor by RPC. */
+function placed({ afterCursor, ...init }: Init) {
+  if (afterCursor === undefined) return init;
+  return afterCursor === "earliest" ? { ...init, fromStart: true } : { ...init, afterCursor };
+}
 
 /** An EventSource that connects again repeats its address: its last event goes before `after`. */
 function afterOf(query: URLSearchParams, { lastEventId }: Live): Pick<Init, "afterCursor"> {

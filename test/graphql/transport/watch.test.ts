@@ -72,6 +72,7 @@ test("the path names the kind and the id, and the query what a watch takes", asy
     ["/payments/o?after=earliest", {}, "watchPayment", { fromStart: true }],
     ["/payments/o?after=c-1", { "last-event-id": "c-2" }, "watchPayment", { afterCursor: "c-2" }],
     ["/payments/o?after=c-1", { "last-event-id": "" }, "watchPayment", { afterCursor: "c-1" }],
+    ["/payouts/p?after=earliest", {}, "watchPayout", { externalId: "p", fromStart: true }],
     ["/payouts/p?after=c-1", {}, "watchPayout", { externalId: "p", afterCursor: "c-1" }],
   ] as const) {
     const before = gateway.seen().length;
