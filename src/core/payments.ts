@@ -42,7 +42,7 @@ import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { answerAfterWait, withoutWait } from "./wait.ts";
-import { noCursor, watch } from "./watch.ts";
+import { startOf, watch } from "./watch.ts";
 
 type PaymentCases = Pick<
   Core,
@@ -76,7 +76,7 @@ export function paymentCases(context: Context): PaymentCases {
     };
     const made = moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
-      ...{ schema, request: withoutWait(schema, request), answerSchema: PaymentSchema },
+      ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       async send(options, intent) {
         const note = async (isHolding: boolean) => {
           // Where the note cannot be made, the answer tells.
@@ -104,11 +104,7 @@ export function paymentCases(context: Context): PaymentCases {
     });
     if (waitUntil === WaitUntil.UNSPECIFIED) return made;
     const about = { account, kind: EventKind.PAYMENT, externalId };
-    return answerAfterWait(context, call, about, waitUntil, made, (event) =>
-      event.resource.case === "payment"
-        ? create(PaymentSchema, { ...event.resource.value })
-        : undefined,
-    );
+    return answerAfterWait(context, call, about, waitUntil, made);
   }
 
   return {
@@ -179,13 +175,9 @@ export function paymentCases(context: Context): PaymentCases {
 
     async *watchPayment(request, call) {
       validate(WatchPaymentRequestSchema, request);
-      const { externalId, afterCursor, untilFinal, fromStart } = request;
-      const after = fromStart ? "earliest" : afterCursor;
-      if (!fromStart && after === "earliest") throw noCursor();
-      yield* watch(
-        { ...context, call },
-        { kind: EventKind.PAYMENT, externalId, after, untilFinal },
-      );
+      const { externalId, untilFinal } = request;
+      const about = { kind: EventKind.PAYMENT, externalId, untilFinal };
+      yield* watch({ ...context, call }, { ...about, after: startOf(request) });
     },
 
     async paymentEvents(externalId, limit, call) {

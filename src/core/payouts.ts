@@ -23,7 +23,7 @@ import { recordResponse } from "./record-response.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
 import { answerAfterWait, withoutWait } from "./wait.ts";
-import { noCursor, watch } from "./watch.ts";
+import { startOf, watch } from "./watch.ts";
 
 type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
 
@@ -45,7 +45,7 @@ export function payoutCases(context: Context): PayoutCases {
         answerSchema: PayoutSchema,
         externalId,
         schema: RequestPayoutRequestSchema,
-        request: withoutWait(RequestPayoutRequestSchema, request),
+        request: withoutWait(request),
         send: (options) => context.account(account).upstream.requestPayout(sent, options),
         entry: (payout) =>
           payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
@@ -53,11 +53,7 @@ export function payoutCases(context: Context): PayoutCases {
       const { waitUntil } = request;
       if (waitUntil === WaitUntil.UNSPECIFIED) return made;
       const about = { account, kind: EventKind.PAYOUT, externalId };
-      return answerAfterWait(context, call, about, waitUntil, made, (event) =>
-        event.resource.case === "payout"
-          ? create(PayoutSchema, { ...event.resource.value })
-          : undefined,
-      );
+      return answerAfterWait(context, call, about, waitUntil, made);
     },
 
     async payoutStateAfter(answer, externalId, call) {
@@ -81,10 +77,9 @@ export function payoutCases(context: Context): PayoutCases {
 
     async *watchPayout(request, call) {
       validate(WatchPayoutRequestSchema, request);
-      const { externalId, afterCursor, untilFinal, fromStart } = request;
-      const after = fromStart ? "earliest" : afterCursor;
-      if (!fromStart && after === "earliest") throw noCursor();
-      yield* watch({ ...context, call }, { kind: EventKind.PAYOUT, externalId, after, untilFinal });
+      const { externalId, untilFinal } = request;
+      const about = { kind: EventKind.PAYOUT, externalId, untilFinal };
+      yield* watch({ ...context, call }, { ...about, after: startOf(request) });
     },
   };
 }

@@ -1,15 +1,14 @@
-import { clone, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { currentEvent } from "../events/current.ts";
 import { noFacts } from "../events/facts.ts";
-import type { Cursor, Facts } from "../events/log.ts";
 import { stateAfter } from "../events/payment-state.ts";
-import { CallOutcome, type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
+import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Kind } from "../kinds.ts";
-import type { Context } from "./context.ts";
+import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
+import { endingOutcomes } from "./watch.ts";
 
 /** The external_id that a call waits for. */
 export interface Awaited {
@@ -19,12 +18,9 @@ export interface Awaited {
 }
 
 /** What was known in the end. */
-export interface Waited {
+export interface Waited extends After {
   /** The event that tells the current state; undefined when only the outcome of a call is open. */
   readonly current: Event | undefined;
-  readonly facts: Facts;
-  readonly callIsOpen: boolean;
-  readonly cursor: Cursor;
   /** The call turned out as not done, or nobody can tell: nothing more is to be waited for. */
   readonly isGivenUp: boolean;
 }
@@ -55,7 +51,7 @@ export async function wait(
   let known: Waited | undefined;
   try {
     const look = async (event?: Event) => {
-      known = waitedOf(kind, await openCallsOf(context, account, kind, externalId), event);
+      known = waitedOf(await openCallsOf(context, account, kind, externalId), event);
       return isReached(kind, known, until);
     };
     if (end.signal.aborted) {
@@ -88,12 +84,11 @@ export async function wait(
 }
 
 /** A request as an `Idempotency-Key` is bound to it: repeats may wait for something else. */
-export function withoutWait<Desc extends DescMessage>(
-  schema: Desc,
-  request: MessageShape<Desc> & { readonly waitUntil: WaitUntil },
-): MessageShape<Desc> {
+export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
+  request: Request,
+): Request {
   if (request.waitUntil === WaitUntil.UNSPECIFIED) return request;
-  return Object.assign(clone(schema, request), { waitUntil: WaitUntil.UNSPECIFIED });
+  return { ...request, waitUntil: WaitUntil.UNSPECIFIED };
 }
 
 /**
@@ -107,7 +102,6 @@ export async function answerAfterWait<Result extends object>(
   about: Awaited,
   until: WaitUntil,
   made: Promise<Result>,
-  resultOf: (event: Event) => Result | undefined,
 ): Promise<Result> {
   let answer: Result | undefined;
   let lost: GatewayError | undefined;
@@ -122,7 +116,9 @@ export async function answerAfterWait<Result extends object>(
     lost = error;
   }
   const known = await wait(context, call, about, until);
-  const result = known?.current && resultOf(known.current);
+  // A copy: the events of the payment share the message, and what is known is of this answer.
+  const told = known?.current?.resource.value;
+  const result = told && ({ ...told } as Result);
   if (lost && (!result || known?.callIsOpen || known?.isGivenUp)) throw lost;
   if (!known || !result) return answer as Result;
   context.waited.set(result, known);
@@ -154,21 +150,15 @@ function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) 
   }
 }
 
-function waitedOf(kind: Kind, { openCalls, snapshot }: OpenCalls, event?: Event): Waited {
-  const current = snapshot && currentEvent(snapshot);
+function waitedOf({ openCalls, snapshot }: OpenCalls, event?: Event): Waited {
   return {
-    current: current?.kind === kind ? current : undefined,
+    current: snapshot && currentEvent(snapshot),
     facts: snapshot?.facts ?? noFacts,
     callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
     cursor: snapshot?.cursor ?? "",
-    isGivenUp: event !== undefined && givenUp.has(event.callOutcome),
+    isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),
   };
 }
-
-const givenUp: ReadonlySet<CallOutcome> = new Set([
-  CallOutcome.NOT_DONE,
-  CallOutcome.NEEDS_OPERATOR,
-]);
 
 function isReached(kind: Kind, known: Waited, until: WaitUntil): boolean {
   const { current, facts, callIsOpen, isGivenUp } = known;

@@ -10,6 +10,7 @@ import {
   type EventKind,
   EventSchema,
 } from "../gen/payments/v1/event_pb.ts";
+import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Kind } from "../kinds.ts";
@@ -216,7 +217,8 @@ class WatchEnd {
   }
 }
 
-const endingOutcomes: ReadonlySet<CallOutcome> = new Set([
+/** Nothing more is to be waited for behind these. */
+export const endingOutcomes: ReadonlySet<CallOutcome> = new Set([
   CallOutcome.NOT_DONE,
   CallOutcome.NEEDS_OPERATOR,
 ]);
@@ -259,8 +261,18 @@ export function stream(
   });
 }
 
+/** Where a watch request asks to begin. @throws GatewayError INVALID_ARGUMENT for what is no cursor */
+export function startOf({
+  afterCursor,
+  fromStart,
+}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): WatchRequest["after"] {
+  if (fromStart) return "earliest";
+  if (afterCursor === "earliest") throw noCursor();
+  return afterCursor;
+}
+
 /** The log's own words for its ends are no cursors of a caller. */
-export function noCursor(): GatewayError {
+function noCursor(): GatewayError {
   return invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
 }
 

@@ -12,6 +12,7 @@ import {
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
+import { plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -155,7 +156,6 @@ function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
   return jsonType.test(headers["content-type"] ?? "");
 }
 
-const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 const jsonType = /^application\/json(?:; *charset=utf-8)?$/;
 const graphqlType = "application/graphql-response+json";
 

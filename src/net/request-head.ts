@@ -42,6 +42,9 @@ export interface RequestHead {
   open(): { readonly request: Request; readonly response: Response };
 }
 
+/** Whom a request says it is for, where that is a plain name or address; the rest is for the libraries. */
+export const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
 export type Received = Buffer | "too-large" | "gone";
 
 export interface BodyLimits {

@@ -9,7 +9,7 @@ import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import { plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
@@ -261,8 +261,6 @@ function shuttingDown(): GatewayError {
 function authorityOf(headers: IncomingHttpHeaders): string {
   return headers[":authority"]?.toString() ?? headers.host ?? "";
 }
-
-const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
 function textOf(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];

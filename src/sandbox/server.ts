@@ -38,8 +38,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { port } = server.address() as AddressInfo;
   const url = `http://${authority(options.host, port)}`;
   const log = options.log ?? (() => {});
-  const rateLimit = options.rateLimit ?? defaultRateLimit;
-  const runs = createRuns({ ...options, log, rateLimit }, options.publicUrl ?? url);
+  const limit = options.rateLimit ?? defaultRateLimit;
+  const runs = createRuns({ ...options, log, rateLimit: limit }, options.publicUrl ?? url);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();

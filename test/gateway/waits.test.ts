@@ -10,7 +10,6 @@ import {
 import type { Gateway } from "../../src/app/gateway.ts";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type CreatePaymentResponse,
@@ -19,6 +18,7 @@ import {
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
+import { graphql, paymentOf } from "./callers.ts";
 
 let gateway: Gateway;
 before(async () => {
@@ -181,38 +181,55 @@ test("a payout waits for its end", async () => {
 });
 
 test("GraphQL waits by an input field", async () => {
-  const data = await graphql(`mutation {
-    createPayment(input: {
-      amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "by graphql", waitUntil: SETTLED,
-      customer: { email: "customer@shop.example" }
-      paymentMethod: { method: { cc: {
-        number: "${cards.settlesLater}", cvv: "123", expMonth: 12, expYear: 2031
-      } } }
-    }) { ... on Payment { state cursor details { status } } }
-  }`);
-  const { payment } = await graphql(`{ payment(externalId: "by graphql") { state cursor } }`);
-  const { details, ...told } = data.createPayment as Record<string, unknown>;
+  const made = await graphql(gateway, mutationOf("by graphql", cards.settlesLater));
+  assert.equal(made.errors, undefined);
+  const known = await graphql(gateway, `{ payment(externalId: "by graphql") { state cursor } }`);
+  const { details, ...told } = made.data.createPayment as Record<string, unknown>;
   assert.deepEqual(details, { status: "SUCCESS" });
-  assert.deepEqual(told, payment);
-  assert.equal((payment as { state: string }).state, "PAID");
+  assert.deepEqual(told, known.data.payment);
+  assert.equal(told.state, "PAID");
 });
 
-test("waiting calls hold no place among the calls in flight", async (t) => {
-  const own = await startTestGateway({ MAX_CONCURRENT_CALLS: "2" });
-  t.after(() => own.stop());
-  const leave = new AbortController();
-  const waits: Promise<Code | CreatePaymentResponse>[] = [];
-  for (const externalId of ["wait 1", "wait 2", "wait 3", "wait 4"]) {
-    const request = { ...paymentOf(externalId, cards.challenge), waitUntil: WaitUntil.SETTLED };
-    const made = payments(own).createPayment(request, { signal: leave.signal });
-    waits.push(made.catch((error: unknown) => ConnectError.from(error).code));
-    await untilPending(own, externalId);
-  }
-  const { state } = await payments(own).createPayment(paymentOf("beside", cards.good));
-  assert.equal(state, PaymentState.PAID);
-  leave.abort();
-  assert.deepEqual(new Set(await Promise.all(waits)), new Set([Code.Canceled]));
-});
+/** Each begins a wait that nothing ends but its caller. */
+const ways: Readonly<
+  Record<string, (of: Gateway, externalId: string, signal: AbortSignal) => Promise<unknown>>
+> = {
+  "the straight path of RPC": (of, externalId, signal) =>
+    payments(of).createPayment(waitingFor(externalId), { signal }),
+  "Connect's own path": (of, externalId, signal) =>
+    createClient(
+      PaymentService,
+      createGrpcTransport({
+        baseUrl: of.rpcUrl,
+        sendCompression: compressionGzip,
+        compressMinBytes: 0,
+      }),
+    ).createPayment(waitingFor(externalId), { signal }),
+  GraphQL: (of, externalId, signal) =>
+    graphql(of, mutationOf(externalId, cards.challenge), { signal }),
+};
+
+for (const [name, begin] of Object.entries(ways)) {
+  test(`calls that wait by ${name} hold no place among the calls in flight`, async (t) => {
+    const own = await startTestGateway({ MAX_CONCURRENT_CALLS: "2" });
+    t.after(() => own.stop());
+    const leave = new AbortController();
+    const waits: Promise<unknown>[] = [];
+    for (const externalId of ["wait 1", "wait 2", "wait 3", "wait 4"]) {
+      waits.push(
+        begin(own, externalId, leave.signal).then(
+          () => "answered",
+          () => "left",
+        ),
+      );
+      await untilPending(own, externalId);
+    }
+    const { state } = await payments(own).createPayment(paymentOf("beside", cards.good));
+    assert.equal(state, PaymentState.PAID);
+    leave.abort();
+    assert.deepEqual(new Set(await Promise.all(waits)), new Set(["left"]));
+  });
+}
 
 test("at a shutdown a waiting call is told the state, and the cursor to go on from", async () => {
   const own = await startTestGateway();
@@ -260,17 +277,20 @@ function create(
   return payments().createPayment(request, { ...patience(), ...options });
 }
 
-function paymentOf(externalId: string, number: string) {
-  return {
-    amount: "10.10",
-    currency: "UAH",
-    mode: PaymentMode.DIRECT,
-    externalId,
-    customer: { email: "customer@shop.example" },
-    paymentMethod: {
-      method: { case: "cc" as const, value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
-    },
-  };
+function waitingFor(externalId: string) {
+  return { ...paymentOf(externalId, cards.challenge), waitUntil: WaitUntil.SETTLED };
+}
+
+function mutationOf(externalId: string, number: string): string {
+  return `mutation {
+    createPayment(input: {
+      amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "${externalId}", waitUntil: SETTLED,
+      customer: { email: "customer@shop.example" }
+      paymentMethod: { method: { cc: {
+        number: "${number}", cvv: "123", expMonth: 12, expYear: 2031
+      } } }
+    }) { ... on Payment { state cursor details { status } } }
+  }`;
 }
 
 function isUnknown(error: unknown): boolean {
@@ -316,15 +336,4 @@ function transport({ rpcUrl } = gateway) {
 
 function patience() {
   return { signal: AbortSignal.timeout(patienceMs) };
-}
-
-async function graphql(query: string): Promise<Record<string, unknown>> {
-  const response = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query }),
-  });
-  const { data, errors } = (await response.json()) as Record<string, Record<string, unknown>>;
-  assert.equal(errors, undefined);
-  return data ?? {};
 }

@@ -36,20 +36,31 @@ export function watchInit(
   },
   context: Context,
 ) {
-  const { afterCursor, ...init } = afterInit(args, context);
   return {
     externalId: args.externalId,
     untilFinal: args.untilFinal ?? false,
-    ...init,
-    ...(afterCursor === "earliest" && context.live.lastEventId === undefined
-      ? { fromStart: true }
-      : afterCursor !== undefined && { afterCursor }),
+    ...startInit(args, context),
   };
 }
 
+/** Where a watch begins, as its request has it: `earliest` is no cursor there. */
+export function startInit(args: After, context: Pick<Context, "live">) {
+  const init = afterInit(args, context);
+  const isFromStart = init.afterCursor === "earliest" && context.live.lastEventId === undefined;
+  return isFromStart ? { fromStart: true } : init;
+}
+
 /** Where a stream goes on: behind the event that its client had last, else where `after` says. */
-export function afterInit(args: { after?: string | null | undefined }, { live }: Context) {
-  const after = live.lastEventId ?? args.after;
-  const afterCursor = after ?? undefined;
+export function afterInit(
+  { after }: After,
+  { live }: Pick<Context, "live">,
+): {
+  readonly afterCursor?: string;
+} {
+  const afterCursor = live.lastEventId ?? after ?? undefined;
   return afterCursor === undefined ? {} : { afterCursor };
+}
+
+interface After {
+  readonly after?: string | null | undefined;
 }

@@ -18,6 +18,7 @@ import { credentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
 import { createLive, type Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
+import { startInit } from "../schema/watch-args.ts";
 import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
@@ -181,7 +182,7 @@ function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): O
   const init = {
     externalId: externalIdOf(id),
     untilFinal: flagOf(query, "until_final"),
-    ...afterOf(query, live),
+    ...startInit({ after: query.get("after") }, { live }),
   };
   return openers[kind](init);
 }
@@ -190,30 +191,19 @@ interface Init {
   readonly externalId: string;
   readonly untilFinal: boolean;
   readonly afterCursor?: string;
+  readonly fromStart?: boolean;
 }
 
 const openers: Readonly<Record<Kind, (init: Init) => Open>> = {
   [EventKind.PAYMENT]: (init) => {
-    const request = create(WatchPaymentRequestSchema, placed(init));
+    const request = create(WatchPaymentRequestSchema, init);
     return (core, call) => core.watchPayment(request, call);
   },
   [EventKind.PAYOUT]: (init) => {
-    const request = create(WatchPayoutRequestSchema, placed(init));
+    const request = create(WatchPayoutRequestSchema, init);
     return (core, call) => core.watchPayout(request, call);
   },
 };
-
-/** `earliest` is no cursor by RPC. */
-function placed({ afterCursor, ...init }: Init) {
-  if (afterCursor === undefined) return init;
-  return afterCursor === "earliest" ? { ...init, fromStart: true } : { ...init, afterCursor };
-}
-
-/** An EventSource that connects again repeats its address: its last event goes before `after`. */
-function afterOf(query: URLSearchParams, { lastEventId }: Live): Pick<Init, "afterCursor"> {
-  const afterCursor = lastEventId ?? query.get("after") ?? undefined;
-  return afterCursor === undefined ? {} : { afterCursor };
-}
 
 function externalIdOf(segment: string): string {
   try {

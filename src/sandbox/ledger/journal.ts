@@ -92,7 +92,7 @@ function shown(body: string): string {
   if (body === "") return "null";
   if (body.length > maxBodyLength) return JSON.stringify(`[${body.length} characters]`);
   const text = redact(body);
-  return isJson(body) && isJson(text) ? text : JSON.stringify(text);
+  return isJson(text) ? text : JSON.stringify(text);
 }
 
 function isJson(text: string): boolean {
