@@ -33,15 +33,19 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     return true;
   };
 
-  it("does what waits in one transaction, in order, and tells it in order", async (t) => {
+  it("does what waits in one transaction, in order, and answers in order", async (t) => {
     const { thread, run } = await open(t);
-    const told: string[] = [];
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const held = run("hold", gate);
+    const results: string[] = [];
     const all = ["a", "b", "c"].map((text) =>
-      thread.run("test", "add", [text], () => told.push(text)),
+      thread.run("test", "add", [text], () => results.push(text)),
     );
     const inTransaction = run<boolean>("inTransaction");
-    await Promise.all(all);
-    assert.deepEqual(told, ["a", "b", "c"]);
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    await Promise.all([held, ...all]);
+    assert.deepEqual(results, ["a", "b", "c"]);
     assert.equal(await inTransaction, true, "a read behind them sees what they wrote");
     assert.deepEqual(await run("all"), ["a", "b", "c"]);
     assert.equal(await run("inTransaction"), false, "reads alone need none");

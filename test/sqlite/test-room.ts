@@ -12,6 +12,8 @@ export function open(database: DatabaseSync): RoomOperations {
       inTransaction: () => database.isTransaction,
       /** Like a disk that does not answer. */
       wait: (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+      /** Holds the thread until the test lets it go, so that what comes meanwhile waits together. */
+      hold: (gate: Int32Array) => void Atomics.wait(gate, 0, 0),
       /** Ends the thread. */
       exit: () => process.exit(1),
     },
