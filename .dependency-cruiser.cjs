@@ -73,7 +73,10 @@ module.exports = {
       from: { path: "^src/config/" },
       to: {
         path: "^src/",
-        pathNot: ["^src/(config|auth|net|upstream)/", "^src/version\\.ts$", ...anyRoom],
+        pathNot: [
+          ...["^src/(config|auth|net|upstream)/", "^src/version\\.ts$"],
+          ...["^src/telemetry/durations/settings\\.ts$", ...anyRoom],
+        ],
       },
     },
     {
