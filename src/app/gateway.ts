@@ -21,7 +21,7 @@ import { createDemo } from "../sandbox/demo/demo.ts";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
-import { loadDurations } from "../telemetry/durations/durations.ts";
+import { loadDurations } from "../telemetry/durations/load-durations.ts";
 import { createTelemetry } from "../telemetry/telemetry.ts";
 import { createTracing } from "../telemetry/tracing/create-tracing.ts";
 import { runAccounts } from "./accounts.ts";

@@ -1,5 +1,4 @@
 import type { Attributes } from "../tracing/attributes.ts";
-import type { DurationsSettings } from "./settings.ts";
 
 /**
  * Durations by OpenTelemetry's semantic conventions, sent to a collector where the environment asks
@@ -26,12 +25,3 @@ export interface DurationsObserver {
 }
 
 export type StartDurations = (observer: DurationsObserver) => RunningDurations;
-
-/** OpenTelemetry's SDK is loaded only when something is to be sent. */
-export async function loadDurations(
-  settings: DurationsSettings | undefined,
-): Promise<StartDurations | undefined> {
-  if (!settings) return undefined;
-  const { startSdkDurations } = await import("./sdk-durations.ts");
-  return (observer) => startSdkDurations(settings, observer);
-}
