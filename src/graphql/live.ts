@@ -1,4 +1,6 @@
 import { GatewayError } from "../errors.ts";
+import type { Push } from "../events/log.ts";
+import type { ResultOf } from "./shared-results.ts";
 
 /**
  * What a subscription and the event stream that carries it tell each other: the GraphQL engine
@@ -22,6 +24,11 @@ export interface Live {
   /** Aborts when the stream has failed, also while its client reads nothing. */
   readonly failing: AbortSignal;
 
+  /** Set by the operation: what its client gets of an event, where all who ask the same get the same. */
+  resultOf: ResultOf | undefined;
+  /** Set by the transport once it can write events to the client past the engine. */
+  push: Push | undefined;
+
   open(from: string | undefined): void;
   fail(): void;
   failed(error: unknown): void;
@@ -38,6 +45,8 @@ export function createLive(lastEventId: string | undefined): Live {
   const live: Live = {
     lastEventId: lastEventId || undefined,
     cursor: undefined,
+    resultOf: undefined,
+    push: undefined,
     get failure() {
       return failure;
     },
