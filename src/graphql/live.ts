@@ -1,6 +1,19 @@
+import type { Push } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import type { Push } from "../events/log.ts";
-import type { ResultOf } from "./shared-results.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+
+/** What an event is to all who asked for it by one document with the same variables. */
+export interface SharedResult {
+  /** The result of the operation, as JSON. */
+  readonly json: string;
+  /** What `encode` makes of it, once for all of them. */
+  as<Encoded>(encode: Encode<Encoded>): Encoded;
+}
+
+export type Encode<Encoded> = (json: string, event: Event) => Encoded;
+
+/** Undefined for an event of which the operation shows what has to be read, or what fails. */
+export type ResultOf = (event: Event) => SharedResult | undefined;
 
 /**
  * What a subscription and the event stream that carries it tell each other: the GraphQL engine

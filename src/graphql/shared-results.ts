@@ -2,24 +2,12 @@ import type { OperationDefinitionNode } from "graphql";
 import { type DocumentNode, type ExecutionArgs, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { Call, Core } from "../core/core.ts";
-import { oncePerEvent } from "../events/once-per-event.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
 import type { Context, Surroundings } from "./context.ts";
+import type { Encode, ResultOf, SharedResult } from "./live.ts";
 import { createLoaders } from "./loaders.ts";
-
-/** What an event is to all who asked for it by one document with the same variables. */
-export interface SharedResult {
-  /** The result of the operation, as JSON. */
-  readonly json: string;
-  /** What `encode` makes of it, once for all of them. */
-  as<Encoded>(encode: Encode<Encoded>): Encoded;
-}
-
-export type Encode<Encoded> = (json: string, event: Event) => Encoded;
-
-/** Undefined for an event of which the operation shows what has to be read, or what fails. */
-export type ResultOf = (event: Event) => SharedResult | undefined;
 
 /**
  * Gives each subscription the results that it shares with others. One is made without the caller and

@@ -4,7 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
-import { oncePerEvent } from "../events/once-per-event.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { answerOf, isOver } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";

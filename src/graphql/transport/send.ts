@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Push } from "../../events/log.ts";
+import type { Push } from "../../core/core.ts";
 import type { EventStream } from "./event-stream.ts";
 
 /** Writes a fetch Response out. */

@@ -1,7 +1,7 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from "graphql";
+import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
-import { oncePerEvent } from "../../events/once-per-event.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
 import type { Live } from "../live.ts";
 import type { Delivery } from "../schema/stream.ts";
