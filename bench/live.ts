@@ -163,8 +163,8 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
   const { child, pid, urls } = await target.start();
   const protocol = protocols[target.protocol];
   const url = urls[protocol.at] ?? "";
+  const sender = new Sender(urls.public ?? "", 1);
   let crowd: Crowd | undefined;
-  let sender: Sender | undefined;
   try {
     await sleep(500);
     const before = { kib: memoryKiB(pid, "now"), cpu: cpuSeconds(pid) };
@@ -172,15 +172,13 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
     crowd = await Crowd.open({ url, sockets: watchers, steps, core: otherCore });
     await sleep(500);
     const openingCpu = cpuSeconds(pid) - before.cpu;
-    const publisher = await Sender.open(urls.public ?? "", 1);
-    sender = publisher;
     const publish = async (limitMs: number) => {
       const sequence = nextSequence();
       const all = (crowd as Crowd).delivered(sequence);
       all.catch(() => {});
       const sentUs = nowUs();
       const body = callback({ externalId: "o-1", sequence, atUs: sentUs });
-      await publisher.send([written(target.path, body)]);
+      await sender.send([written(target.path, body)]);
       return (await within(limitMs, "a delivery", all)) - sentUs;
     };
     // A WebSocket is not told that its subscription has begun: all are there once all have had one.
@@ -193,7 +191,8 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
       );
       if (isThere) break;
     }
-    const events = Number(options.events) * Math.max(1, Math.round(10_000 / watchers));
+    const events =
+      Number(options.events) * Math.min(10, Math.max(1, Math.round(10_000 / watchers)));
     for (let i = 0; i < events / 4; i++) await publish(30_000);
     await sleep(1_000);
     const kib = memoryKiB(pid, "now") - before.kib;
@@ -219,7 +218,7 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
       openingMs: (openingCpu / watchers) * 1_000,
     };
   } finally {
-    sender?.close();
+    sender.close();
     await crowd?.close();
     await stop(child);
   }
@@ -304,7 +303,7 @@ async function untilWatching(gateway: Started, count: number): Promise<void> {
 }
 
 /** Says what a watcher had that it should not, or did not have. */
-function faultsOf({ had }: Report, due: readonly (readonly number[])[]) {
+function faultsOf({ had }: Pick<Report, "had">, due: readonly (readonly number[])[]) {
   let lost = 0;
   let wrong = 0;
   for (const [n, sequences] of due.entries()) {
@@ -315,6 +314,21 @@ function faultsOf({ had }: Report, due: readonly (readonly number[])[]) {
     ).length;
   }
   return { lost, wrong };
+}
+
+/** Resolves when they have had as many events as are due, or have got none for ten seconds. */
+async function untilDelivered(crowd: Crowd, due: readonly (readonly number[])[]): Promise<Report> {
+  const countOf = (lists: readonly (readonly number[])[]) =>
+    lists.reduce((sum, list) => sum + list.length, 0);
+  let report = await crowd.report();
+  let quietSince = performance.now();
+  while (countOf(report.had) < countOf(due) && performance.now() - quietSince < 10_000) {
+    await sleep(200);
+    const { had } = await crowd.report();
+    if (countOf(had) > countOf(report.had)) quietSince = performance.now();
+    report = { ...report, had };
+  }
+  return report;
 }
 
 async function withRedis(
@@ -341,7 +355,7 @@ async function measureDeep(): Promise<void> {
     await withRedis(async (redisUrl, redis) => {
       const gateway = await startGateway({ redisUrl });
       const { pid, urls } = gateway;
-      const sender = await Sender.open(urls.public ?? "", 64);
+      const sender = new Sender(urls.public ?? "", 64);
       const callbacks = (prefix: string, count: number) => {
         const due = Array.from({ length: count }, (): number[] => []);
         const requests = (["pending", "success"] as const).flatMap((status) =>
@@ -365,10 +379,10 @@ async function measureDeep(): Promise<void> {
         const before = { use: await useOf(redis), cpu: cpuSeconds(pid), ms: performance.now() };
         await sender.send(requests);
         const seconds = (performance.now() - before.ms) / 1_000;
-        await sleep(3_000);
+        const report = await untilDelivered(crowd, due);
         const cpu = cpuSeconds(pid) - before.cpu;
         const use = await useOf(redis);
-        const { lost, wrong } = faultsOf(await crowd.report(), due);
+        const { lost, wrong } = faultsOf(report, due);
         rows.push([
           ...[`${watchers}`, (requests.length / seconds).toFixed(0)],
           ((cpu / requests.length) * 1e6).toFixed(0),
@@ -474,7 +488,7 @@ async function measureReconnect(): Promise<void> {
     await withRedis(async (redisUrl, redis) => {
       const dying = await startGateway({ redisUrl });
       const gateway = await startGateway({ redisUrl });
-      const sender = await Sender.open(gateway.urls.public ?? "", 64);
+      const sender = new Sender(gateway.urls.public ?? "", 64);
       const due = Array.from({ length: watchers }, (): number[] => []);
       const send = async (some: readonly number[][]) => {
         const requests = some.map((sequences) => {
@@ -492,9 +506,8 @@ async function measureReconnect(): Promise<void> {
       try {
         await untilWatching(dying, watchers);
         await send(due);
-        await sleep(1_000);
+        await untilDelivered(crowd, due);
         crowd.moveTo(gateway.urls.public ?? "");
-        await crowd.report();
         const before = { use: await useOf(redis), cpu: cpuSeconds(gateway.pid), us: nowUs() };
         dying.child.kill("SIGKILL");
         // What comes while they are away.
@@ -502,10 +515,11 @@ async function measureReconnect(): Promise<void> {
         await untilWatching(gateway, watchers);
         const cpu = cpuSeconds(gateway.pid) - before.cpu;
         const use = await useOf(redis);
+        // What happened until now; what was had is told whole each time.
+        const report = await untilDelivered(crowd, due);
         await send(due);
-        await sleep(3_000);
-        const report = await crowd.report();
-        const { lost, wrong } = faultsOf(report, due);
+        const { had } = await untilDelivered(crowd, due);
+        const { lost, wrong } = faultsOf({ had }, due);
         const back = report.resumedAtUs.map((us) => us - before.us);
         const scripts = (use.calls.evalsha ?? 0) - (before.use.calls.evalsha ?? 0);
         rows.push([
@@ -541,7 +555,7 @@ async function measureReplicas(): Promise<void> {
     await withRedis(async (redisUrl, redis) => {
       const gateways: Started[] = [];
       for (let i = 0; i < 4; i++) gateways.push(await startGateway({ redisUrl }));
-      const sender = await Sender.open(gateways[0]?.urls.public ?? "", 1);
+      const sender = new Sender(gateways[0]?.urls.public ?? "", 1);
       const crowds: Crowd[] = [];
       try {
         for (const gateway of gateways) {

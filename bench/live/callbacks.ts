@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import net from "node:net";
 import { sign } from "../../src/wire/signature.ts";
 
@@ -49,40 +50,40 @@ export const callbackPath = "/callbacks/default/payments";
 
 /** Sends requests over a few connections, one at a time on each, as fast as they are answered. */
 export class Sender {
-  readonly #sockets: net.Socket[] = [];
+  readonly #port: number;
+  readonly #sockets: (net.Socket | undefined)[];
 
-  private constructor() {}
-
-  static async open(url: string, connections: number): Promise<Sender> {
-    const sender = new Sender();
-    const { port } = new URL(url);
-    for (let i = 0; i < connections; i++) {
-      const socket = net.connect({ host: "127.0.0.1", port: Number(port), noDelay: true });
-      await new Promise<void>((resolve, reject) => {
-        socket.once("connect", resolve);
-        socket.once("error", reject);
-      });
-      sender.#sockets.push(socket);
-    }
-    return sender;
+  constructor(url: string, connections: number) {
+    this.#port = Number(new URL(url).port);
+    this.#sockets = new Array(connections).fill(undefined);
   }
 
   /** @throws Error for an answer that is no 200 */
   async send(requests: readonly Buffer[]): Promise<void> {
     let next = 0;
     await Promise.all(
-      this.#sockets.map(async (socket) => {
+      this.#sockets.map(async (_, i) => {
         for (;;) {
           const request = requests[next++];
           if (!request) return;
-          await exchange(socket, request);
+          await exchange(await this.#connection(i), request);
         }
       }),
     );
   }
 
   close(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets) socket?.destroy();
+  }
+
+  /** The server closes what is not used for a while. */
+  async #connection(i: number): Promise<net.Socket> {
+    const known = this.#sockets[i];
+    if (known?.writable && known.readable) return known;
+    const socket = net.connect({ host: "127.0.0.1", port: this.#port, noDelay: true });
+    this.#sockets[i] = socket;
+    await once(socket, "connect");
+    return socket;
   }
 }
 

@@ -159,6 +159,5 @@ export const protocols: Readonly<Record<ProtocolName, Protocol>> = {
 /** A plain watch of a payment of its own, which goes on behind the last event that it had. */
 export function resumingSteps(prefix: string): readonly Step[] {
   const watch = get(`/watch/payments/${prefix}{n}`, { "last-event-id": "{cursor}" });
-  // A watch that is put off by overload is a 200, too, and has no request id.
   return [step(watch, " 200 "), step("", "x-request-id"), step("", endOfHead)];
 }

@@ -97,6 +97,7 @@ class Watcher {
   #text = "";
   #cursor = "";
   #wasLive = false;
+  #retryMs: number | undefined;
   readonly had: number[] = [];
 
   constructor(n: number, of: Opening) {
@@ -133,7 +134,9 @@ class Watcher {
     const isLive = this.#step === this.#of.steps.length;
     if (isLive) report.cut += 1;
     else report.refused += 1;
-    if (this.#of.resumes) setTimeout(() => this.connect(), isLive ? 0 : 100 + Math.random() * 400);
+    const retryMs = isLive ? 0 : (this.#retryMs ?? 100 + Math.random() * 400);
+    this.#retryMs = undefined;
+    if (this.#of.resumes) setTimeout(() => this.connect(), retryMs);
     else if (!isLive) tell({ is: "broken", why: `watcher ${this.#n} was refused` });
   }
 
@@ -166,6 +169,7 @@ class Watcher {
   }
 
   #read(bytes: Buffer): void {
+    if (this.#of.resumes && this.#step < this.#of.steps.length && this.#isPutOff(bytes)) return;
     let from = 0;
     while (from < bytes.length) {
       const step = this.#of.steps[this.#step];
@@ -183,6 +187,16 @@ class Watcher {
     const rest = from === 0 ? bytes : bytes.subarray(from);
     if (this.#of.resumes) this.#readEvents(rest);
     else if (!this.#answersPing(rest)) this.#readMarkers(rest);
+  }
+
+  /** An answer that only says when to come again: a watch that has begun has a request id. */
+  #isPutOff(bytes: Buffer): boolean {
+    const text = bytes.toString("latin1");
+    const retryMs = /^retry: ?(\d+)/m.exec(text)?.[1];
+    if (retryMs === undefined || text.includes("x-request-id")) return false;
+    this.#retryMs = Number(retryMs);
+    this.#socket?.destroy();
+    return true;
   }
 
   /** A heartbeat comes alone, since it comes when nothing else does. */
