@@ -8,7 +8,7 @@ const script = new URL("../../bench/live.ts", import.meta.url).pathname;
 const skip = spawnSync("redis-server", ["--version"]).status !== 0 && "there is no redis-server";
 
 it("measures fan-out and reconnects with a few watchers, who miss nothing", { skip }, async () => {
-  const only = "--only=raw-sse,watch-sse,graphql-ws,grpc,reconnect";
+  const only = "--only=raw-sse,graphql-ws,grpc,reconnect";
   const child = spawn(
     process.execPath,
     [script, only, "--watchers=3", "--events=1", "--unpinned"],
@@ -20,7 +20,7 @@ it("measures fan-out and reconnects with a few watchers, who miss nothing", { sk
   assert.equal(code, 0, errors);
   const rows = output.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
   const row = (name: string) => rows.find(([, first]) => first === name) ?? [];
-  for (const name of ["raw-sse", "watch-sse", "graphql-ws", "grpc"]) {
+  for (const name of ["raw-sse", "graphql-ws", "grpc"]) {
     assert.equal(row(name)[2], "3", output);
     assert.ok(Number(row(name)[3]) >= 0, output);
   }
