@@ -8,7 +8,7 @@ export interface BoundConfig<Label extends string> {
   readonly registers: readonly Registry[];
 }
 
-type Labels<Label extends string> = Readonly<Record<Label, string>>;
+export type Labels<Label extends string> = Readonly<Record<Label, string>>;
 
 /** One line of the exposition. */
 interface Sample {
@@ -26,23 +26,27 @@ abstract class BoundMetric<Label extends string, Series> {
   abstract readonly type: "counter" | "gauge" | "histogram";
   readonly name: string;
   readonly help: string;
-  readonly #labelNames: readonly Label[];
-  readonly #series = new Map<string, { readonly labels: Labels<Label>; readonly series: Series }>();
+  // Found through objects that inherit from a metric, too: so OpenMetrics gives it another name.
+  private readonly labelNames: readonly Label[];
+  private readonly all = new Map<
+    string,
+    { readonly labels: Labels<Label>; readonly series: Series }
+  >();
 
   constructor({ name, help, labelNames, registers }: BoundConfig<Label>) {
     this.name = name;
     this.help = help;
-    this.#labelNames = labelNames;
+    this.labelNames = labelNames;
     for (const registry of registers) registry.registerMetric(this as unknown as Metric);
   }
 
   /** The series of these labels, which is 0 from then on. Only labels whose values are few. */
   bind(labels: Labels<Label>): Series {
-    const key = JSON.stringify(this.#labelNames.map((name) => labels[name]));
-    let known = this.#series.get(key);
+    const key = JSON.stringify(this.labelNames.map((name) => labels[name]));
+    let known = this.all.get(key);
     if (!known) {
       known = { labels, series: this.create() };
-      this.#series.set(key, known);
+      this.all.set(key, known);
     }
     return known.series;
   }
@@ -50,7 +54,7 @@ abstract class BoundMetric<Label extends string, Series> {
   /** What prom-client prints. */
   async get() {
     const { name, help, type } = this;
-    const all = [...this.#series.values()];
+    const all = [...this.all.values()];
     const values = all.flatMap(({ labels, series }) => this.samples(labels, series));
     return { name, help, type, values, aggregator: "sum" };
   }
@@ -91,23 +95,23 @@ export class BoundGauge<Label extends string> extends BoundMetric<Label, BoundVa
 
 export class BoundHistogram<Label extends string> extends BoundMetric<Label, Observations> {
   readonly type = "histogram";
-  readonly #bounds: readonly number[];
+  private readonly bounds: readonly number[];
 
   /** @param buckets upper bounds, in ascending order */
   constructor(config: BoundConfig<Label> & { readonly buckets: readonly number[] }) {
     super(config);
-    this.#bounds = config.buckets;
+    this.bounds = config.buckets;
   }
 
   protected create(): Observations {
-    return new Observations(this.#bounds);
+    return new Observations(this.bounds);
   }
 
   protected samples(labels: Labels<Label>, { counts, sum }: Observations): Sample[] {
     let count = 0;
     const buckets = counts.map((inBucket, at) => {
       count += inBucket;
-      const le = this.#bounds[at] ?? "+Inf";
+      const le = this.bounds[at] ?? "+Inf";
       return { labels: { le, ...labels }, value: count, metricName: `${this.name}_bucket` };
     });
     return [

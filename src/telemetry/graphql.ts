@@ -1,10 +1,15 @@
 import type { Registry } from "prom-client";
 import type { GraphqlObserver } from "../graphql/operation-record.ts";
-import { BoundCounter, BoundGauge, BoundHistogram, byKey } from "./bound.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
 import { latencyBuckets } from "./registry.ts";
 
 /** Operations at the GraphQL edge, which logs them itself. */
-export function graphqlTelemetry(registry: Registry, onInternalError: () => void): GraphqlObserver {
+export function graphqlTelemetry(
+  registry: Registry,
+  histogram: DurationHistograms,
+  onInternalError: () => void,
+): GraphqlObserver {
   const registers = [registry];
   const operations = new BoundCounter({
     name: "payments_gateway_graphql_operations_total",
@@ -12,12 +17,11 @@ export function graphqlTelemetry(registry: Registry, onInternalError: () => void
     labelNames: ["type", "field", "transport", "code"],
     registers,
   });
-  const seconds = new BoundHistogram({
+  const seconds = histogram({
     name: "payments_gateway_graphql_operation_duration_seconds",
     help: "Duration of GraphQL queries and mutations",
     labelNames: ["type", "field", "code"],
     buckets: latencyBuckets,
-    registers,
   });
   const inFlight = new BoundGauge({
     name: "payments_gateway_graphql_operations_in_flight",
@@ -38,12 +42,12 @@ export function graphqlTelemetry(registry: Registry, onInternalError: () => void
     onOperation(connection) {
       const underWay = inFlightOf(connection);
       underWay.value += 1;
-      return ({ type, field, transport, code, durationMs }) => {
+      return ({ type, field, transport, code, durationMs, traceparent }) => {
         const series = operationsOf(type)(field);
         underWay.value -= 1;
         series.ended(transport)(code).value += 1;
         if (code === "INTERNAL_SERVER_ERROR") onInternalError();
-        if (type !== "subscription") series.seconds(code).observe(durationMs / 1_000);
+        if (type !== "subscription") series.seconds(code)(durationMs, traceparent);
       };
     },
   };

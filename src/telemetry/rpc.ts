@@ -1,10 +1,18 @@
 import type { Registry } from "prom-client";
 import type { RpcObserver } from "../rpc/call-record.ts";
-import { BoundCounter, BoundGauge, BoundHistogram, byKey } from "./bound.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
+import type { Durations } from "./durations/durations.ts";
 import { latencyBuckets } from "./registry.ts";
+import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/rpc-end.ts";
 
 /** Calls at the RPC edge, which logs them itself. */
-export function rpcTelemetry(registry: Registry, onInternalError: () => void): RpcObserver {
+export function rpcTelemetry(
+  registry: Registry,
+  histogram: DurationHistograms,
+  onInternalError: () => void,
+  durations: Durations | undefined,
+): RpcObserver {
   const registers = [registry];
   const requests = new BoundCounter({
     name: "payments_gateway_rpc_requests_total",
@@ -12,12 +20,11 @@ export function rpcTelemetry(registry: Registry, onInternalError: () => void): R
     labelNames: ["service", "method", "code"],
     registers,
   });
-  const seconds = new BoundHistogram({
+  const seconds = histogram({
     name: "payments_gateway_rpc_request_duration_seconds",
     help: "Duration of unary RPC calls",
     labelNames: ["service", "method", "code"],
     buckets: latencyBuckets,
-    registers,
   });
   const inFlight = new BoundGauge({
     name: "payments_gateway_rpc_requests_in_flight",
@@ -33,14 +40,21 @@ export function rpcTelemetry(registry: Registry, onInternalError: () => void): R
     })),
   );
   return {
-    onCall({ service, method, unary }) {
+    onCall({ service, method, unary, protocol }) {
       const series = methodsOf(service)(method);
       series.inFlight.value += 1;
-      return ({ code, durationMs }) => {
+      return ({ code, durationMs, traceparent }) => {
         series.inFlight.value -= 1;
         series.requests(code).value += 1;
         if (code === "INTERNAL") onInternalError();
-        if (unary) series.seconds(code).observe(durationMs / 1_000);
+        if (unary) series.seconds(code)(durationMs, traceparent);
+        durations?.rpcServerCall(durationMs, {
+          "rpc.system.name": rpcSystemOf(protocol),
+          "rpc.method": `${service}/${method}`,
+          "rpc.status_code": rpcStatusOf(protocol, code),
+          "rpc.response.status_code": rpcStatusOf(protocol, code),
+          "error.type": isServerFailure(code) ? code : undefined,
+        });
       };
     },
   };

@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { UpstreamObserver } from "../upstream/upstream.ts";
-import { BoundCounter, BoundGauge, BoundHistogram, byKey } from "./bound.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
+import type { Durations } from "./durations/durations.ts";
 import type { CountFieldFault } from "./field-faults.ts";
 
 /** Calls to the payments service. */
@@ -10,6 +12,8 @@ export function upstreamTelemetry(
   log: Logger,
   accounts: readonly string[],
   countFieldFault: CountFieldFault,
+  histogram: DurationHistograms,
+  durations: Durations | undefined,
 ): (account: string) => UpstreamObserver {
   const registers = [registry];
   const calls = new BoundCounter({
@@ -18,12 +22,11 @@ export function upstreamTelemetry(
     labelNames: ["account", "endpoint", "outcome"],
     registers,
   });
-  const seconds = new BoundHistogram({
+  const seconds = histogram({
     name: "payments_gateway_upstream_request_duration_seconds",
     help: "Duration of calls to the payments service, without the wait for a token",
     labelNames: ["endpoint"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    registers,
   });
   const inFlight = new BoundGauge({
     name: "payments_gateway_upstream_requests_in_flight",
@@ -72,10 +75,11 @@ export function upstreamTelemetry(
     onInFlight(change) {
       underWayOf(account).value += change;
     },
-    onCall({ endpoint, outcome, durationMs }) {
+    onCall({ endpoint, outcome, durationMs, http, traceparent }) {
       log.debug({ account, endpoint, outcome, durationMs }, "upstream");
       callsOf(account)(endpoint)(outcome).value += 1;
-      secondsOf(endpoint).observe(durationMs / 1_000);
+      secondsOf(endpoint)(durationMs, traceparent);
+      durations?.httpClientRequest(durationMs, http);
     },
     onFieldFault({ endpoint, path, kind }) {
       countFieldFault(kind, { endpoint, field: path });

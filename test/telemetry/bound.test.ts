@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { BoundCounter, BoundGauge, BoundHistogram, byKey } from "../../src/telemetry/bound.ts";
+import { expositionOf } from "../../src/telemetry/exposition.ts";
 
 const labelNames = ["account", "code"] as const;
 const series = [
@@ -40,6 +41,9 @@ test("bound metrics are printed as prom-client prints its own", async () => {
   }
   const printed = await bound.metrics();
   assert.equal(printed, await plain.metrics());
+  const inOpenMetrics = (registry: Registry) =>
+    expositionOf(registry, "application/openmetrics-text");
+  assert.deepEqual(await inOpenMetrics(bound), await inOpenMetrics(plain));
   assert.match(printed, /seconds_bucket\{le="\+Inf",account="default",code="OK"\} 8/);
 });
 
