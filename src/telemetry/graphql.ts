@@ -1,9 +1,14 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { GraphqlObserver } from "../graphql/operation-record.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
 import { latencyBuckets } from "./registry.ts";
 
 /** Operations at the GraphQL edge, which logs them itself. */
-export function graphqlTelemetry(registry: Registry, onInternalError: () => void): GraphqlObserver {
+export function graphqlTelemetry(
+  registry: Registry,
+  histogram: DurationHistograms,
+  onInternalError: () => void,
+): GraphqlObserver {
   const registers = [registry];
   const operations = new Counter({
     name: "payments_gateway_graphql_operations_total",
@@ -11,12 +16,11 @@ export function graphqlTelemetry(registry: Registry, onInternalError: () => void
     labelNames: ["type", "field", "transport", "code"],
     registers,
   });
-  const seconds = new Histogram({
+  const seconds = histogram({
     name: "payments_gateway_graphql_operation_duration_seconds",
     help: "Duration of GraphQL queries and mutations",
     labelNames: ["type", "field", "code"],
     buckets: latencyBuckets,
-    registers,
   });
   const inFlight = new Gauge({
     name: "payments_gateway_graphql_operations_in_flight",
@@ -27,12 +31,12 @@ export function graphqlTelemetry(registry: Registry, onInternalError: () => void
   return {
     onOperation(connection) {
       inFlight.inc({ connection });
-      return ({ type, field, transport, code, durationMs }) => {
+      return ({ type, field, transport, code, durationMs, traceparent }) => {
         inFlight.dec({ connection });
         operations.inc({ type, field, transport, code });
         if (code === "INTERNAL_SERVER_ERROR") onInternalError();
         if (type === "subscription") return;
-        seconds.observe({ type, field, code }, durationMs / 1_000);
+        seconds({ type, field, code }, durationMs, traceparent);
       };
     },
   };

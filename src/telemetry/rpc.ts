@@ -1,9 +1,17 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { RpcObserver } from "../rpc/call-record.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
+import type { Durations } from "./durations/durations.ts";
 import { latencyBuckets } from "./registry.ts";
+import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/rpc-end.ts";
 
 /** Calls at the RPC edge, which logs them itself. */
-export function rpcTelemetry(registry: Registry, onInternalError: () => void): RpcObserver {
+export function rpcTelemetry(
+  registry: Registry,
+  histogram: DurationHistograms,
+  onInternalError: () => void,
+  durations: Durations | undefined,
+): RpcObserver {
   const registers = [registry];
   const requests = new Counter({
     name: "payments_gateway_rpc_requests_total",
@@ -11,12 +19,11 @@ export function rpcTelemetry(registry: Registry, onInternalError: () => void): R
     labelNames: ["service", "method", "code"],
     registers,
   });
-  const seconds = new Histogram({
+  const seconds = histogram({
     name: "payments_gateway_rpc_request_duration_seconds",
     help: "Duration of unary RPC calls",
     labelNames: ["service", "method", "code"],
     buckets: latencyBuckets,
-    registers,
   });
   const inFlight = new Gauge({
     name: "payments_gateway_rpc_requests_in_flight",
@@ -25,13 +32,20 @@ export function rpcTelemetry(registry: Registry, onInternalError: () => void): R
     registers,
   });
   return {
-    onCall({ service, method, unary }) {
+    onCall({ service, method, unary, protocol }) {
       inFlight.inc({ service, method });
-      return ({ code, durationMs }) => {
+      return ({ code, durationMs, traceparent }) => {
         inFlight.dec({ service, method });
         requests.inc({ service, method, code });
         if (code === "INTERNAL") onInternalError();
-        if (unary) seconds.observe({ service, method, code }, durationMs / 1_000);
+        if (unary) seconds({ service, method, code }, durationMs, traceparent);
+        durations?.rpcServerCall(durationMs, {
+          "rpc.system.name": rpcSystemOf(protocol),
+          "rpc.method": `${service}/${method}`,
+          "rpc.status_code": rpcStatusOf(protocol, code),
+          "rpc.response.status_code": rpcStatusOf(protocol, code),
+          "error.type": isServerFailure(code) ? code : undefined,
+        });
       };
     },
   };

@@ -1,6 +1,8 @@
 import type { Logger } from "pino";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { UpstreamObserver } from "../upstream/upstream.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
+import type { Durations } from "./durations/durations.ts";
 import type { CountFieldFault } from "./field-faults.ts";
 
 /** Calls to the payments service. */
@@ -9,6 +11,8 @@ export function upstreamTelemetry(
   log: Logger,
   accounts: readonly string[],
   countFieldFault: CountFieldFault,
+  histogram: DurationHistograms,
+  durations: Durations | undefined,
 ): (account: string) => UpstreamObserver {
   const registers = [registry];
   const calls = new Counter({
@@ -17,12 +21,11 @@ export function upstreamTelemetry(
     labelNames: ["account", "endpoint", "outcome"],
     registers,
   });
-  const seconds = new Histogram({
+  const seconds = histogram({
     name: "payments_gateway_upstream_request_duration_seconds",
     help: "Duration of calls to the payments service, without the wait for a token",
     labelNames: ["endpoint"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    registers,
   });
   const inFlight = new Gauge({
     name: "payments_gateway_upstream_requests_in_flight",
@@ -64,10 +67,11 @@ export function upstreamTelemetry(
     onInFlight(change) {
       inFlight.inc({ account }, change);
     },
-    onCall({ endpoint, outcome, durationMs }) {
+    onCall({ endpoint, outcome, durationMs, http, traceparent }) {
       log.debug({ account, endpoint, outcome, durationMs }, "upstream");
       calls.inc({ account, endpoint, outcome });
-      seconds.observe({ endpoint }, durationMs / 1_000);
+      seconds({ endpoint }, durationMs, traceparent);
+      durations?.httpClientRequest(durationMs, http);
     },
     onFieldFault({ endpoint, path, kind }) {
       countFieldFault(kind, { endpoint, field: path });
