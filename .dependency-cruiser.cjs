@@ -64,7 +64,10 @@ module.exports = {
       comment: "rooms tell observers of their own; metrics and log records are made of that here",
       severity: "error",
       from: { path: "^src/", pathNot: "^src/(app/|telemetry/|admin/|cli(/|\\.ts$))" },
-      to: { path: "^src/telemetry/", pathNot: "^src/telemetry/tracing/" },
+      to: {
+        path: "^src/telemetry/",
+        pathNot: "^src/telemetry/(tracing/|durations/settings\\.ts$)",
+      },
     },
     {
       name: "config-arrows",
@@ -73,7 +76,10 @@ module.exports = {
       from: { path: "^src/config/" },
       to: {
         path: "^src/",
-        pathNot: ["^src/(config|auth|net|upstream)/", "^src/version\\.ts$", ...anyRoom],
+        pathNot: [
+          ...["^src/(config|auth|net|upstream)/", "^src/version\\.ts$"],
+          ...["^src/telemetry/durations/settings\\.ts$", ...anyRoom],
+        ],
       },
     },
     {

@@ -17,6 +17,7 @@ import { readConfig } from "../src/config/config.ts";
 import type { Core } from "../src/core/core.ts";
 import { GetPaymentResponseSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer, type RpcServerOptions } from "../src/rpc/server.ts";
+import { durationHistograms } from "../src/telemetry/duration-histogram.ts";
 import { createRegistry } from "../src/telemetry/registry.ts";
 import { rpcTelemetry } from "../src/telemetry/rpc.ts";
 import { createTracing } from "../src/telemetry/tracing/create-tracing.ts";
@@ -53,7 +54,9 @@ async function edge(traced: Record<string, string>): Promise<void> {
     rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
   } as unknown as Core;
   const tracing = await createTracing(readConfig(traced).tracing, { onSpans() {} });
-  const observer = rpcTelemetry(createRegistry(), () => {});
+  const registry = createRegistry();
+  const histogram = durationHistograms(registry, false);
+  const observer = rpcTelemetry(registry, histogram, () => {}, undefined);
   const caller = { name: "bench", account: "default", scopes: new Set(scopes) };
   const start = async (options: Partial<RpcServerOptions>) => {
     const server = createRpcServer({ core, identify: async () => caller, log, ...options });

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { Registry } from "prom-client";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
@@ -13,7 +12,8 @@ import { type Operator, Refused } from "./operator.ts";
 import type { Page } from "./page.ts";
 
 export interface AdminOptions {
-  readonly registry: Registry;
+  /** All metrics, in the format that this `Accept` asks for. */
+  readonly exposition: (accept: string | undefined) => Promise<Exposition>;
   /** Empty when traffic may come; else the reasons why not. */
   readonly notReady: () => readonly string[];
   /** What `/readyz` tells besides, which turns no traffic away; undefined for nothing. */
@@ -26,6 +26,12 @@ export interface AdminOptions {
   readonly healthOnly?: boolean;
   /** Connections at once, and an observer of those that are cut. Default: no limit. */
   readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
+}
+
+/** A scrape's answer. */
+export interface Exposition {
+  readonly contentType: string;
+  readonly text: string;
 }
 
 /** What stands behind the operator's page. */
@@ -83,7 +89,7 @@ async function answer(
     response.setHeader("allow", "GET, HEAD");
     throw new Refused(405, "method not allowed");
   }
-  return answerAnybody(options, response, url.pathname);
+  return answerAnybody(options, request, response, url.pathname);
 }
 
 const withoutOperators =
@@ -92,7 +98,8 @@ const withoutOperators =
 const operatorRooms: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
 async function answerAnybody(
-  { notReady, details: detailsOf, refresh, registry, console: { page } }: AdminOptions,
+  { notReady, details: detailsOf, refresh, exposition, console: { page } }: AdminOptions,
+  request: IncomingMessage,
   response: ServerResponse,
   path: string,
 ): Promise<AdminAnswer> {
@@ -107,10 +114,13 @@ async function answerAnybody(
         ? { status: 200, body: { status: "ready", ...extra } }
         : { status: 503, body: { status: "not ready", reasons, ...extra } };
     }
-    case "/metrics":
+    case "/metrics": {
       await refresh();
-      response.setHeader("content-type", registry.contentType);
-      return { status: 200, body: await registry.metrics() };
+      const { contentType, text } = await exposition(request.headers.accept);
+      response.setHeader("content-type", contentType);
+      response.setHeader("vary", "accept");
+      return { status: 200, body: text };
+    }
     case "/":
       // It holds no data: what it shows, it asks for.
       if (!page) return { status: 404, body: notBuilt };

@@ -12,6 +12,7 @@ import { createGraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
+import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
@@ -72,7 +73,7 @@ export function createAdminListener(
     onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const server = createAdminServer({
-    registry: telemetry.registry,
+    exposition: (accept) => expositionOf(telemetry.registry, accept),
     notReady,
     details() {
       const redis = stores.redisHealth?.();

@@ -21,6 +21,7 @@ import { createDemo } from "../sandbox/demo/demo.ts";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
+import { loadDurations } from "../telemetry/durations/load-durations.ts";
 import { createTelemetry } from "../telemetry/telemetry.ts";
 import { createTracing } from "../telemetry/tracing/create-tracing.ts";
 import { runAccounts } from "./accounts.ts";
@@ -71,7 +72,10 @@ async function joinRooms(
   sandbox: Partial<SandboxOptions>,
 ): Promise<Gateway> {
   const names = [...config.accounts.keys()];
-  const telemetry = createTelemetry(log, names);
+  const telemetry = createTelemetry(log, names, {
+    exemplars: config.tracing !== undefined,
+    startDurations: await loadDurations(config.metrics),
+  });
 
   // Who calls. What a wrong file ends is not begun yet.
   const watchTokens = watchTokensOf(config);
@@ -166,7 +170,10 @@ async function joinRooms(
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
-    createPublicServer(graphql.handle, graphql.handleWatch, callbacks, counts, publicLimits, demo),
+    createPublicServer(
+      { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
+      { counts, observer: publicLimits, http: telemetry.http },
+    ),
     publicGuard,
     // Signed, and sent by whatever name the service reaches us by.
     (path) => path.startsWith("/callbacks/"),
@@ -231,6 +238,7 @@ async function joinRooms(
     accounts: running.byName,
     watchedFiles: [authentication, tlsFiles],
     ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
+    durations: telemetry.durations,
     emulator,
   });
   const adminUrl = await listen(admin.server, "ADMIN_ADDR", config.adminAddress);

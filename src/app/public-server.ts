@@ -1,18 +1,57 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { kindOfResource } from "../kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
-import type { LimitObserver } from "../net/observer.ts";
+import type { HttpObserver, LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { demoPath } from "../sandbox/demo/demo.ts";
+import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
+
+/** What stands behind the public listener. */
+export interface PublicRooms {
+  readonly graphql: Handler;
+  readonly watch: Handler;
+  readonly callbacks: (...args: Parameters<Handler>) => Promise<void>;
+  readonly demo: Handler | undefined;
+}
+
+function tell(
+  http: HttpObserver,
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const ended = http.onRequest({
+    method: knownMethodOf(request.method ?? "") ?? "_OTHER",
+    route: routeOf(path),
+    version: request.httpVersion,
+  });
+  response.once("close", () => ended(response.headersSent ? response.statusCode : undefined));
+}
+
+/** The template of a path: what callers choose of it is no part of a metric. */
+function routeOf(path: string): string | undefined {
+  const [, room, first = "", second = "", ...rest] = path.split("/");
+  if (rest.length > 0) return undefined;
+  if (path === "/graphql") return path;
+  if (room === "watch" && kindOfResource(first) && second) return `/watch/${first}/{external_id}`;
+  if (room === "callbacks" && first && kindOfResource(second)) {
+    return `/callbacks/{merchant}/${second}`;
+  }
+  return undefined;
+}
+
+export interface PublicServerOptions {
+  readonly counts: ConnectionCounts;
+  readonly observer: LimitObserver;
+  /** Hears of each request. Default: nobody does. */
+  readonly http?: HttpObserver | undefined;
+}
 
 /** The listener that the internet reaches: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
-  graphql: Handler,
-  watch: Handler,
-  callbacks: (...args: Parameters<Handler>) => Promise<void>,
-  counts: ConnectionCounts,
-  observer: LimitObserver,
-  demo?: Handler,
+  { graphql, watch, callbacks, demo }: PublicRooms,
+  { counts, observer, http }: PublicServerOptions,
 ): Server {
   const server = createServer(
     {
@@ -26,6 +65,7 @@ export function createPublicServer(
     (request, response) => {
       if (!guard.passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+      if (http) tell(http, path, request, response);
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/watch/")) return watch(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);

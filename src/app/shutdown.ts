@@ -6,6 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { RpcServer } from "../rpc/server.ts";
+import type { RunningDurations } from "../telemetry/durations/durations.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import type { AdminListener } from "./admin-listener.ts";
 import { closed } from "./listening.ts";
@@ -23,6 +24,7 @@ export interface ShutdownOptions {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly stores: Stores;
   readonly tracing: RunningTracing;
+  readonly durations: RunningDurations | undefined;
   /** Whatever else is closed at once. */
   readonly watchedFiles: readonly ({ close(): void } | undefined)[];
   readonly emulator: { close(): Promise<void> } | undefined;
@@ -35,7 +37,7 @@ export interface Shutdown {
   stop(): Promise<void>;
 }
 
-/** Ends a gateway in order: announce, drain, cut what is left, close the stores, flush the traces. */
+/** Ends a gateway in order: announce, drain, cut what is left, close the stores, flush the telemetry. */
 export function createShutdown(options: ShutdownOptions): Shutdown {
   const { times, publicServer, graphql, rpc, admin, core, stores, tracing } = options;
   let announced = false;
@@ -98,9 +100,10 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
       await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
       cutConnections();
       await Promise.race([closeStores(), timeUp]);
-      // Last, with the spans of all that ended, in what is left of the time.
+      // Last, with the spans and durations of all that ended, in what is left of the time.
       const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
-      await tracing.shutdown(Math.min(Math.max(leftMs, 0), maxFlushMs));
+      const flushMs = Math.min(Math.max(leftMs, 0), maxFlushMs);
+      await Promise.all([tracing.shutdown(flushMs), options.durations?.shutdown(flushMs)]);
     },
   };
 }

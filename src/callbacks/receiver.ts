@@ -6,6 +6,7 @@ import type { EventLog } from "../events/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../kinds.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import type { Secret } from "../secrets/secret.ts";
+import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
@@ -64,6 +65,8 @@ export interface CallbackObserver {
     readonly requestId: string;
     /** From the headers to the verdict. */
     readonly durationMs: number;
+    /** Of its span, if that is sampled. */
+    readonly traceparent?: string | undefined;
     /** Absent when the path names no account and resource of ours. */
     readonly account?: string;
     readonly resource?: Resource;
@@ -101,13 +104,16 @@ export function createCallbackHandler(
     const span = startSpan(tracing, req);
     const reportVerdict = (details: VerdictDetails) => {
       const durationMs = performance.now() - startedMs;
-      observer.onVerdict({ requestId, durationMs, ...details });
+      const { traceparent } = span;
+      const trace = traceparent === undefined ? {} : { traceparent };
+      observer.onVerdict({ requestId, durationMs, ...trace, ...details });
       span.set({ "payments_gateway.callback.verdict": details.verdict });
-      if (details.verdict === "unavailable") span.fail("UNAVAILABLE");
     };
     return span.run(async () => {
       const stored = await receive(req, res, span, reportVerdict);
-      span.set({ "http.response.status_code": res.headersSent ? res.statusCode : undefined });
+      const status = res.headersSent ? res.statusCode : undefined;
+      span.set({ "http.response.status_code": status });
+      if (status !== undefined && status >= 500) span.fail(`${status}`);
       // Asked for once the service has its answer.
       if (span.traceparent && stored) span.link(await options.causeOf?.(...stored));
       span.end();
@@ -127,9 +133,11 @@ export function createCallbackHandler(
       report({ verdict: "not_found" });
       return refuse(req, res, 404, "no such callback address");
     }
-    span.rename(`POST /callbacks/{merchant}/${route.resource}`);
+    const method = knownMethodOf(req.method ?? "") ?? "HTTP";
+    span.rename(`${method} /callbacks/{merchant}/${route.resource}`);
     span.set({
       "http.route": `/callbacks/{merchant}/${route.resource}`,
+      "url.path": `/callbacks/${encodeURIComponent(route.account)}/${route.resource}`,
       "payments_gateway.account": route.account,
     });
     const reportVerdict = (details: VerdictDetails) =>
@@ -187,11 +195,13 @@ export function createCallbackHandler(
 type About = [account: string, kind: Kind, externalId: string];
 
 function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: IncomingMessage): Span {
-  return tracing.start("callback", {
+  const known = knownMethodOf(method);
+  return tracing.start(known ?? "HTTP", {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
     attributes: {
-      "http.request.method": method === "POST" ? method : "_OTHER",
+      "http.request.method": known ?? "_OTHER",
+      "url.scheme": "http",
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
     },
@@ -202,7 +212,7 @@ const defaultRetryAfterMs = 5_000;
 
 type VerdictDetails = Omit<
   Parameters<CallbackObserver["onVerdict"]>[0],
-  "requestId" | "durationMs"
+  "requestId" | "durationMs" | "traceparent"
 >;
 
 interface Route {

@@ -3,6 +3,7 @@ import type { AuthOptions } from "../auth/create-authentication.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { TlsPaths } from "../net/tls-files.ts";
 import { Secret } from "../secrets/secret.ts";
+import type { DurationsSettings } from "../telemetry/durations/settings.ts";
 import type { TracingSettings } from "../telemetry/tracing/settings.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { checkAccounts } from "./accounts.ts";
@@ -11,6 +12,7 @@ import { ConfigError } from "./config-error.ts";
 import { readDataDirectory } from "./data-directory.ts";
 import { readLimits, readUnverifiedBytes } from "./limits.ts";
 import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
+import { readMetrics } from "./metrics.ts";
 import { type Reader, reader } from "./reader.ts";
 import { sandboxDefaults } from "./sandbox.ts";
 import { readShutdown, type ShutdownTimes } from "./shutdown.ts";
@@ -98,6 +100,8 @@ export interface Config {
   /** What is not settled by then is an operator's. */
   readonly reconcileGiveUpMs: number;
   readonly shutdown: ShutdownTimes;
+  /** Undefined when no metrics are sent anywhere. */
+  readonly metrics?: DurationsSettings;
   /** Undefined when nothing is traced. */
   readonly tracing?: TracingSettings;
   /** Silence on a live connection after which it is broken, and a peer is asked for. */
@@ -159,6 +163,7 @@ export function readConfig(env: Environment): Config {
     throw new ConfigError("WATCH_TOKEN_SECRET", "is missing beside WATCH_TOKEN_PREVIOUS_SECRETS");
   }
   const tracing = readTracing(read.optional);
+  const metrics = readMetrics(read.optional);
   return {
     publicAddress,
     rpcAddress,
@@ -209,6 +214,7 @@ export function readConfig(env: Environment): Config {
     reconcileGiveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
     shutdown: readShutdown(read),
     ...(tracing ? { tracing } : {}),
+    ...(metrics ? { metrics } : {}),
     heartbeatMs: read("HEARTBEAT_INTERVAL", heartbeat, "15s"),
     logLevel: read("LOG_LEVEL", logLevel, "info"),
     production,

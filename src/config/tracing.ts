@@ -1,11 +1,15 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { TracingSettings } from "../telemetry/tracing/settings.ts";
-import { version } from "../version.ts";
-import { boolean, wholeNumber } from "./values.ts";
-
-/** A variable of the environment that is set and not empty, read by a schema. */
-export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) => T | undefined;
+import {
+  hasEndpoint,
+  isSdkDisabled,
+  milliseconds,
+  names,
+  type ReadOptional,
+  readOtlp,
+  readResource,
+} from "./opentelemetry.ts";
+import { wholeNumber } from "./values.ts";
 
 /**
  * Tracing as the OTEL_* variables of OpenTelemetry say it; undefined when they do not ask for it. Unlike
@@ -13,54 +17,24 @@ export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) =
  * looks for traces that never come.
  */
 export function readTracing(optional: ReadOptional): TracingSettings | undefined {
-  if (optional("OTEL_SDK_DISABLED", boolean)) return undefined;
-  const own = (name: string) => `OTEL_EXPORTER_OTLP_TRACES_${name}`;
-  const common = (name: string) => `OTEL_EXPORTER_OTLP_${name}`;
-  const either = <T>(name: string, schema: z.ZodType<T, string>) => {
-    const ofAll = optional(common(name), schema);
-    return optional(own(name), schema) ?? ofAll;
-  };
-
-  const tracesUrl = optional(own("ENDPOINT"), collectorUrl);
-  const baseUrl = optional(common("ENDPOINT"), collectorUrl);
+  if (isSdkDisabled(optional)) return undefined;
+  const hasCollector = hasEndpoint(optional, "TRACES");
   const exporters =
-    optional("OTEL_TRACES_EXPORTER", exporterNames) ??
-    (tracesUrl === undefined && baseUrl === undefined ? [] : ["otlp" as const]);
+    optional("OTEL_TRACES_EXPORTER", exporterNames) ?? (hasCollector ? ["otlp" as const] : []);
   if (exporters.length === 0) return undefined;
 
-  either("PROTOCOL", protocol);
-  const ofAll = optional(common("HEADERS"), pairs);
-  const serviceName = optional("OTEL_SERVICE_NAME", z.string());
   const sampler = optional("OTEL_TRACES_SAMPLER", samplerName) ?? "parentbased_always_on";
   const ratio = sampler.endsWith("ratio") ? optional("OTEL_TRACES_SAMPLER_ARG", share) : undefined;
-  const ca = either("CERTIFICATE", pem);
-  const cert = either("CLIENT_CERTIFICATE", pem);
-  const key = either("CLIENT_KEY", pem);
+  const optIn = optional("OTEL_SEMCONV_STABILITY_OPT_IN", categories) ?? [];
   return {
     exporters,
-    otlp: {
-      url:
-        tracesUrl ?? `${(baseUrl ?? "http://localhost:4318").replace(/(?<!\/)\/+$/, "")}/v1/traces`,
-      headers: { ...ofAll, ...optional(own("HEADERS"), pairs) },
-      compression: either("COMPRESSION", compression) ?? "none",
-      timeoutMs: either("TIMEOUT", milliseconds) ?? 10_000,
-      tls: {
-        ...(ca === undefined ? {} : { ca }),
-        ...(cert === undefined ? {} : { cert }),
-        ...(key === undefined ? {} : { key }),
-      },
-    },
-    resource: {
-      "service.name": "payments-gateway",
-      "service.version": version,
-      ...optional("OTEL_RESOURCE_ATTRIBUTES", pairs),
-      ...(serviceName === undefined ? {} : { "service.name": serviceName }),
-    },
+    otlp: readOtlp(optional, "TRACES"),
+    resource: readResource(optional),
     sampler: {
       parentBased: sampler.startsWith("parentbased_"),
       ratio: sampler.endsWith("always_off") ? 0 : (ratio ?? 1),
     },
-    oldNames: optional("OTEL_SEMCONV_STABILITY_OPT_IN", categories)?.includes("rpc/dup") ?? false,
+    oldNames: oldNameCategories.filter((category) => optIn.includes(`${category}/dup`)),
     // Baggage is whatever callers say, and the payments service is somebody else's.
     propagators: optional("OTEL_PROPAGATORS", propagatorNames) ?? ["tracecontext"],
     batch: {
@@ -71,21 +45,6 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
     },
   };
 }
-
-const collectorUrl = z
-  .string()
-  .refine(
-    (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ""),
-    "an http or https URL of a collector, such as http://localhost:4318",
-  );
-
-const protocol = z
-  .string()
-  .regex(/^http\/protobuf$/, "http/protobuf, the one protocol that is spoken here");
-
-const compression = z.enum(["none", "gzip"], "none or gzip") as z.ZodType<"none" | "gzip", string>;
-
-const milliseconds = wholeNumber(1, 999_999_999);
 
 const share = z
   .string()
@@ -108,49 +67,7 @@ const categories = z
   )
   .transform((text) => text.split(",").map((name) => name.trim()));
 
-/** Names joined by commas; `none` stands for no names. */
-function names<const Name extends string>(...known: readonly Name[]) {
-  return z.string().transform((text, context): readonly Name[] => {
-    const given = [...new Set(text.split(",").map((name) => name.trim()))];
-    if (given.join() === "none") return [];
-    if (given.every((name): name is Name => known.includes(name as Name))) return given;
-    context.addIssue(`none, or ${known.join(", ")} joined by commas`);
-    return z.NEVER;
-  });
-}
+const oldNameCategories = ["http", "rpc", "graphql"] as const;
 
 const exporterNames = names("otlp", "console");
 const propagatorNames = names("tracecontext", "baggage");
-
-/** `key=value,key=value`, percent-encoded. */
-const pairs = z.string().transform((text, context): Record<string, string> => {
-  const found: Record<string, string> = {};
-  for (const pair of text.split(",").filter((part) => part.trim() !== "")) {
-    const match = /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair);
-    const value = match && decoded(match[2]?.trim() ?? "");
-    const key = match && decoded(match[1] ?? "");
-    if (typeof key !== "string" || typeof value !== "string") {
-      context.addIssue("key=value pairs joined by commas, percent-encoded");
-      return z.NEVER;
-    }
-    found[key] = value;
-  }
-  return found;
-});
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const pem = z.string().transform((path, context): string => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    context.addIssue("the path of a PEM file that can be read");
-    return z.NEVER;
-  }
-});

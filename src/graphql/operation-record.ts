@@ -1,16 +1,17 @@
+import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** Every operation, for metrics. */
 export interface GraphqlObserver {
   /** An operation begins; the returned function is called when it ends. */
-  onOperation(
-    connection: Connection,
-  ): (ended: {
+  onOperation(connection: Connection): (ended: {
     readonly type: string;
     readonly field: string;
     readonly transport: string;
     readonly code: string;
     readonly durationMs: number;
+    /** Of its span, if that is sampled. */
+    readonly traceparent?: string | undefined;
   }) => void;
 }
 
@@ -71,7 +72,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
     asks(asked, fields) {
       type = asked;
       field = fieldLabel(fields);
-      span.rename(`${type} ${field}`);
+      span.rename(type, { of: "graphql", name: `${type} ${field}` });
       span.set({
         "graphql.operation.type": type,
         "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
@@ -89,7 +90,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
       const durationMs = performance.now() - startedMs;
       const transport = type === "subscription" ? streamsBy : connection;
       span.set({ "payments_gateway.transport": transport });
-      ended?.({ type, field, transport, code, durationMs });
+      ended?.({ type, field, transport, code, durationMs, traceparent: span.traceparent });
       const entry = {
         type,
         field,
@@ -129,12 +130,14 @@ export function startOperationSpan(
   tracing: Tracing,
   { method = "GET", headers, httpVersion }: IncomingRequest,
 ): Span {
-  return tracing.start("graphql", {
+  return tracing.start("GraphQL Operation", {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
     attributes: {
-      "http.request.method": knownMethods.has(method) ? method : "_OTHER",
+      "http.request.method": knownMethodOf(method) ?? "_OTHER",
+      "http.route": "/graphql",
       "url.path": "/graphql",
+      "url.scheme": "http",
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
     },
@@ -146,5 +149,3 @@ interface IncomingRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly httpVersion: string;
 }
-
-const knownMethods: ReadonlySet<string> = new Set(["GET", "POST", "HEAD", "OPTIONS"]);

@@ -30,4 +30,16 @@ export interface LimitObserver {
   onRefused(kind: CallKind): void;
 }
 
+/** What a listener tells of its requests. */
+export interface HttpObserver {
+  /** A request begins; the returned function is called when it ends, with the status if one was sent. */
+  onRequest(request: {
+    /** One of HTTP's own, else `_OTHER`. */
+    readonly method: string;
+    /** The template of its path; undefined for a path that is none of ours. */
+    readonly route: string | undefined;
+    readonly version: string;
+  }): (status: number | undefined) => void;
+}
+
 export const noopObserver: LimitObserver = { onCut() {}, onRefused() {} };

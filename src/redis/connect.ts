@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Secret } from "../secrets/secret.ts";
+import { joinWrites } from "./joined-writes.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { linkOf } from "./link.ts";
 import { type OnCommand, observeCommands } from "./observed-commands.ts";
@@ -65,6 +66,7 @@ export function connectRedis(
     const client = clientOf(url.reveal(), sentinels);
     client.on("error", onError);
     linkOf(client);
+    joinWrites(client);
     clients.add(client);
     keepConnected(client, reconnectMs, () => clients.delete(client));
     if (onCommand) observeCommands(client, onCommand);

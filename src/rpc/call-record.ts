@@ -1,6 +1,7 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
+import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/rpc-end.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
 import { errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
@@ -21,7 +22,14 @@ export interface RpcObserver {
     readonly service: string;
     readonly method: string;
     readonly unary: boolean;
-  }): (ended: { readonly code: string; readonly durationMs: number }) => void;
+    /** `connect`, `grpc` or `grpc-web`. */
+    readonly protocol: string;
+  }): (ended: {
+    readonly code: ErrorCode | "OK";
+    readonly durationMs: number;
+    /** Of its span, if that is sampled. */
+    readonly traceparent?: string | undefined;
+  }) => void;
 }
 
 export interface CallRecordOptions {
@@ -45,6 +53,7 @@ export function createCallRecord(
     service: context.service.typeName,
     method: context.method.name,
     unary: context.method.methodKind === "unary",
+    protocol: context.protocolName,
   });
   const method = `${context.service.typeName}/${context.method.name}`;
 
@@ -55,7 +64,7 @@ export function createCallRecord(
     settle(error) {
       const code = outcome(error);
       const durationMs = performance.now() - startedMs;
-      ended?.({ code, durationMs });
+      ended?.({ code, durationMs, traceparent: span?.traceparent });
       if (span) endSpan(span, context.protocolName, code);
       const entry = {
         method,
@@ -85,27 +94,17 @@ export function createCallRecord(
   return record;
 }
 
-/** As the semantic conventions have it: what only the caller did wrong is no failure of the server. */
 function endSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
-  if (protocol === "connect") {
-    const name = code.toLowerCase();
-    if (code !== "OK") {
-      span.set({ "rpc.response.status_code": name, "rpc.connect_rpc.error_code": name });
-    }
-  } else {
-    const number = code === "OK" ? 0 : statusCodes[code];
-    span.set({ "rpc.response.status_code": code, "rpc.grpc.status_code": number });
-  }
-  if (serverFailures.has(code)) span.fail(code);
+  const status = rpcStatusOf(protocol, code);
+  span.set({
+    "rpc.status_code": status,
+    "rpc.response.status_code": status,
+    ...(protocol === "connect"
+      ? { "rpc.connect_rpc.error_code": status }
+      : { "rpc.grpc.status_code": code === "OK" ? 0 : statusCodes[code] }),
+  });
+  if (isServerFailure(code)) span.fail(code);
 }
-
-const serverFailures: ReadonlySet<string> = new Set([
-  "UNKNOWN",
-  "DEADLINE_EXCEEDED",
-  "UNIMPLEMENTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-]);
 
 function outcomeOfAbort(signal: AbortSignal): ErrorCode {
   const reason: unknown = signal.reason;

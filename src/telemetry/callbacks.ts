@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
-import { Counter, Histogram, type Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
 import { allKinds, kinds } from "../kinds.ts";
+import { byKey } from "./bound.ts";
+import type { DurationHistograms } from "./duration-histogram.ts";
 import { conflictMessage } from "./events.ts";
 import type { CountFieldFault } from "./field-faults.ts";
 import { createRefusalLog } from "./refusal-log.ts";
@@ -13,6 +15,7 @@ export function callbacksTelemetry(
   log: Logger,
   accounts: readonly string[],
   countFieldFault: CountFieldFault,
+  histogram: DurationHistograms,
 ): CallbackObserver {
   const registers = [registry];
   const verdicts = new Counter({
@@ -21,13 +24,15 @@ export function callbacksTelemetry(
     labelNames: ["account", "resource", "verdict"],
     registers,
   });
-  const seconds = new Histogram({
+  const seconds = histogram({
     name: "payments_gateway_callback_duration_seconds",
     help: "Time from a callback's headers to its answer",
     labelNames: ["resource", "verdict"],
     buckets: latencyBuckets,
-    registers,
   });
+  const secondsOf = byKey((resource: string) =>
+    byKey((verdict: string) => seconds.bind({ resource, verdict })),
+  );
   const usual = ["stored", "duplicate", "bad_signature", "dead_letter", "unavailable"];
   for (const account of accounts) {
     for (const { resource } of allKinds.map((kind) => kinds[kind])) {
@@ -36,9 +41,10 @@ export function callbacksTelemetry(
   }
   const refusals = createRefusalLog((record, message) => log.warn(record, message));
   return {
-    onVerdict({ verdict, account = "", resource = "", conflict, error, durationMs, ...about }) {
+    onVerdict({ verdict, account = "", resource = "", conflict, error, ...received }) {
+      const { durationMs, traceparent, ...about } = received;
       verdicts.inc({ account, resource, verdict });
-      seconds.observe({ resource, verdict }, durationMs / 1_000);
+      secondsOf(resource)(verdict)(durationMs, traceparent);
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };

@@ -1,8 +1,10 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 
-/** A registry with the metrics of the process itself. */
+/** A registry with the metrics of the process itself. It is read by `expositionOf`. */
 export function createRegistry(): Registry {
   const registry = new Registry();
+  // Others take no histograms with exemplars.
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never);
   collectDefaultMetrics({ register: registry });
   // Gauges named like counters; the same numbers exist by type under names without `_total`.
   for (const kind of ["handles", "requests", "resources"]) {

@@ -2,11 +2,15 @@ import type { Logger } from "pino";
 import { authTelemetry } from "./auth.ts";
 import { callbacksTelemetry } from "./callbacks.ts";
 import { deadLettersTelemetry } from "./dead-letters.ts";
+import { durationHistograms } from "./duration-histogram.ts";
+import type { StartDurations } from "./durations/durations.ts";
 import { eventsTelemetry } from "./events.ts";
 import { fieldFaultsTelemetry } from "./field-faults.ts";
 import { graphqlTelemetry } from "./graphql.ts";
+import { httpTelemetry } from "./http.ts";
 import { internalErrorsTelemetry } from "./internal-errors.ts";
 import { limitsTelemetry } from "./limits.ts";
+import { metricExportsTelemetry } from "./metric-exports.ts";
 import { processTelemetry } from "./process.ts";
 import { rateLimitTelemetry } from "./rate-limit.ts";
 import { reconcileTelemetry } from "./reconcile.ts";
@@ -27,8 +31,15 @@ export type Telemetry = ReturnType<typeof createTelemetry>;
  * increase is seen as one.
  * @param accounts their names
  */
-export function createTelemetry(log: Logger, accounts: readonly string[]) {
+export function createTelemetry(
+  log: Logger,
+  accounts: readonly string[],
+  { exemplars = false, startDurations }: TelemetryOptions = {},
+) {
   const registry = createRegistry();
+  const histogram = durationHistograms(registry, exemplars);
+  const metricExports = metricExportsTelemetry(registry, log);
+  const durations = startDurations?.(metricExports);
   const internalErrorsOf = internalErrorsTelemetry(registry);
   const countFieldFault = fieldFaultsTelemetry(registry);
   return {
@@ -36,17 +47,28 @@ export function createTelemetry(log: Logger, accounts: readonly string[]) {
     process: processTelemetry(registry),
     auth: authTelemetry(log),
     tls: tlsTelemetry(registry, log),
-    rpc: rpcTelemetry(registry, internalErrorsOf("rpc")),
-    graphql: graphqlTelemetry(registry, internalErrorsOf("graphql")),
+    rpc: rpcTelemetry(registry, histogram, internalErrorsOf("rpc"), durations),
+    graphql: graphqlTelemetry(registry, histogram, internalErrorsOf("graphql")),
+    http: httpTelemetry(durations),
+    durations,
     streams: streamsTelemetry(registry),
     limits: limitsTelemetry(registry, log),
-    callbacks: callbacksTelemetry(registry, log, accounts, countFieldFault),
+    callbacks: callbacksTelemetry(registry, log, accounts, countFieldFault, histogram),
     events: eventsTelemetry(registry, log, accounts),
     deadLetters: deadLettersTelemetry(registry, log, accounts),
-    upstreamOf: upstreamTelemetry(registry, log, accounts, countFieldFault),
+    upstreamOf: upstreamTelemetry(
+      ...([registry, log, accounts, countFieldFault, histogram, durations] as const),
+    ),
     rateLimit: rateLimitTelemetry(registry, accounts),
     reconcile: reconcileTelemetry(registry, log, accounts),
     openRedis: redisTelemetry(registry, log),
     traces: tracesTelemetry(registry, log),
   };
+}
+
+export interface TelemetryOptions {
+  /** Whether durations name the traces that they are of. Default: no. */
+  readonly exemplars?: boolean;
+  /** Durations that are sent to a collector too. Default: none. */
+  readonly startDurations?: StartDurations | undefined;
 }

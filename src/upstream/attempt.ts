@@ -1,6 +1,6 @@
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
-import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
@@ -56,7 +56,6 @@ export function createAttempts(options: AttemptOptions): Attempts {
   const server = {
     "server.address": hostname,
     "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
-    "payments_gateway.account": account.name,
   };
   const authorization = basicAuthorization(account.login, account.password.reveal());
   const { withBody, bodiless } = merchantHeaders(authorization);
@@ -94,19 +93,25 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
+    const about: Attributes = {
+      ...server,
+      "http.request.method": call.endpoint.method,
+      "url.template": call.endpoint.path,
+    };
     const span = tracing.start(endpoint, {
       kind: "client",
       attributes: {
-        ...server,
-        "http.request.method": call.endpoint.method,
-        "url.template": call.endpoint.path,
+        ...about,
+        "payments_gateway.account": account.name,
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       },
     });
     const reportCall = (outcome: string, failure?: string): number => {
       const durationMs = performance.now() - startedAt;
-      observer.onCall({ endpoint, outcome, durationMs });
-      endSpan(span, outcome, failure);
+      const end = endOf(outcome, failure);
+      const http = { ...about, ...end };
+      observer.onCall({ endpoint, outcome, durationMs, http, traceparent: span.traceparent });
+      endSpan(span, end);
       return durationMs;
     };
     if (money) observer.onMoneyCall?.({ ...money, trace: span.traceparent });
@@ -195,11 +200,19 @@ export function createAttempts(options: AttemptOptions): Attempts {
 }
 
 /** `failure` says why there was no answer that is understood. */
-function endSpan(span: Span, outcome: string, failure: string | undefined): void {
+function endOf(outcome: string, failure: string | undefined): End {
   const status = /^\d{3}$/.test(outcome) ? Number(outcome) : undefined;
-  span.set({ "http.response.status_code": status });
-  if (status !== undefined && status >= 400) span.fail(outcome);
-  else if (failure !== undefined) span.fail(failure);
+  const isError = status !== undefined && status >= 400;
+  return { "http.response.status_code": status, "error.type": isError ? outcome : failure };
+}
+
+type End = Pick<Attributes, "http.response.status_code"> & {
+  readonly "error.type": string | undefined;
+};
+
+function endSpan(span: Span, end: End): void {
+  span.set({ "http.response.status_code": end["http.response.status_code"] });
+  if (end["error.type"] !== undefined) span.fail(end["error.type"]);
   span.end();
 }
 

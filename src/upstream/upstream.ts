@@ -26,6 +26,7 @@ import type {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { TurnTaker } from "../ratelimit/bucket.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { Attributes } from "../telemetry/tracing/attributes.ts";
 import type { WireFault } from "../wire/wire.ts";
 import type { Money } from "./outcome.ts";
 
@@ -103,7 +104,15 @@ export interface Upstream {
 /** What the client tells its surroundings, for metrics and logs. */
 export interface UpstreamObserver {
   /** `endpoint` is method and path template, `outcome` an HTTP status or an error's code. */
-  onCall(call: { endpoint: string; outcome: string; durationMs: number }): void;
+  onCall(call: {
+    readonly endpoint: string;
+    readonly outcome: string;
+    readonly durationMs: number;
+    /** The same by OpenTelemetry's conventions. */
+    readonly http: Attributes;
+    /** Of its span, if that is sampled. */
+    readonly traceparent: string | undefined;
+  }): void;
   /** A request begins (1) or has ended (-1). */
   onInFlight?(change: 1 | -1): void;
   /** A call that moves money is about to leave; `trace` is its `traceparent` if it is traced. */

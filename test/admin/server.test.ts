@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { Registry } from "prom-client";
 import { loadPage } from "../../src/admin/page.ts";
 import { type Console, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
 
 async function serve(t: TestContext, about: Partial<Console> = {}): Promise<string> {
   const server = createAdminServer({
-    registry: new Registry(),
+    exposition: async () => ({ contentType: "text/plain", text: "" }),
     notReady: () => [],
     refresh: () => {},
     deadLetters: {

@@ -42,7 +42,7 @@ test("what the variables say of all else, and what they do without", () => {
     exporters: ["otlp"],
     resource: { "service.name": "payments-gateway", "service.version": version },
     sampler: { parentBased: true, ratio: 1 },
-    oldNames: false,
+    oldNames: [],
     propagators: ["tracecontext"],
     batch: { delayMs: 5_000, timeoutMs: 30_000, maxQueue: 2_048, maxBatch: 512 },
   });
@@ -64,7 +64,7 @@ test("what the variables say of all else, and what they do without", () => {
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
     OTEL_TRACES_SAMPLER_ARG: "0.25",
     OTEL_PROPAGATORS: "tracecontext,baggage",
-    OTEL_SEMCONV_STABILITY_OPT_IN: "http,rpc/dup",
+    OTEL_SEMCONV_STABILITY_OPT_IN: "http,rpc/dup, graphql/dup",
     OTEL_BSP_SCHEDULE_DELAY: "10",
     OTEL_BSP_EXPORT_TIMEOUT: "20",
     OTEL_BSP_MAX_QUEUE_SIZE: "30",
@@ -81,7 +81,7 @@ test("what the variables say of all else, and what they do without", () => {
     },
     resource: { "service.name": "shop", "service.version": "9", team: "pay,ments" },
     sampler: { parentBased: true, ratio: 0.25 },
-    oldNames: true,
+    oldNames: ["rpc", "graphql"],
     propagators: ["tracecontext", "baggage"],
     batch: { delayMs: 10, timeoutMs: 20, maxQueue: 30, maxBatch: 40 },
   });

@@ -24,8 +24,9 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
     observer: {
       onOperation() {
         open += 1;
-        return ({ durationMs, ...told }) => {
+        return ({ durationMs, traceparent, ...told }) => {
           assert.ok(durationMs > 0);
+          assert.equal(traceparent, undefined, "nothing is traced");
           open -= 1;
           ended.push(told);
           for (const resolve of waiting.splice(0)) resolve();

@@ -13,6 +13,7 @@ import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_p
 import { type Kind, kindOfResource, kinds } from "../../kinds.ts";
 import type { Slot } from "../../net/admission.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
+import { knownMethodOf } from "../../telemetry/tracing/http-method.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
@@ -62,12 +63,15 @@ export function createWatchEndpoint(
     const live = createLive(request.headers["last-event-id"]?.toString());
     let name: string | undefined;
     let failure: unknown;
-    const span = tracing.start(`${request.method === "GET" ? "GET " : ""}/watch`, {
+    const method = knownMethodOf(request.method ?? "");
+    const route = kind && `/watch/${kinds[kind].resource}/{external_id}`;
+    const span = tracing.start([method ?? "HTTP", route].filter(Boolean).join(" "), {
       kind: "server",
       parent: (name) => request.headers[name]?.toString(),
       attributes: {
-        "http.request.method": knownMethods.has(request.method ?? "") ? request.method : "_OTHER",
-        ...(kind && { "http.route": `/watch/${kinds[kind].resource}/{external_id}` }),
+        "http.request.method": method ?? "_OTHER",
+        "http.route": route,
+        "url.scheme": "http",
         "network.protocol.name": "http",
         "network.protocol.version": request.httpVersion,
       },
@@ -80,7 +84,8 @@ export function createWatchEndpoint(
       const left = !response.writableFinished && error === undefined;
       const code = left ? "CANCELLED" : error === undefined ? "OK" : codeOf(error);
       span.set({ "http.response.status_code": response.statusCode });
-      if (code === "INTERNAL_SERVER_ERROR") span.fail(code);
+      if (response.headersSent && response.statusCode >= 500) span.fail(`${response.statusCode}`);
+      else if (code === "INTERNAL_SERVER_ERROR") span.fail(code);
       const durationMs = Math.round((performance.now() - startedMs) * 1000) / 1000;
       const kindName = kind && kinds[kind].name;
       const record = {
@@ -157,7 +162,7 @@ export function createWatchEndpoint(
         response.writeHead(status).end();
       } else if (status === 200) {
         const head = new Response(null, { status, headers: streamHeaders(format) });
-        await sendEventStream(head, stream, response, { heartbeatMs, failing: live.failing });
+        await sendEventStream(head, stream, response, { heartbeatMs });
       } else {
         await stream.blocks.return();
         refuse(live.failure?.error, status);
@@ -172,8 +177,6 @@ export function createWatchEndpoint(
     });
   };
 }
-
-const knownMethods: ReadonlySet<string> = new Set(["GET", "POST", "HEAD", "OPTIONS"]);
 
 type Open = Parameters<typeof deliveries>[1];
 

@@ -59,9 +59,10 @@ export function addReflection(
           service: context.service.typeName,
           method: context.method.name,
           unary: false,
+          protocol: context.protocolName,
         });
         const startedMs = performance.now();
-        let code = "RESOURCE_EXHAUSTED";
+        let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
         try {
           const slot = await slotOf(context, admission, limitObserver);
           try {

@@ -13,11 +13,14 @@ export type AttributeName =
   | "network.protocol.version"
   | OldAttributeName
   | "rpc.method"
+  /** Since version 1.45 of the conventions `rpc.status_code`; spans have both. */
   | "rpc.response.status_code"
+  | "rpc.status_code"
   | "rpc.system.name"
   | "server.address"
   | "server.port"
   | "url.path"
+  | "url.scheme"
   | "url.template"
   /** The merchant account, as the configuration names it. */
   | "payments_gateway.account"
@@ -36,20 +39,39 @@ export type AttributeName =
   /** How a stream reaches its reader. */
   | "payments_gateway.transport";
 
-/** Names from before the conventions for RPC were settled: traced where the environment asks for them. */
-const oldAttributes = [
+/** Conventions that had other names before they were settled. */
+export type OldNames = "http" | "rpc" | "graphql";
+
+/** Their values differ from those of today's names: who sets those sets these too. */
+const oldOfRpc = [
   "rpc.connect_rpc.error_code",
   "rpc.grpc.status_code",
   "rpc.service",
   "rpc.system",
 ] as const;
-type OldAttributeName = (typeof oldAttributes)[number];
+type OldAttributeName = (typeof oldOfRpc)[number];
 
-/** A span's attributes by today's names alone. */
-export function withoutOldNames(attributes: Attributes): Attributes {
-  const known: { [Name in AttributeName]?: string | number | undefined } = { ...attributes };
-  for (const name of oldAttributes) delete known[name];
-  return known;
-}
+const oldOfHttp = {
+  "http.request.method": "http.method",
+  "http.response.status_code": "http.status_code",
+  "network.protocol.name": "net.protocol.name",
+  "network.protocol.version": "net.protocol.version",
+  "server.address": "net.peer.name",
+  "server.port": "net.peer.port",
+  "url.path": "http.target",
+  "url.scheme": "http.scheme",
+} as const satisfies { readonly [Name in AttributeName]?: string };
 
 export type Attributes = { readonly [Name in AttributeName]?: string | number | undefined };
+
+/** What a span gets of its attributes: today's names, and beside them the old ones of `kept`. */
+export function namedBy(kept: readonly OldNames[]): (attributes: Attributes) => Attributes {
+  const isRpcKept = kept.includes("rpc");
+  const renamed = kept.includes("http") ? Object.entries(oldOfHttp) : [];
+  return (attributes) => {
+    const named: Record<string, string | number | undefined> = { ...attributes };
+    if (!isRpcKept) for (const name of oldOfRpc) delete named[name];
+    for (const [name, old] of renamed) if (name in named) named[old] = named[name];
+    return named;
+  };
+}

@@ -24,7 +24,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { activeSpan } from "./active-span.ts";
-import { withoutOldNames } from "./attributes.ts";
+import { namedBy, type OldNames } from "./attributes.ts";
 import type { TracingObserver } from "./observer.ts";
 import { createProcessor } from "./processor.ts";
 import type { TracingSettings } from "./settings.ts";
@@ -49,7 +49,8 @@ export function createSdkTracing(
   });
   const tracer = provider.getTracer("payments-gateway");
   const propagator = propagatorOf(settings.propagators);
-  const named = settings.oldNames ? (attributes: Attributes) => attributes : withoutOldNames;
+  const { oldNames } = settings;
+  const named = namedBy(oldNames);
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
@@ -59,7 +60,7 @@ export function createSdkTracing(
         { kind: kinds[kind], attributes: named(attributes), links: links.flatMap(linksOf) },
         context,
       );
-      return new RecordedSpan(span, trace.setSpan(context, span), propagator, named);
+      return new RecordedSpan(span, trace.setSpan(context, span), { propagator, named, oldNames });
     },
     async shutdown(timeoutMs) {
       const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
@@ -68,23 +69,23 @@ export function createSdkTracing(
   };
 }
 
+/** What all spans of a process have in common. */
+interface Ways {
+  readonly propagator: TextMapPropagator;
+  readonly named: (attributes: Attributes) => Attributes;
+  readonly oldNames: readonly OldNames[];
+}
+
 class RecordedSpan implements Span {
   readonly context: Context;
   readonly ids: SpanIds;
   readonly #span: SdkSpan;
-  readonly #propagator: TextMapPropagator;
-  readonly #named: (attributes: Attributes) => Attributes;
+  readonly #ways: Ways;
 
-  constructor(
-    span: SdkSpan,
-    context: Context,
-    propagator: TextMapPropagator,
-    named: (attributes: Attributes) => Attributes,
-  ) {
+  constructor(span: SdkSpan, context: Context, ways: Ways) {
     this.#span = span;
-    this.#named = named;
+    this.#ways = ways;
     this.context = context;
-    this.#propagator = propagator;
     const { traceId, spanId } = span.spanContext();
     this.ids = { trace_id: traceId, span_id: spanId };
   }
@@ -98,12 +99,12 @@ class RecordedSpan implements Span {
     return activeSpan.run(this, work);
   }
 
-  rename(name: string): void {
-    this.#span.updateName(name);
+  rename(name: string, old?: { readonly of: OldNames; readonly name: string }): void {
+    this.#span.updateName(old && this.#ways.oldNames.includes(old.of) ? old.name : name);
   }
 
   set(attributes: Attributes): void {
-    this.#span.setAttributes(this.#named(attributes));
+    this.#span.setAttributes(this.#ways.named(attributes));
   }
 
   link(traceparent: string | undefined): void {
@@ -117,7 +118,9 @@ class RecordedSpan implements Span {
 
   headers(): readonly string[] {
     const headers: string[] = [];
-    this.#propagator.inject(this.context, headers, { set: (to, ...pair) => void to.push(...pair) });
+    this.#ways.propagator.inject(this.context, headers, {
+      set: (to, ...pair) => void to.push(...pair),
+    });
     return headers;
   }
 

@@ -1,4 +1,4 @@
-import type { AttributeName, Attributes } from "./attributes.ts";
+import type { AttributeName, Attributes, OldNames } from "./attributes.ts";
 
 export type { AttributeName, Attributes };
 
@@ -35,7 +35,8 @@ export interface Span {
   readonly traceparent: string | undefined;
   /** Runs `work` with this span as the active one, also in what it awaits. */
   run<T>(work: () => T): T;
-  rename(name: string): void;
+  /** @param old what it was called by older conventions, where those are asked for */
+  rename(name: string, old?: { readonly of: OldNames; readonly name: string }): void;
   set(attributes: Attributes): void;
   link(traceparent: string | undefined): void;
   /** It failed. `type` is from a closed set, a code or the name of a class: never a message. */

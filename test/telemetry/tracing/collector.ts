@@ -19,17 +19,33 @@ export interface ExportedSpan {
   readonly failed: boolean;
 }
 
+/** A histogram's point as the collector was sent it. */
+export interface ExportedDuration {
+  readonly name: string;
+  readonly unit: string;
+  readonly temporality: "delta" | "cumulative" | "other";
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  readonly count: number;
+  /** In seconds. */
+  readonly sum: number;
+  readonly bounds: readonly number[];
+}
+
 /** An OTLP collector (http/protobuf) on a port of its own. */
 export interface Collector {
   readonly url: string;
   readonly spans: readonly ExportedSpan[];
-  /** Attributes of the resources that spans came with. */
+  /** Points of all rounds, the latest last. */
+  readonly durations: readonly ExportedDuration[];
+  /** Attributes of the resources that spans and durations came with. */
   readonly resources: readonly Readonly<Record<string, unknown>>[];
   /** Every byte of every body, as one text. */
   readonly raw: () => string;
   readonly headers: readonly Readonly<Record<string, unknown>>[];
   /** Resolves with the first span that fits, sent already or not. */
   span(fits: (span: ExportedSpan) => boolean): Promise<ExportedSpan>;
+  /** Resolves with the first point that fits, sent already or not. */
+  duration(fits: (point: ExportedDuration) => boolean): Promise<ExportedDuration>;
   close(): void;
 }
 
@@ -38,6 +54,7 @@ export async function startCollector(
   answer: () => number | undefined = () => 200,
 ): Promise<Collector> {
   const spans: ExportedSpan[] = [];
+  const durations: ExportedDuration[] = [];
   const resources: Record<string, unknown>[] = [];
   const bodies: Buffer[] = [];
   const headers: Record<string, unknown>[] = [];
@@ -50,14 +67,24 @@ export async function startCollector(
     headers.push({ ...request.headers, url: request.url });
     if (status === 200) {
       bodies.push(body);
-      for (const told of readRequest(body)) {
-        resources.push(told.resource);
-        spans.push(...told.spans);
+      const isMetrics = request.url?.endsWith("/metrics");
+      for (const told of all(body, 1)) {
+        resources.push(attributesOf(all(all(told, 1)[0] ?? nothing, 1)));
+        const scopes = all(told, 2).flatMap((scope) => all(scope, 2));
+        if (isMetrics) durations.push(...scopes.flatMap(readHistogram));
+        else spans.push(...scopes.map(readSpan));
       }
     }
     response.writeHead(status, { "content-type": "application/x-protobuf" }).end();
-    came.emit("spans");
+    came.emit("told");
   });
+  async function found<T>(among: readonly T[], fits: (one: T) => boolean): Promise<T> {
+    for (;;) {
+      const one = among.find(fits);
+      if (one) return one;
+      await once(came, "told", { signal: AbortSignal.timeout(20_000) });
+    }
+  }
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -66,13 +93,9 @@ export async function startCollector(
     resources,
     headers,
     raw: () => Buffer.concat(bodies).toString("latin1"),
-    async span(fits) {
-      for (;;) {
-        const span = spans.find(fits);
-        if (span) return span;
-        await once(came, "spans", { signal: AbortSignal.timeout(20_000) });
-      }
-    },
+    durations,
+    span: (fits) => found(spans, fits),
+    duration: (fits) => found(durations, fits),
     close() {
       server.closeAllConnections();
       server.close();
@@ -85,12 +108,35 @@ export function tracedBy({ url }: Pick<Collector, "url">): Record<string, string
   return { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" };
 }
 
-/** opentelemetry/proto/collector/trace/v1: ExportTraceServiceRequest. */
-function readRequest(bytes: Uint8Array) {
-  return all(bytes, 1).map((resourceSpans) => ({
-    resource: attributesOf(all(all(resourceSpans, 1)[0] ?? nothing, 1)),
-    spans: all(resourceSpans, 2).flatMap((scopeSpans) => all(scopeSpans, 2).map(readSpan)),
-  }));
+/** What makes a gateway send its durations here, soon. */
+export function measuredBy({ url }: Pick<Collector, "url">): Record<string, string> {
+  return {
+    OTEL_METRICS_EXPORTER: "otlp",
+    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${url}/v1/metrics`,
+    OTEL_METRIC_EXPORT_INTERVAL: "50",
+  };
+}
+
+const temporalities = ["other", "delta", "cumulative"] as const;
+
+/** opentelemetry/proto/metrics/v1: Metric, as far as it is a histogram. */
+function readHistogram(bytes: Uint8Array): ExportedDuration[] {
+  const text = (no: number) => Buffer.from(all(bytes, no)[0] ?? nothing).toString("utf8");
+  const [histogram = nothing] = all(bytes, 9);
+  const temporality = temporalities[Number(fieldsOf(histogram).get(2)?.[0] ?? 0)] ?? "other";
+  return all(histogram, 1).map((point) => {
+    const fields = fieldsOf(point, 5);
+    const bounds = Buffer.from(all(point, 7)[0] ?? nothing);
+    return {
+      name: text(1),
+      unit: text(3),
+      temporality,
+      attributes: attributesOf(all(point, 9)),
+      count: Number(fields.get(4)?.[0] ?? 0),
+      sum: Number(fields.get(5)?.[0] ?? 0),
+      bounds: Array.from({ length: bounds.length / 8 }, (_, at) => bounds.readDoubleLE(at * 8)),
+    };
+  });
 }
 
 const kinds = ["other", "internal", "server", "client"] as const;
@@ -139,7 +185,8 @@ function all(bytes: Uint8Array, no: number): Uint8Array[] {
   return (fieldsOf(bytes).get(no) ?? []).filter((value) => value instanceof Uint8Array);
 }
 
-function fieldsOf(bytes: Uint8Array): Map<number, (Uint8Array | number)[]> {
+/** @param double the field that holds a float */
+function fieldsOf(bytes: Uint8Array, double = 4): Map<number, (Uint8Array | number)[]> {
   const fields = new Map<number, (Uint8Array | number)[]>();
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
@@ -149,7 +196,7 @@ function fieldsOf(bytes: Uint8Array): Map<number, (Uint8Array | number)[]> {
     if (type === WireType.LengthDelimited) values.push(reader.bytes());
     else if (type === WireType.Varint) values.push(Number(reader.uint64()));
     else if (type === WireType.Bit64)
-      values.push(no === 4 ? reader.double() : Number(reader.fixed64()));
+      values.push(no === double ? reader.double() : Number(reader.fixed64()));
     else reader.skip(type, no);
   }
   return fields;

@@ -52,6 +52,31 @@ test("without an OTEL variable nothing of the SDK is loaded", async () => {
   }
 });
 
+test("old names of HTTP and GraphQL are kept where they are asked for", async (t) => {
+  const collector = await startCollector();
+  t.after(collector.close);
+  const now = { "http.request.method": "GET", "url.path": "/graphql", "server.port": 443 };
+  const old = { "http.method": "GET", "http.target": "/graphql", "net.peer.port": 443 };
+  for (const [asked, name, attributes] of [
+    ["http,graphql,rpc/dup", "query", { ...now, "http.response.status_code": 200 }],
+    [
+      "http/dup,graphql/dup",
+      "query payment",
+      { ...now, "http.response.status_code": 200, ...old, "http.status_code": 200 },
+    ],
+  ] as const) {
+    const env = { ...tracedBy(collector), OTEL_SEMCONV_STABILITY_OPT_IN: asked };
+    const tracing = await traced(env);
+    const span = tracing.start("work", { kind: "server", parent: "root", attributes: now });
+    span.rename("query", { of: "graphql", name: "query payment" });
+    span.set({ "http.response.status_code": 200 });
+    span.end();
+    await tracing.shutdown(5_000);
+    assert.equal(collector.spans.at(-1)?.name, name);
+    assert.deepEqual(collector.spans.at(-1)?.attributes, attributes, asked);
+  }
+});
+
 test("RPC's old names stand beside the new ones where they are asked for", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);

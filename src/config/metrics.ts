@@ -1,0 +1,44 @@
+import { z } from "zod";
+import type { DurationsSettings } from "../telemetry/durations/settings.ts";
+import {
+  isSdkDisabled,
+  milliseconds,
+  names,
+  type ReadOptional,
+  readOtlp,
+  readResource,
+} from "./opentelemetry.ts";
+
+/**
+ * Metrics that are sent to a collector, as the OTEL_* variables say it; undefined when they do not ask
+ * for it. An endpoint alone asks for traces: what Prometheus reads already is not sent as well, unless
+ * OTEL_METRICS_EXPORTER says so.
+ */
+export function readMetrics(optional: ReadOptional): DurationsSettings | undefined {
+  if (isSdkDisabled(optional)) return undefined;
+  // `prometheus` asks for what /metrics has anyway.
+  const exporters = (optional("OTEL_METRICS_EXPORTER", exporterNames) ?? []).filter(
+    (name) => name !== "prometheus",
+  );
+  if (exporters.length === 0) return undefined;
+  const intervalMs = optional("OTEL_METRIC_EXPORT_INTERVAL", milliseconds) ?? 60_000;
+  const timeoutMs = optional("OTEL_METRIC_EXPORT_TIMEOUT", milliseconds) ?? 30_000;
+  return {
+    exporters,
+    otlp: readOtlp(optional, "METRICS"),
+    resource: readResource(optional),
+    temporality:
+      optional("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", temporality) ?? "cumulative",
+    intervalMs,
+    // A round that lasts longer would meet the next one.
+    timeoutMs: Math.min(timeoutMs, intervalMs),
+  };
+}
+
+const exporterNames = names("otlp", "console", "prometheus");
+
+/** `lowmemory` differs from `delta` only in kinds of metrics that are not sent. */
+const temporality = z
+  .string()
+  .refine((text) => /^(cumulative|delta|lowmemory)$/i.test(text), "cumulative, delta or lowmemory")
+  .transform((text) => (text.toLowerCase() === "cumulative" ? "cumulative" : "delta"));

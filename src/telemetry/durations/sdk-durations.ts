@@ -1,0 +1,122 @@
+import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
+import { OTLPExporterBase } from "@opentelemetry/otlp-exporter-base";
+import {
+  createOtlpHttpExportDelegate,
+  httpAgentFactoryFromOptions,
+} from "@opentelemetry/otlp-exporter-base/node-http";
+import {
+  MetricsExporterMetricsHelper,
+  ProtobufMetricsSerializer,
+} from "@opentelemetry/otlp-transformer";
+import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AggregationTemporality,
+  ConsoleMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type PushMetricExporter,
+} from "@opentelemetry/sdk-metrics";
+import { version } from "../../version.ts";
+import type { Attributes } from "../tracing/attributes.ts";
+import type { OtlpSettings } from "../tracing/settings.ts";
+import type { DurationsObserver, RunningDurations } from "./durations.ts";
+import type { DurationsSettings } from "./settings.ts";
+
+/** Durations by OpenTelemetry's SDK. It registers nothing globally: several may run in one process. */
+export function startSdkDurations(
+  settings: DurationsSettings,
+  observer: DurationsObserver,
+): RunningDurations {
+  const { intervalMs, timeoutMs } = settings;
+  const provider = new MeterProvider({
+    resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
+    readers: settings.exporters.map(
+      (kind) =>
+        new PeriodicExportingMetricReader({
+          exporter: createExporter(kind, settings, observer),
+          exportIntervalMillis: intervalMs,
+          exportTimeoutMillis: timeoutMs,
+        }),
+    ),
+  });
+  const meter = provider.getMeter("payments-gateway", version);
+  const histogram = (name: string, description: string) => {
+    const options = { description, unit: "s", advice: { explicitBucketBoundaries: boundaries } };
+    const recorded = meter.createHistogram(name, options);
+    return (durationMs: number, attributes: Attributes) =>
+      recorded.record(durationMs / 1_000, definedOf(attributes));
+  };
+  return {
+    rpcServerCall: histogram("rpc.server.call.duration", "Duration of incoming RPCs"),
+    httpServerRequest: histogram("http.server.request.duration", "Duration of HTTP requests"),
+    httpClientRequest: histogram(
+      "http.client.request.duration",
+      "Duration of HTTP requests to the payments service",
+    ),
+    async shutdown(timeoutMs) {
+      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
+      await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
+    },
+  };
+}
+
+/** The SDK would send what is undefined as a value that is empty. */
+function definedOf(attributes: Attributes): Record<string, string | number> {
+  const defined: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined) defined[name] = value;
+  }
+  return defined;
+}
+
+/** As the conventions advise, in seconds. */
+const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+const temporalities = {
+  cumulative: AggregationTemporality.CUMULATIVE,
+  delta: AggregationTemporality.DELTA,
+} as const;
+
+function createExporter(
+  kind: DurationsSettings["exporters"][number],
+  { otlp, temporality }: DurationsSettings,
+  { onExport }: DurationsObserver,
+): PushMetricExporter {
+  const exporter = kind === "console" ? new ConsoleMetricExporter() : createOtlpExporter(otlp);
+  return {
+    export(metrics, done) {
+      exporter.export(metrics, ({ code, error }: ExportResult) => {
+        const exported = code === ExportResultCode.SUCCESS;
+        onExport({ outcome: exported ? "exported" : "failed", error });
+        // The reader's own way of telling of a failure would be the SDK's global handler.
+        done({ code: ExportResultCode.SUCCESS });
+      });
+    },
+    selectAggregationTemporality: () => temporalities[temporality],
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
+/**
+ * What `@opentelemetry/exporter-metrics-otlp-proto` is made of. That package itself brings a second
+ * copy of the SDK, of another version than the one that traces. Nothing is read from the environment.
+ */
+function createOtlpExporter({ url, headers, compression, timeoutMs, tls }: OtlpSettings) {
+  return new OTLPExporterBase(
+    createOtlpHttpExportDelegate(
+      {
+        url,
+        headers: async () => ({ ...headers, "Content-Type": "application/x-protobuf" }),
+        compression,
+        timeoutMillis: timeoutMs,
+        concurrencyLimit: 1,
+        agentFactory: httpAgentFactoryFromOptions({ keepAlive: true, ...tls }),
+      },
+      ProtobufMetricsSerializer,
+      "otlp_http_metric_exporter",
+      MetricsExporterMetricsHelper,
+      undefined,
+    ),
+  );
+}

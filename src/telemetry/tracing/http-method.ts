@@ -1,0 +1,8 @@
+/** A method that is HTTP's own (RFC 9110, PATCH of RFC 5789); undefined for what a caller made up. */
+export function knownMethodOf(method: string): string | undefined {
+  return methods.has(method) ? method : undefined;
+}
+
+const methods: ReadonlySet<string> = new Set([
+  ...["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"],
+]);

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { Cluster, Redis } from "ioredis";
+import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { type RedisCluster, startCluster } from "./cluster.ts";
+import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+
+const manyCommands = 50;
+
+describe("what one turn of the event loop asks of Redis", {
+  skip: withoutRedis,
+  timeout: 60_000,
+}, () => {
+  let server: RedisServer;
+  let cluster: RedisCluster;
+  before(async () => {
+    server = await startRedis();
+    cluster = await startCluster();
+  });
+  after(async () => {
+    await server.close();
+    await cluster.close();
+  });
+
+  async function connected(t: TestContext, url: string): Promise<RedisClient> {
+    const redis = connectRedis(new Secret(url), () => {});
+    t.after(() => redis.close());
+    if (redis.client.status !== "ready") await once(redis.client, "ready");
+    return redis.client;
+  }
+
+  it("leaves in one write, and is answered in its order", async (t) => {
+    const client = await connected(t, server.url);
+    const writes = countWrites(client as Redis);
+    const answers = await Promise.all(increments(client, "{one}counter"));
+    assert.deepEqual(
+      answers,
+      Array.from({ length: manyCommands }, (_, at) => at + 1),
+    );
+    assert.equal(writes(), 1);
+  });
+
+  it("leaves in a write for each command on a connection that is not joined", async (t) => {
+    const client = new Redis(server.url);
+    t.after(() => client.disconnect());
+    await once(client, "ready");
+    const writes = countWrites(client);
+    await Promise.all(increments(client, "{other}counter"));
+    assert.equal(writes(), manyCommands);
+  });
+
+  it("leaves in one write after a broken connection too", async (t) => {
+    const client = (await connected(t, server.url)) as Redis;
+    const ready = once(client, "ready");
+    client.stream.destroy();
+    await ready;
+    const writes = countWrites(client);
+    await Promise.all(increments(client, "{again}counter"));
+    assert.equal(writes(), 1);
+  });
+
+  it("leaves in one write for the node of a cluster that serves it", async (t) => {
+    const client = await connected(t, cluster.url);
+    assert.ok(client instanceof Cluster);
+    // The connection to a node is opened by the first command for it.
+    await client.set("{slot}counter", "0");
+    const counts = client
+      .nodes("master")
+      .filter(({ stream }) => stream)
+      .map(countWrites);
+    await Promise.all(increments(client, "{slot}counter"));
+    assert.equal(
+      counts.reduce((sum, writes) => sum + writes(), 0),
+      1,
+    );
+  });
+
+  it("leaves before a connection that is closed in the same turn", async (t) => {
+    const client = await connected(t, server.url);
+    const set = client.set("{last}word", "kept");
+    client.disconnect();
+    await set.catch(() => {});
+    await until(async () => (await server.command("GET", "{last}word")) === "kept");
+  });
+
+  it("leaves by itself when the turn is over, also while nothing else happens", async (t) => {
+    const client = await connected(t, server.url);
+    const { stream } = client as Redis;
+    const set = client.set("{alone}word", "kept");
+    assert.equal(stream.writableCorked, 1);
+    await setImmediate();
+    assert.equal(stream.writableCorked, 0);
+    assert.equal(await set, "OK");
+  });
+});
+
+function increments(client: RedisClient, key: string): Promise<number>[] {
+  return Array.from({ length: manyCommands }, () => client.incr(key));
+}
+
+/** Counts the writes of a connection to its socket from now on. */
+function countWrites({ stream }: Redis): () => number {
+  let writes = 0;
+  const socket = stream as unknown as Record<"_write" | "_writev", (...args: unknown[]) => unknown>;
+  for (const name of ["_write", "_writev"] as const) {
+    const write = socket[name];
+    socket[name] = (...args) => {
+      writes += 1;
+      return write.apply(socket, args);
+    };
+  }
+  return () => writes;
+}

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { after, before, test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../../src/app/gateway.ts";
+import { PaymentService } from "../../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../../../src/gen/payments/v1/payout_service_pb.ts";
+import { version } from "../../../src/version.ts";
+import { until } from "../../redis/server.ts";
+import { startTestGateway } from "../../start.ts";
+import { scrapeOf } from "../scrape.ts";
+import { type Collector, measuredBy, startCollector } from "../tracing/collector.ts";
+
+let collector: Collector;
+let gateway: Gateway;
+
+before(async () => {
+  collector = await startCollector();
+  gateway = await startTestGateway(measuredBy(collector));
+});
+after(async () => {
+  await gateway.stop();
+  collector.close();
+});
+
+const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+test("calls of the RPC edge are timed by the conventions' names, on either protocol", async () => {
+  const connect = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
+  const grpc = createGrpcTransport({ baseUrl: gateway.rpcUrl, idleConnectionTimeoutMs: 50 });
+  for (const transport of [connect, grpc]) {
+    await assert.rejects(
+      createClient(PaymentService, transport).getPayment({ externalId: "nobody" }),
+      (error) => ConnectError.from(error).code === Code.NotFound,
+    );
+  }
+  const method = "payments.v1.PaymentService/GetPayment";
+  for (const [system, status] of [
+    ["connectrpc", "not_found"],
+    ["grpc", "NOT_FOUND"],
+  ] as const) {
+    const point = await collector.duration(
+      ({ name, attributes }) =>
+        name === "rpc.server.call.duration" &&
+        attributes["rpc.method"] === method &&
+        attributes["rpc.system.name"] === system,
+    );
+    assert.deepEqual(point.attributes, {
+      "rpc.system.name": system,
+      "rpc.method": method,
+      "rpc.status_code": status,
+      "rpc.response.status_code": status,
+    });
+    assert.deepEqual([point.unit, point.count, point.temporality], ["s", 1, "cumulative"]);
+    assert.deepEqual(point.bounds, boundaries);
+    assert.ok(point.sum > 0 && point.sum < 60, "seconds");
+  }
+  assert.equal(collector.resources[0]?.["service.name"], "payments-gateway");
+  assert.equal(collector.resources[0]?.["service.version"], version);
+});
+
+test("requests to the public listener are timed by template, and by status", async () => {
+  const ask = async (path: string, init?: RequestInit) =>
+    (await fetch(gateway.publicUrl + path, init)).text();
+  const json = { "content-type": "application/json" };
+  await ask("/graphql", { method: "POST", headers: json, body: '{"query":"{ __typename }"}' });
+  await ask("/callbacks/default/payouts", { method: "POST", body: "{}" });
+  await ask("/watch/payments/secret-1?after=nonsense");
+  await ask("/secret-2", { method: "PROPFIND" });
+  const timed = (method: string, route: string | undefined) =>
+    collector.duration(
+      ({ name, attributes }) =>
+        name === "http.server.request.duration" &&
+        attributes["http.request.method"] === method &&
+        attributes["http.route"] === route,
+    );
+  const common = { "url.scheme": "http", "network.protocol.version": "1.1" };
+  for (const [method, route, status] of [
+    ["POST", "/graphql", 200],
+    ["POST", "/callbacks/{merchant}/payouts", 401],
+    ["GET", "/watch/payments/{external_id}", 400],
+    ["_OTHER", undefined, 404],
+  ] as const) {
+    assert.deepEqual((await timed(method, route)).attributes, {
+      ...common,
+      "http.request.method": method,
+      ...(route && { "http.route": route }),
+      "http.response.status_code": status,
+    });
+  }
+  assert.doesNotMatch(collector.raw(), /secret|PROPFIND/);
+});
+
+test("requests to the payments service are timed by template, with the error that they met", async () => {
+  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
+  await assert.rejects(createClient(PayoutService, transport).getPayout({ externalId: "nobody" }));
+  const point = await collector.duration(({ name }) => name === "http.client.request.duration");
+  const { hostname, port } = new URL(gateway.sandboxUrl ?? "");
+  const { "http.response.status_code": status, ...others } = point.attributes;
+  assert.ok(Number(status) >= 400);
+  assert.deepEqual(others, {
+    "http.request.method": "GET",
+    "url.template": "/api/payouts/v1/info",
+    "server.address": hostname,
+    "server.port": Number(port),
+    "error.type": `${status}`,
+  });
+});
+
+test("what is recorded is sent when the gateway stops", async () => {
+  const late = await startCollector();
+  const stopping = await startTestGateway({
+    ...measuredBy(late),
+    OTEL_METRIC_EXPORT_INTERVAL: "600000",
+    OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "delta",
+  });
+  await (await fetch(`${stopping.publicUrl}/nowhere`)).text();
+  assert.equal(late.durations.length, 0);
+  await stopping.stop();
+  late.close();
+  assert.deepEqual(
+    late.durations.map(({ count, temporality }) => [count, temporality]),
+    [[1, "delta"]],
+  );
+});
+
+test("a collector that is away is told of once, and is sent to again", async () => {
+  let status = 500;
+  const flaky = await startCollector(() => status);
+  const served = await startTestGateway({
+    ...measuredBy(flaky),
+    OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: "100",
+  });
+  const rounds = async (outcome: string) =>
+    (await scrapeOf(served)).value("metric_exports_total", { outcome }) ?? 0;
+  await (await fetch(`${served.publicUrl}/nowhere`)).text();
+  await until(async () => (await rounds("failed")) > 0);
+  assert.equal(await rounds("exported"), 0);
+  status = 200;
+  await flaky.duration(({ attributes }) => attributes["http.response.status_code"] === 404);
+  await until(async () => (await rounds("exported")) > 0);
+  await served.stop();
+  flaky.close();
+});
+
+test("a collector that nobody runs keeps the gateway from nothing", async () => {
+  const nobody = createServer().listen(0, "127.0.0.1");
+  await once(nobody, "listening");
+  const { port } = nobody.address() as { port: number };
+  nobody.close();
+  await once(nobody, "close");
+  const alone = await startTestGateway(measuredBy({ url: `http://127.0.0.1:${port}` }));
+  assert.equal((await fetch(`${alone.publicUrl}/nowhere`)).status, 404);
+  await alone.stop();
+});

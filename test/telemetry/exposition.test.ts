@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { until } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+import { type Collector, startCollector, tracedBy } from "./tracing/collector.ts";
+
+let collector: Collector;
+let gateway: Gateway;
+
+before(async () => {
+  collector = await startCollector();
+  gateway = await startTestGateway(tracedBy(collector));
+});
+after(async () => {
+  await gateway.stop();
+  collector.close();
+});
+
+/** What Prometheus 3 sends. */
+const prometheus =
+  "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+const openMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const plain = "text/plain; version=0.0.4; charset=utf-8";
+
+async function scrape(accept: string, of = gateway): Promise<{ type: string; text: string }> {
+  const answer = await fetch(`${of.adminUrl}/metrics`, { headers: { accept } });
+  return { type: answer.headers.get("content-type") ?? "", text: await answer.text() };
+}
+
+async function readPayment(of: Gateway, sampled: boolean): Promise<string> {
+  const traceId = randomBytes(16).toString("hex");
+  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-0${sampled ? 1 : 0}`;
+  const transport = createConnectTransport({ baseUrl: of.rpcUrl, httpVersion: "1.1" });
+  const { getPayment } = createClient(PaymentService, transport);
+  await assert.rejects(getPayment({ externalId: "x" }, { headers: { traceparent } }), /not_found/);
+  return traceId;
+}
+
+/** The scrape in which `fits` holds at last: a call is counted when its answer has left. */
+async function scrapeWith(fits: (text: string) => boolean, of = gateway): Promise<string> {
+  let text = "";
+  await until(async () => {
+    text = (await scrape(prometheus, of)).text;
+    return fits(text);
+  });
+  return text;
+}
+
+const exemplarOf = (text: string, traceId: string) =>
+  text
+    .split("\n")
+    .find((line) => line.includes(`trace_id="${traceId}"`))
+    ?.match(/^(\w+)\{.*\} \d+ # \{trace_id="(\w{32})",span_id="(\w{16})"\} (\S+) (\d{10}\.?\d*)$/);
+
+test("the format is the one that the scraper prefers", async () => {
+  for (const [accept, type] of [
+    [prometheus, openMetrics],
+    ["application/openmetrics-text", openMetrics],
+    ["application/openmetrics-text; version=1.0.0; q=0.5, text/plain; q=0.5", openMetrics],
+    ["*/*", plain],
+    ["text/html,application/xhtml+xml,*/*;q=0.8", plain],
+    ["text/plain", plain],
+    ["text/plain, application/openmetrics-text;q=0.9", plain],
+    ["application/openmetrics-text;q=0", plain],
+    ["application/openmetrics-text;version=0.0.1", plain],
+  ] as const) {
+    assert.equal((await scrape(accept)).type, type, accept);
+  }
+});
+
+test("OpenMetrics tells each family once, before its samples, and ends", async () => {
+  const { text } = await scrape(prometheus);
+  assert.ok(text.endsWith("\n# EOF\n"));
+  const families = new Map<string, string>();
+  let current = "";
+  for (const line of text.trimEnd().split("\n").slice(0, -1)) {
+    const [, comment, name = "", type = ""] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line) ?? [];
+    if (comment === "HELP") {
+      assert.ok(!families.has(name), `${name} is told twice`);
+      current = name;
+    } else if (comment === "TYPE") {
+      assert.equal(name, current);
+      families.set(name, type);
+    } else {
+      const sample = /^[a-zA-Z_:][\w:]*/.exec(line)?.[0] ?? "";
+      const suffixes = { counter: ["_total"], histogram: ["_bucket", "_sum", "_count"] };
+      const expected = suffixes[families.get(current) as keyof typeof suffixes] ?? [""];
+      assert.ok(
+        expected.some((suffix) => sample === current + suffix),
+        line,
+      );
+    }
+  }
+  assert.equal(families.get("payments_gateway_rpc_requests"), "counter");
+});
+
+test("a bucket names the latest sampled trace, in OpenMetrics alone", async () => {
+  const traceId = await readPayment(gateway, true);
+  const text = await scrapeWith((scraped) => scraped.includes(traceId));
+  const [, name, , spanId, seconds, at] = exemplarOf(text, traceId) ?? assert.fail(text);
+  assert.equal(name, "payments_gateway_rpc_request_duration_seconds_bucket");
+  const span = await collector.span((one) => one.traceId === traceId && one.kind === "server");
+  assert.equal(spanId, span.spanId);
+  assert.ok(Number(seconds) > 0);
+  assert.ok(Math.abs(Number(at) - Date.now() / 1_000) < 3_600, "seconds since the epoch");
+
+  const other = await scrape("text/plain");
+  assert.doesNotMatch(other.text, /trace_id/);
+  // What one format does to names is not left to the other.
+  assert.match(other.text, /^payments_gateway_rpc_requests_total\{/m);
+  assert.match(other.text, /^# TYPE payments_gateway_rpc_requests_total counter$/m);
+});
+
+test("GraphQL, callbacks and calls to the service have exemplars too", async () => {
+  const traceId = randomBytes(16).toString("hex");
+  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-01`;
+  const headers = { traceparent, "content-type": "application/json" };
+  const body = '{"query":"{ payout(externalId: \\"nobody\\") { state } }"}';
+  const url = `${gateway.publicUrl}/graphql`;
+  assert.equal((await fetch(url, { method: "POST", headers, body })).status, 200);
+  const callbacks = `${gateway.publicUrl}/callbacks/default/payments`;
+  const refused = await fetch(callbacks, { method: "POST", headers, body });
+  assert.equal(refused.status, 401);
+  for (const duration of ["graphql_operation", "callback", "upstream_request"]) {
+    const name = `payments_gateway_${duration}_duration_seconds_bucket`;
+    await scrapeWith((text) =>
+      text.split("\n").some((line) => line.startsWith(`${name}{`) && line.includes(traceId)),
+    );
+  }
+});
+
+test("what is not sampled or not traced is no exemplar", async () => {
+  for (const [env, sampled] of [
+    [tracedBy(collector), false],
+    [{}, true],
+  ] as const) {
+    const other = await startTestGateway(env);
+    await readPayment(other, sampled);
+    const counted = /^payments_gateway_rpc_request_duration_seconds_count\{.*\} 1$/m;
+    const text = await scrapeWith((scraped) => counted.test(scraped), other);
+    await other.stop();
+    assert.doesNotMatch(text, /trace_id/);
+  }
+});
