@@ -618,12 +618,53 @@ async function measureReplicas(): Promise<void> {
   );
 }
 
+/** What it costs that somebody watches in each of many accounts while nothing happens. */
+async function measureAccounts(): Promise<void> {
+  if (!isAsked("accounts")) return;
+  const rows: string[][] = [];
+  for (const accounts of watchersOr(10, 1_000)) {
+    await withRedis(async (redisUrl, redis) => {
+      const gateway = await startGateway({ redisUrl, accounts });
+      const headers = { "x-merchant-account": "account-{n}" };
+      const crowd = await Crowd.open({
+        ...{ url: gateway.urls.public ?? "", sockets: accounts, core: otherCore },
+        ...{ steps: resumingSteps("o-", headers), resumes: true },
+      });
+      try {
+        await untilWatching(gateway, accounts);
+        await sleep(2_000);
+        const cpu = cpuSeconds(gateway.pid);
+        const before = { use: await useOf(redis), ms: performance.now() };
+        await sleep(15_000);
+        const use = await useOf(redis);
+        const seconds = (performance.now() - before.ms) / 1_000;
+        const scripts = (use.calls.evalsha ?? 0) - (before.use.calls.evalsha ?? 0);
+        const redisCpu = use.cpuSeconds - before.use.cpuSeconds;
+        rows.push([
+          ...[`${accounts}`, (scripts / seconds).toFixed(0)],
+          `${((redisCpu / seconds) * 100).toFixed(1)}%`,
+          `${(((cpuSeconds(gateway.pid) - cpu) / seconds) * 100).toFixed(1)}%`,
+        ]);
+      } finally {
+        await crowd.close();
+        await stop(gateway.child);
+      }
+    });
+  }
+  print(
+    "Accounts: one replica with a watcher in each, at rest",
+    ["accounts", "Redis scripts/s", "Redis core used", "gateway core used"],
+    rows,
+  );
+}
+
 try {
   await measureFanOut();
   await measureDeep();
   await measureIdle();
   await measureReconnect();
   await measureReplicas();
+  await measureAccounts();
 } finally {
   await stopAll();
 }
