@@ -331,6 +331,19 @@ async function untilDelivered(crowd: Crowd, due: readonly (readonly number[])[])
   return report;
 }
 
+/** Resolves when so many have been cut and are live again. */
+async function untilResumed(crowd: Crowd, count: number): Promise<Report> {
+  const endMs = performance.now() + 60_000;
+  let { resumedAtUs, refused, ...rest } = await crowd.report();
+  while (resumedAtUs.length < count && performance.now() < endMs) {
+    await sleep(200);
+    const next = await crowd.report();
+    resumedAtUs = Float64Array.from([...resumedAtUs, ...next.resumedAtUs]).sort();
+    refused += next.refused;
+  }
+  return { ...rest, resumedAtUs, refused };
+}
+
 async function withRedis(
   measure: (url: string, redis: Redis, pid: number) => Promise<void>,
 ): Promise<void> {
@@ -515,8 +528,7 @@ async function measureReconnect(): Promise<void> {
         await untilWatching(gateway, watchers);
         const cpu = cpuSeconds(gateway.pid) - before.cpu;
         const use = await useOf(redis);
-        // What happened until now; what was had is told whole each time.
-        const report = await untilDelivered(crowd, due);
+        const report = await untilResumed(crowd, watchers);
         await send(due);
         const { had } = await untilDelivered(crowd, due);
         const { lost, wrong } = faultsOf({ had }, due);
