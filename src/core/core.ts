@@ -41,6 +41,7 @@ import type {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
+export type { Push } from "../events/log.ts";
 export { payoutStateOf } from "../events/payment-state.ts";
 
 /** What surrounds one call, whichever edge it came by. */

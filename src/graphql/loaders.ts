@@ -42,7 +42,7 @@ export interface Loaders {
   /** The external_id that a payment or payout is of, also where the service did not say so. */
   externalIdOf(resource: Payment | Payout): string;
   /** The state of the external_id that a payment or payout is of, as it was when that was told. */
-  stateOf(resource: Payment | Payout): Promise<State | undefined>;
+  stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
   /** The payment or payout that an event told of. */
   resourceOf(event: Event, kind: KindName): Payment | Payout | null;
@@ -60,7 +60,8 @@ export interface State {
   readonly cursor: string;
 }
 
-export function createLoaders(core: Core, call: Call): Loaders {
+/** @param read runs each read, as `createMemory` does */
+export function createLoaders(core: Core, call: Call, read: Memory = createMemory()): Loaders {
   // Made when the first thing is to be remembered. They go with the operation, or with the event.
   let told: Map<object, Told> | undefined;
   const toldOf = (about: object): Told => {
@@ -75,7 +76,6 @@ export function createLoaders(core: Core, call: Call): Loaders {
   const externalIdOf = (resource: Payment | Payout) =>
     told?.get(resource)?.name ?? resource.externalId ?? "";
 
-  const read = createMemory();
   const payment = (externalId: string) =>
     read("payment", [externalId], async () => {
       const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
@@ -105,6 +105,14 @@ export function createLoaders(core: Core, call: Call): Loaders {
       for (const item of items) toldOf(item).owner = key.customer;
       return items;
     });
+  const stateAfter = async (resource: Payment | Payout, externalId: string) => {
+    const state =
+      resource.$typeName === PaymentSchema.typeName
+        ? await core.paymentStateAfter(resource, externalId, call)
+        : await core.payoutStateAfter(resource as Payout, externalId, call);
+    toldOf(resource).state = state;
+    return state;
+  };
 
   return {
     payment,
@@ -126,17 +134,11 @@ export function createLoaders(core: Core, call: Call): Loaders {
       toldOf(resource).name = externalId;
     },
     externalIdOf,
-    async stateOf(resource) {
+    stateOf(resource) {
       const { flags, state: earlier } = told?.get(resource) ?? {};
       const known = flags ?? earlier;
       const externalId = externalIdOf(resource);
-      if (known || !externalId) return known;
-      const state =
-        resource.$typeName === PaymentSchema.typeName
-          ? await core.paymentStateAfter(resource, externalId, call)
-          : await core.payoutStateAfter(resource as Payout, externalId, call);
-      toldOf(resource).state = state;
-      return state;
+      return known || !externalId ? known : stateAfter(resource, externalId);
     },
     async operationsOf(resource) {
       const externalId = externalIdOf(resource);
@@ -186,12 +188,18 @@ interface Read {
   readonly read: () => Promise<unknown>;
 }
 
+type Memory = <Value>(
+  kind: string,
+  key: readonly unknown[],
+  read: () => Promise<Value>,
+) => Promise<Value>;
+
 /**
  * One DataLoader for all that an operation reads, made when something is: what was read once, or is
  * being read, is not read again. A failure is remembered too. The upstream reads one thing at a time,
  * so that a batch has nothing to send together.
  */
-function createMemory() {
+function createMemory(): Memory {
   let loader: DataLoader<Read, unknown, string> | undefined;
   return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
     loader ??= new DataLoader<Read, unknown, string>(readAll, { cacheKeyFn: ({ id }) => id });

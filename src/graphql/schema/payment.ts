@@ -26,7 +26,7 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
-import { orNull } from "./link.ts";
+import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
@@ -58,14 +58,17 @@ builder.objectFields(Payment, (t) => ({
       "Is it paid? What all operations of the externalId amount to: show this. In an event it is the " +
       "state after that event.",
     type: enumRef(PaymentStateSchema) as never,
-    resolve: async (payment, _, { loaders }) =>
-      knownValue(PaymentStateSchema, (await loaders.stateOf(payment))?.state) as never,
+    resolve: (payment, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payment), (known) =>
+        knownValue(PaymentStateSchema, known?.state),
+      ) as never,
   }),
   cursor: t.string({
     description:
       "Give it to `paymentUpdated` as `after` to see all that comes after this state. Null when there " +
       "was no event yet.",
-    resolve: async (payment, _, { loaders }) => (await loaders.stateOf(payment))?.cursor || null,
+    resolve: (payment, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payment), (known) => known?.cursor || null),
   }),
   operations: t.field({
     description:
