@@ -344,6 +344,7 @@ function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean
 /** Of more external ids it is not remembered what was answered for them, unless a call is open. */
 const maxSubjects = 100_000;
 
-function id(...parts: readonly (string | number)[]): string {
-  return JSON.stringify(parts);
+/** Names an intent by its id, or an external_id by its kind and text, so that no two of a sort are alike. */
+function id(account: string, ...parts: readonly (string | number)[]): string {
+  return `${account.length}:${account}:${parts.join(":")}`;
 }
