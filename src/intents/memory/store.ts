@@ -1,5 +1,6 @@
 import type { Kind } from "../../kinds.ts";
 import {
+  type Subject as AboutSubject,
   type Begun,
   type Ending,
   type Intent,
@@ -168,15 +169,18 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = this.#now() + next.inMs;
   }
 
-  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
-    const subject = this.#subjects.get(id(account, kind, externalId));
-    if (!subject) return;
+  async scheduleNow(account: string, subjects: readonly AboutSubject[]): Promise<boolean> {
     const now = this.#now();
-    for (const intentId of subject.open) {
-      const kept = this.#intents.get(id(account, intentId));
-      if (!kept || kept.intent.state === "running" || kept.intent.needsOperator) continue;
-      kept.dueMs = Math.min(kept.dueMs, now);
+    let found = false;
+    for (const { kind, externalId } of subjects) {
+      for (const intentId of this.#subjects.get(id(account, kind, externalId))?.open ?? []) {
+        const kept = this.#intents.get(id(account, intentId));
+        if (!kept || kept.intent.needsOperator) continue;
+        if (kept.intent.state !== "running") kept.dueMs = Math.min(kept.dueMs, now);
+        found ||= kept.dueMs <= now;
+      }
     }
+    return found;
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
