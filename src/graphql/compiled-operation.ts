@@ -1,4 +1,5 @@
 import {
+  type DirectiveNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
@@ -24,6 +25,7 @@ import {
   responsePathAsArray,
   type SelectionSetNode,
   typeFromAST,
+  visit,
 } from "graphql";
 
 /**
@@ -41,8 +43,11 @@ export type ExecuteCompiled = (
  * abort by exception at the end of each, and tables by weak reference that hold the memory of an
  * operation for long after it. `test/graphql/compiled-operation.test.ts` compares the two.
  *
+ * Of a document with `@skip` and `@include` there is a plan for each combination of the variables that
+ * they ask, made when it is first asked for.
+ *
  * Resolvers find in their `info` what is known beforehand: the field, its nodes, types and schema.
- * @returns undefined for what is left to GraphQL.js: directives, variables of fragments
+ * @returns undefined for what is left to GraphQL.js: other directives, variables of fragments
  */
 export function compileOperation(
   schema: GraphQLSchema,
@@ -52,22 +57,46 @@ export function compileOperation(
   const type = schema.getRootType(operation.operation);
   if (!type || operation.directives?.length || operation.operation === "subscription")
     return undefined;
-  let fields: readonly FieldPlan[];
-  try {
-    const compiler = new Compiler(schema, document);
-    fields = compiler.fieldsOf([operation.selectionSet], type);
-    compiler.finish();
-  } catch (error) {
-    if (error instanceof NotCompiled) return undefined;
-    throw error;
-  }
+  const compiler = new Compiler(schema, document);
+  const conditions = conditionsOf(document);
+  if (conditions.length > maxConditions) return undefined;
+  const plans = new Map<string, readonly FieldPlan[] | undefined>();
+  const planOf = (values: readonly boolean[]) => {
+    const key = values.join();
+    if (!plans.has(key)) {
+      const asked = new Map(conditions.map((name, at) => [name, values[at] === true]));
+      plans.set(key, compiler.compile(operation, type, asked));
+    }
+    return plans.get(key);
+  };
+  if (conditions.length === 0 && !planOf([])) return undefined;
   const serially = operation.operation === "mutation";
   const definitions = operation.variableDefinitions ?? [];
   return ({ contextValue, variableValues }) => {
     const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
     if (!coerced.variableValues) return undefined;
-    return new Run(contextValue, coerced.variableValues).execute(fields, serially);
+    const values = conditions.map((name) => coerced.variableValues.coerced[name]);
+    const plan = values.every(isBoolean) ? planOf(values) : undefined;
+    return plan && new Run(contextValue, coerced.variableValues).execute(plan, serially);
   };
+}
+
+/** A plan for each of their combinations would be too much. */
+const maxConditions = 4;
+
+const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
+
+/** The variables that `@skip` and `@include` ask anywhere in a document. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive({ name, arguments: given }) {
+      const value = given?.[0]?.value;
+      const decides = name.value === "skip" || name.value === "include";
+      if (decides && value?.kind === Kind.VARIABLE) names.add(value.name.value);
+    },
+  });
+  return [...names];
 }
 
 class NotCompiled extends Error {}
@@ -96,6 +125,9 @@ class Compiler {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
   /** What is asked of objects, which is compiled behind what leads there. */
   readonly #later: (() => void)[] = [];
+  /** The variables that decide what is asked for. */
+  #asked: ReadonlyMap<string, boolean> = new Map();
+  /** Of all plans together. */
   #fields = 0;
 
   constructor(schema: GraphQLSchema, { definitions }: DocumentNode) {
@@ -106,8 +138,22 @@ class Compiler {
     }
   }
 
-  finish(): void {
-    for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
+  /** Undefined for what is not compiled. */
+  compile(
+    { selectionSet }: OperationDefinitionNode,
+    type: GraphQLObjectType,
+    asked: ReadonlyMap<string, boolean>,
+  ): readonly FieldPlan[] | undefined {
+    this.#asked = asked;
+    this.#later.length = 0;
+    try {
+      const fields = this.fieldsOf([selectionSet], type);
+      for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
+      return fields;
+    } catch (error) {
+      if (error instanceof NotCompiled) return undefined;
+      throw error;
+    }
   }
 
   /** What the selections ask of objects of a type, in the order of the result. */
@@ -125,7 +171,7 @@ class Compiler {
     spread: Set<string>,
   ): void {
     for (const selection of selections) {
-      if (selection.directives?.length) throw new NotCompiled();
+      if (selection.directives?.some((directive) => !this.#lets(directive))) continue;
       if (selection.kind === Kind.FIELD) {
         const key = selection.alias?.value ?? selection.name.value;
         // Of a plain object it would be the prototype.
@@ -146,6 +192,18 @@ class Compiler {
         this.#collect(fragment.selectionSet, type, grouped, spread);
       }
     }
+  }
+
+  /** Whether a directive leaves what it stands at in the result. */
+  #lets({ name, arguments: given }: DirectiveNode): boolean {
+    const value = given?.[0]?.value;
+    const isAsked =
+      value?.kind === Kind.VARIABLE
+        ? this.#asked.get(value.name.value)
+        : value?.kind === Kind.BOOLEAN && value.value;
+    if (name.value === "include") return isAsked === true;
+    if (name.value === "skip") return isAsked === false;
+    throw new NotCompiled();
   }
 
   #applies(
