@@ -54,30 +54,82 @@ export function compileOperation(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ExecuteCompiled | undefined {
+  if (operation.operation === "subscription") return undefined;
+  const planOf = compilePlans(schema, document, operation);
+  if (!planOf) return undefined;
+  const serially = operation.operation === "mutation";
+  const definitions = operation.variableDefinitions ?? [];
+  return ({ contextValue, variableValues }) => {
+    const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
+    if (!coerced.variableValues) return undefined;
+    const plan = planOf(coerced.variableValues);
+    return plan && new Run(contextValue, coerced.variableValues).execute(plan, serially);
+  };
+}
+
+/**
+ * What a subscription shows of an event: the `data` of its result. Undefined where it is not known at
+ * once and whole: a field has to be read, or failed.
+ */
+export type ShowEvent = (
+  event: unknown,
+  args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
+) => Record<string, unknown> | undefined;
+
+/**
+ * Compiles what a valid subscription asks of its events, as `compileOperation` does. The resolver of
+ * its one field is left out: it is taken to return the event of a delivery.
+ */
+export function compileSubscription(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): ShowEvent | undefined {
+  const planOf = compilePlans(schema, document, operation);
+  if (!planOf) return undefined;
+  const definitions = operation.variableDefinitions ?? [];
+  return (event, { contextValue, variableValues }) => {
+    const coerced = getVariableValues(schema, definitions, variableValues ?? {});
+    if (!coerced.variableValues) return undefined;
+    const [field, ...others] = planOf(coerced.variableValues) ?? [];
+    if (!field || others.length > 0) return undefined;
+    const run = new Run(contextValue, coerced.variableValues, true);
+    try {
+      const path = { prev: undefined, key: field.key, typename: field.info.parentType.name };
+      return { [field.key]: field.complete(run, event, path) };
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** Finds the plan that the values of an operation's variables ask for; undefined if there is none. */
+type PlanOf = (variables: VariableValues) => readonly FieldPlan[] | undefined;
+
+function compilePlans(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): PlanOf | undefined {
   const type = schema.getRootType(operation.operation);
-  if (!type || operation.directives?.length || operation.operation === "subscription")
-    return undefined;
+  if (!type || operation.directives?.length) return undefined;
   const compiler = new Compiler(schema, document);
   const conditions = conditionsOf(document);
+  if (conditions.length === 0) {
+    const plan = compiler.compile(operation, type, new Map());
+    return plan && (() => plan);
+  }
   if (conditions.length > maxConditions) return undefined;
   const plans = new Map<string, readonly FieldPlan[] | undefined>();
-  const planOf = (values: readonly boolean[]) => {
+  return ({ coerced }) => {
+    const values = conditions.map((name) => coerced[name]);
+    if (!values.every(isBoolean)) return undefined;
     const key = values.join();
     if (!plans.has(key)) {
       const asked = new Map(conditions.map((name, at) => [name, values[at] === true]));
       plans.set(key, compiler.compile(operation, type, asked));
     }
     return plans.get(key);
-  };
-  if (conditions.length === 0 && !planOf([])) return undefined;
-  const serially = operation.operation === "mutation";
-  const definitions = operation.variableDefinitions ?? [];
-  return ({ contextValue, variableValues }) => {
-    const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
-    if (!coerced.variableValues) return undefined;
-    const values = conditions.map((name) => coerced.variableValues.coerced[name]);
-    const plan = values.every(isBoolean) ? planOf(values) : undefined;
-    return plan && new Run(contextValue, coerced.variableValues).execute(plan, serially);
   };
 }
 
@@ -357,11 +409,14 @@ class Run {
   readonly #errors: GraphQLError[] = [];
   /** Where errors are: what is below is null already, and no other error is told of it. */
   readonly #nulled = new Set<Path | undefined>();
+  /** Whatever fails, or has to be waited for, ends it by an exception. */
+  readonly #isAtOnce: boolean;
   #isOver = false;
 
-  constructor(contextValue: unknown, variables: VariableValues) {
+  constructor(contextValue: unknown, variables: VariableValues, isAtOnce = false) {
     this.contextValue = contextValue;
     this.#variables = variables;
+    this.#isAtOnce = isAtOnce;
   }
 
   async execute(fields: readonly FieldPlan[], serially: boolean): Promise<ExecutionResult> {
@@ -435,9 +490,13 @@ class Run {
   /** A value as the result shows it, or null with an error told. @throws where there can be no null */
   shown(value: unknown, complete: Complete, about: Failing, path: Path): unknown {
     try {
-      if (isPromiseLike(value)) return this.#whenReady(value, complete, about, path);
+      if (isPromiseLike(value)) {
+        if (this.#isAtOnce) throw leaveLater(value);
+        return this.#whenReady(value, complete, about, path);
+      }
       const completed = complete(this, value, path);
       if (!(completed instanceof Promise)) return completed;
+      if (this.#isAtOnce) throw leaveLater(completed);
       return completed.catch((error) => this.#fail(error, about, path));
     } catch (error) {
       return this.#fail(error, about, path);
@@ -461,6 +520,7 @@ class Run {
   }
 
   #fail(thrown: unknown, { nodes, isNonNull }: Failing, path: Path): null {
+    if (this.#isAtOnce) throw thrown;
     const error = locatedError(thrown, nodes, responsePathAsArray(path));
     if (isNonNull) throw error;
     this.#add(error, path);
@@ -483,6 +543,12 @@ type Failing = Pick<FieldPlan, "nodes" | "isNonNull">;
 /** Nobody waits for these any more, and nobody hears of how they end. */
 function leave(values: readonly unknown[] = []): void {
   for (const value of values) if (value instanceof Promise) value.catch(() => {});
+}
+
+/** Nobody waits for it: what it is needed for is not known at once. */
+function leaveLater(value: PromiseLike<unknown>): Error {
+  value.then(undefined, () => {});
+  return new Error("not known at once");
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

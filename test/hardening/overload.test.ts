@@ -71,7 +71,7 @@ for (const { protocol, httpVersion, name } of wires) {
     const second = client.watchPayment({ externalId: "e" })[Symbol.asyncIterator]();
     await assertOverloaded(second.next());
     await assertOverloaded(client.createPayment({ externalId: "e" }));
-    assert.deepEqual(cuts.refused, ["other", "other", "money"]);
+    assert.deepEqual(cuts.refused, ["other", "watch", "money"]);
     assert.equal(rpc.calls.length, 3, "a refused call reaches nobody");
 
     assert.equal((await health.check({})).status, 1);
@@ -254,7 +254,7 @@ test("GraphQL refuses at once with 503, which pages may read", { timeout }, asyn
     { accept: "application/graphql-response+json, application/json" },
   );
   assert.match(typed.headers.get("content-type") ?? "", /^application\/graphql-response\+json/);
-  assert.deepEqual(cuts.refused, ["unknown", "other", "other", "unknown", "unknown"]);
+  assert.deepEqual(cuts.refused, ["unknown", "other", "watch", "unknown", "unknown"]);
   release.resolve();
   assert.equal((await first).data.createPayment.id, "p-1");
   assert.equal(served.seen().length, 1);
