@@ -9,19 +9,24 @@
  *
  * Rows on Redis need `redis-server` on the path; they are left out without it.
  */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import http2 from "node:http2";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Pool } from "undici";
 import { GetOperationRequestSchema } from "../src/gen/payments/v1/operation_service_pb.ts";
 import { sign } from "../src/wire/signature.ts";
+import {
+  cpuSeconds,
+  directory,
+  median,
+  memoryKiB,
+  start,
+  startRedis,
+  stopAll,
+} from "./processes.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -127,35 +132,9 @@ const calls: Readonly<Record<string, Call>> = {
   "callback-redis": callback,
 };
 
-const children: ChildProcess[] = [];
-const directory = mkdtempSync(join(tmpdir(), "bench-calls-"));
-
-/** Starts a process, which prints `ready name=address …`. */
-async function start(
-  script: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<{ readonly pid: number; readonly urls: Readonly<Record<string, string>> }> {
-  const file = new URL(script, import.meta.url).pathname;
-  const child = spawn(process.execPath, [file, ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  for await (const line of createInterface(child.stdout)) {
-    const message = line.startsWith("{") ? String(JSON.parse(line).msg) : line;
-    if (!message.startsWith("ready ")) continue;
-    child.stdout.resume();
-    const pairs = message.split(" ").slice(1);
-    const urls = Object.fromEntries(pairs.map((pair) => pair.split("=")));
-    return { pid: child.pid ?? 0, urls };
-  }
-  throw new Error(`${script} did not start`);
-}
-
 async function startGateway(upstream: string, redisUrl: string | undefined) {
   const free = "127.0.0.1:0";
-  const keys = join(directory, "api-keys.json");
+  const keys = join(directory(), "api-keys.json");
   const scopes = ["payments:write", "payments:read", "operations:read"];
   const sha256 = createHash("sha256").update(key).digest("hex");
   writeFileSync(keys, JSON.stringify([{ name: "bench", sha256, scopes }]));
@@ -166,26 +145,6 @@ async function startGateway(upstream: string, redisUrl: string | undefined) {
     ...{ RATE_LIMIT_INITIAL: "100000", NODE_ENV: "production" },
     ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
   });
-}
-
-async function startRedis(): Promise<string | undefined> {
-  if (spawnSync("redis-server", ["--version"]).status !== 0) return undefined;
-  const port = await new Promise<number>((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-  const settings = { port, bind: "127.0.0.1", save: "", appendonly: "no", dir: directory };
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
-  children.push(child);
-  for await (const line of createInterface(child.stdout)) {
-    if (!line.includes("Ready to accept connections")) continue;
-    child.stdout.resume();
-    return `redis://127.0.0.1:${port}`;
-  }
-  return undefined;
 }
 
 let counter = 0;
@@ -277,23 +236,9 @@ async function load(send: Send, pid: number, seconds: number): Promise<Slice> {
   };
 }
 
-/** User and system time of a process so far; the kernel counts in hundredths. */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-function peakMiB(pid: number): number {
-  const [, kib = "0"] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return Number(kib) / 1024;
-}
-
-const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
-
 async function measure(): Promise<void> {
   const upstream = (await start("calls/upstream.ts", [])).urls.upstream ?? "";
-  const redisUrl = await startRedis();
+  const redisUrl = (await startRedis())?.url;
   const asked = new Set(options.only ? ["proxy", ...options.only.split(",")] : Object.keys(calls));
   const running = new Map<string, { pid: number; send: Send; close(): void; slices: Slice[] }>();
   for (const [name, call] of Object.entries(calls)) {
@@ -332,7 +277,7 @@ async function measure(): Promise<void> {
     const cells = [
       ...[name, median(ratios).toFixed(2), of("cpuPer10k").toFixed(2)],
       ...[of("perSecond").toFixed(0), of("p50").toFixed(1), of("p99").toFixed(1)],
-      ...[peakMiB(pid).toFixed(0), refused],
+      ...[(memoryKiB(pid, "peak") / 1024).toFixed(0), refused],
     ];
     console.log(`| ${cells.join(" | ")} |`);
     close();
@@ -342,15 +287,5 @@ async function measure(): Promise<void> {
 try {
   await measure();
 } finally {
-  await Promise.all(
-    children.map(async (child) => {
-      if (child.exitCode !== null) return;
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill();
-      const late = setTimeout(() => child.kill("SIGKILL"), 5_000);
-      await ended;
-      clearTimeout(late);
-    }),
-  );
-  rmSync(directory, { recursive: true, force: true });
+  await stopAll();
 }

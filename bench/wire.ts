@@ -1,12 +1,14 @@
 /**
  * What the wire codec costs next to the plain JSON calls on the same text, and next to
- * protobuf-es's own JSON (on its own dialect of it); what our writer of proto JSON costs next to it. Run: npx node bench/wire.ts
+ * protobuf-es's own JSON (on its own dialect of it); what our writers of proto JSON and of the binary
+ * format cost next to its own. Run: npx node bench/wire.ts
  */
 import { readFileSync } from "node:fs";
-import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
+import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { OperationSchema } from "../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
+import { binaryWriterOf } from "../src/rpc/binary-writer.ts";
 import { jsonWriterOf } from "../src/rpc/json-writer.ts";
 import { decode, encode } from "../src/wire/wire.ts";
 
@@ -22,6 +24,7 @@ const operation = compact("operation.json");
 const request = compact("create-payment-cc.json");
 const paymentMessage = decode(PaymentSchema, payment);
 const writeProtoJson = jsonWriterOf(PaymentSchema);
+const writeBinary = binaryWriterOf(PaymentSchema);
 const requestMessage = decode(CreatePaymentRequestSchema, request);
 const paymentObject: unknown = JSON.parse(payment);
 const requestObject: unknown = JSON.parse(request);
@@ -41,6 +44,10 @@ const groups: Record<string, Record<string, () => unknown>> = {
   [`write a Payment as proto JSON (${paymentProtoJson.length} characters)`]: {
     "protobuf-es toJsonString": () => toJsonString(PaymentSchema, paymentMessage),
     "compiled writer": () => writeProtoJson(paymentMessage),
+  },
+  "write a Payment in the binary format": {
+    "protobuf-es toBinary": () => toBinary(PaymentSchema, paymentMessage),
+    "compiled writer": () => writeBinary(paymentMessage),
   },
   [`write a Payment, all fields (${payment.length} characters)`]: {
     "JSON.stringify": () => Buffer.from(JSON.stringify(paymentObject)),

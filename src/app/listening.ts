@@ -3,11 +3,12 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConfigError } from "../config/config-error.ts";
 import type { Address } from "../config/values.ts";
+import { acceptBacklog } from "../net/connections.ts";
 
 /** Opens a listener; resolves with its address. @throws ConfigError naming the variable */
 export async function listen(server: Server, variable: string, address: Address): Promise<string> {
   return listening(variable, address, async ({ host, port }) => {
-    server.listen(port, host);
+    server.listen({ port, host, backlog: acceptBacklog });
     await once(server, "listening");
     return url(host, (server.address() as AddressInfo).port);
   });

@@ -1,4 +1,4 @@
-import { clone, type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   CallOutcome,
@@ -16,7 +16,7 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { type KindName, kinds, kindOf as storedKind } from "../kinds.ts";
-import { takeSecrets } from "../secrets/secret-fields.ts";
+import { splitSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
 /**
@@ -67,9 +67,8 @@ export function eventLine(event: Event): string {
 
 /** An event as JSON in the contract's field names, without tokens that can be paid with. */
 export function eventJson(event: Event): JsonObject {
-  const shown = clone(EventSchema, event);
-  takeSecrets(EventSchema, shown);
-  return toJson(EventSchema, shown, { useProtoFieldName: true }) as JsonObject;
+  const { open } = splitSecrets(EventSchema, event);
+  return toJson(EventSchema, open, { useProtoFieldName: true }) as JsonObject;
 }
 
 export function kindOf({ kind }: Event): KindName {

@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Seal } from "../secrets/seal.ts";
-import { putSecrets, takeSecrets } from "../secrets/secret-fields.ts";
+import { putSecrets, splitSecrets } from "../secrets/secret-fields.ts";
 import { rememberTrace } from "./trace-of.ts";
 
 /**
@@ -13,12 +13,11 @@ import { rememberTrace } from "./trace-of.ts";
  * same.
  */
 export function writeEvent(seal: Seal, event: Event, traceparent?: string): Buffer {
-  const taken = takeSecrets(EventSchema, event);
-  const message = toBinary(EventSchema, event);
+  const { open: without, secrets } = splitSecrets(EventSchema, event);
+  const message = toBinary(EventSchema, without);
   const open = Buffer.concat([message, ...(traceparent ? [traceOnWire(traceparent)] : [])]);
-  if (!taken) return open;
-  putSecrets(EventSchema, event, taken);
-  const sealed = seal.close(toBinary(EventSchema, taken), open);
+  if (!secrets) return open;
+  const sealed = seal.close(toBinary(EventSchema, secrets), open);
   const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
   return Buffer.concat([field.finish(), open]);
 }

@@ -49,18 +49,9 @@ export function compileOperation(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ExecuteCompiled | undefined {
-  const type = schema.getRootType(operation.operation);
-  if (!type || operation.directives?.length || operation.operation === "subscription")
-    return undefined;
-  let fields: readonly FieldPlan[];
-  try {
-    const compiler = new Compiler(schema, document);
-    fields = compiler.fieldsOf([operation.selectionSet], type);
-    compiler.finish();
-  } catch (error) {
-    if (error instanceof NotCompiled) return undefined;
-    throw error;
-  }
+  if (operation.operation === "subscription") return undefined;
+  const fields = compileFields(schema, document, operation);
+  if (!fields) return undefined;
   const serially = operation.operation === "mutation";
   const definitions = operation.variableDefinitions ?? [];
   return ({ contextValue, variableValues }) => {
@@ -68,6 +59,58 @@ export function compileOperation(
     if (!coerced.variableValues) return undefined;
     return new Run(contextValue, coerced.variableValues).execute(fields, serially);
   };
+}
+
+/**
+ * What a subscription shows of an event: the `data` of its result. Undefined where it is not known at
+ * once and whole: a field has to be read, or failed.
+ */
+export type ShowEvent = (
+  event: unknown,
+  args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
+) => Record<string, unknown> | undefined;
+
+/**
+ * Compiles what a valid subscription asks of its events, as `compileOperation` does. The resolver of
+ * its one field is left out: it is taken to return the event of a delivery.
+ */
+export function compileSubscription(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): ShowEvent | undefined {
+  const [field, ...others] = compileFields(schema, document, operation) ?? [];
+  if (!field || others.length > 0) return undefined;
+  const definitions = operation.variableDefinitions ?? [];
+  return (event, { contextValue, variableValues }) => {
+    const coerced = getVariableValues(schema, definitions, variableValues ?? {});
+    if (!coerced.variableValues) return undefined;
+    const run = new Run(contextValue, coerced.variableValues, true);
+    try {
+      const path = { prev: undefined, key: field.key, typename: field.info.parentType.name };
+      return { [field.key]: field.complete(run, event, path) };
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+function compileFields(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): readonly FieldPlan[] | undefined {
+  const type = schema.getRootType(operation.operation);
+  if (!type || operation.directives?.length) return undefined;
+  try {
+    const compiler = new Compiler(schema, document);
+    const fields = compiler.fieldsOf([operation.selectionSet], type);
+    compiler.finish();
+    return fields;
+  } catch (error) {
+    if (error instanceof NotCompiled) return undefined;
+    throw error;
+  }
 }
 
 class NotCompiled extends Error {}
@@ -299,11 +342,14 @@ class Run {
   readonly #errors: GraphQLError[] = [];
   /** Where errors are: what is below is null already, and no other error is told of it. */
   readonly #nulled = new Set<Path | undefined>();
+  /** Whatever fails, or has to be waited for, ends it by an exception. */
+  readonly #isAtOnce: boolean;
   #isOver = false;
 
-  constructor(contextValue: unknown, variables: VariableValues) {
+  constructor(contextValue: unknown, variables: VariableValues, isAtOnce = false) {
     this.contextValue = contextValue;
     this.#variables = variables;
+    this.#isAtOnce = isAtOnce;
   }
 
   async execute(fields: readonly FieldPlan[], serially: boolean): Promise<ExecutionResult> {
@@ -377,9 +423,13 @@ class Run {
   /** A value as the result shows it, or null with an error told. @throws where there can be no null */
   shown(value: unknown, complete: Complete, about: Failing, path: Path): unknown {
     try {
-      if (isPromiseLike(value)) return this.#whenReady(value, complete, about, path);
+      if (isPromiseLike(value)) {
+        if (this.#isAtOnce) throw leaveLater(value);
+        return this.#whenReady(value, complete, about, path);
+      }
       const completed = complete(this, value, path);
       if (!(completed instanceof Promise)) return completed;
+      if (this.#isAtOnce) throw leaveLater(completed);
       return completed.catch((error) => this.#fail(error, about, path));
     } catch (error) {
       return this.#fail(error, about, path);
@@ -403,6 +453,7 @@ class Run {
   }
 
   #fail(thrown: unknown, { nodes, isNonNull }: Failing, path: Path): null {
+    if (this.#isAtOnce) throw thrown;
     const error = locatedError(thrown, nodes, responsePathAsArray(path));
     if (isNonNull) throw error;
     this.#add(error, path);
@@ -425,6 +476,12 @@ type Failing = Pick<FieldPlan, "nodes" | "isNonNull">;
 /** Nobody waits for these any more, and nobody hears of how they end. */
 function leave(values: readonly unknown[] = []): void {
   for (const value of values) if (value instanceof Promise) value.catch(() => {});
+}
+
+/** Nobody waits for it: what it is needed for is not known at once. */
+function leaveLater(value: PromiseLike<unknown>): Error {
+  value.then(undefined, () => {});
+  return new Error("not known at once");
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

@@ -1,4 +1,19 @@
+import type { Push } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+
+/** What an event is to all who asked for it by one document with the same variables. */
+export interface SharedResult {
+  /** The result of the operation, as JSON. */
+  readonly json: string;
+  /** What `encode` makes of it, once for all of them. */
+  as<Encoded>(encode: Encode<Encoded>): Encoded;
+}
+
+export type Encode<Encoded> = (json: string, event: Event) => Encoded;
+
+/** Undefined for an event of which the operation shows what has to be read, or what fails. */
+export type ResultOf = (event: Event) => SharedResult | undefined;
 
 /**
  * What a subscription and the event stream that carries it tell each other: the GraphQL engine
@@ -22,6 +37,11 @@ export interface Live {
   /** Aborts when the stream has failed, also while its client reads nothing. */
   readonly failing: AbortSignal;
 
+  /** Set by the operation: what its client gets of an event, where all who ask the same get the same. */
+  resultOf: ResultOf | undefined;
+  /** Set by the transport once it can write events to the client past the engine. */
+  push: Push | undefined;
+
   open(from: string | undefined): void;
   fail(): void;
   failed(error: unknown): void;
@@ -38,6 +58,8 @@ export function createLive(lastEventId: string | undefined): Live {
   const live: Live = {
     lastEventId: lastEventId || undefined,
     cursor: undefined,
+    resultOf: undefined,
+    push: undefined,
     get failure() {
       return failure;
     },

@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import { type Call, type Core, payoutStateOf } from "../core/core.ts";
+import {
+  type Call,
+  type Core,
+  type History,
+  type HistoryPage,
+  payoutStateOf,
+} from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -35,6 +41,7 @@ export interface Loaders {
   payout(externalId: string): Promise<Payout>;
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
+  history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
   /** Takes it that a payment or payout is of this external_id, as it was asked for. */
@@ -42,7 +49,7 @@ export interface Loaders {
   /** The external_id that a payment or payout is of, also where the service did not say so. */
   externalIdOf(resource: Payment | Payout): string;
   /** The state of the external_id that a payment or payout is of, as it was when that was told. */
-  stateOf(resource: Payment | Payout): Promise<State | undefined>;
+  stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
   /** The payment or payout that an event told of. */
   resourceOf(event: Event, kind: KindName): Payment | Payout | null;
@@ -60,7 +67,8 @@ export interface State {
   readonly cursor: string;
 }
 
-export function createLoaders(core: Core, call: Call): Loaders {
+/** @param read runs each read, as `createMemory` does */
+export function createLoaders(core: Core, call: Call, read: Memory = createMemory()): Loaders {
   // Made when the first thing is to be remembered. They go with the operation, or with the event.
   let told: Map<object, Told> | undefined;
   const toldOf = (about: object): Told => {
@@ -75,7 +83,6 @@ export function createLoaders(core: Core, call: Call): Loaders {
   const externalIdOf = (resource: Payment | Payout) =>
     told?.get(resource)?.name ?? resource.externalId ?? "";
 
-  const read = createMemory();
   const payment = (externalId: string) =>
     read("payment", [externalId], async () => {
       const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
@@ -105,6 +112,14 @@ export function createLoaders(core: Core, call: Call): Loaders {
       for (const item of items) toldOf(item).owner = key.customer;
       return items;
     });
+  const stateAfter = async (resource: Payment | Payout, externalId: string) => {
+    const state =
+      resource.$typeName === PaymentSchema.typeName
+        ? await core.paymentStateAfter(resource, externalId, call)
+        : await core.payoutStateAfter(resource as Payout, externalId, call);
+    toldOf(resource).state = state;
+    return state;
+  };
 
   return {
     payment,
@@ -115,6 +130,12 @@ export function createLoaders(core: Core, call: Call): Loaders {
       ),
     paymentEvents: (externalId, limit) =>
       read("paymentEvents", [externalId, limit], () => core.paymentEvents(externalId, limit, call)),
+    history: (kind, externalId, page) =>
+      read("history", [kind, externalId, page], async () => {
+        if (!externalId) return noHistory;
+        const of = { ...page, externalId };
+        return kind === "payment" ? core.paymentHistory(of, call) : core.payoutHistory(of, call);
+      }),
     walletItems: (customer, optionId) =>
       walletItems({
         ...(customer ? { customer } : {}),
@@ -126,17 +147,11 @@ export function createLoaders(core: Core, call: Call): Loaders {
       toldOf(resource).name = externalId;
     },
     externalIdOf,
-    async stateOf(resource) {
+    stateOf(resource) {
       const { flags, state: earlier } = told?.get(resource) ?? {};
       const known = flags ?? earlier;
       const externalId = externalIdOf(resource);
-      if (known || !externalId) return known;
-      const state =
-        resource.$typeName === PaymentSchema.typeName
-          ? await core.paymentStateAfter(resource, externalId, call)
-          : await core.payoutStateAfter(resource as Payout, externalId, call);
-      toldOf(resource).state = state;
-      return state;
+      return known || !externalId ? known : stateAfter(resource, externalId);
     },
     async operationsOf(resource) {
       const externalId = externalIdOf(resource);
@@ -160,6 +175,9 @@ export function createLoaders(core: Core, call: Call): Loaders {
     customerOf: (item) => told?.get(item)?.owner,
   };
 }
+
+/** Of what has no id there is none. */
+const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
 /** The state of an event, as its payment or payout has it. */
 const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"] | undefined>> = {
@@ -186,12 +204,18 @@ interface Read {
   readonly read: () => Promise<unknown>;
 }
 
+type Memory = <Value>(
+  kind: string,
+  key: readonly unknown[],
+  read: () => Promise<Value>,
+) => Promise<Value>;
+
 /**
  * One DataLoader for all that an operation reads, made when something is: what was read once, or is
  * being read, is not read again. A failure is remembered too. The upstream reads one thing at a time,
  * so that a batch has nothing to send together.
  */
-function createMemory() {
+function createMemory(): Memory {
   let loader: DataLoader<Read, unknown, string> | undefined;
   return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
     loader ??= new DataLoader<Read, unknown, string>(readAll, { cacheKeyFn: ({ id }) => id });

@@ -43,6 +43,7 @@ import {
   takesJsonOnly,
 } from "./plugins.ts";
 import { schema } from "./schema/schema.ts";
+import { sharesResults } from "./shared-results.ts";
 import { createStraightPath } from "./straight-path.ts";
 import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
 import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
@@ -137,6 +138,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
+      sharesResults(),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
@@ -245,10 +247,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
     const stream = streams.get(lifetime);
-    if (stream) {
-      const { failing } = live;
-      return await sendEventStream(answered, stream, response, { heartbeatMs, failing });
-    }
+    if (stream) return await sendEventStream(answered, stream, response, { heartbeatMs });
     const budget: OutgoingHttpHeaders = {};
     addRateLimit(budget);
     setHeaders(response, budget);

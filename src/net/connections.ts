@@ -1,6 +1,13 @@
 import type { Server, Socket } from "node:net";
 import type { LimitObserver } from "./observer.ts";
 
+/**
+ * Connections that the system may hold for a listener until it accepts them (Linux: no more than
+ * `net.core.somaxconn`). Node's own 511 are full at once when a replica dies and thousands of its watchers
+ * come here: whoever is dropped tries again after 1, 3, 7 and 15 seconds.
+ */
+export const acceptBacklog = 4_096;
+
 export interface ConnectionCounts {
   /** Connections that a listener has at once; undefined: as many as the system lets it. */
   readonly maxConnections?: number | undefined;

@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
-import { type ConnectionCounts, limitConnections } from "./connections.ts";
+import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import { guardHttp1 } from "./http1.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
@@ -183,7 +183,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     listen: (host, port) =>
       new Promise((resolve, reject) => {
         acceptor.once("error", reject);
-        acceptor.listen(port, host, () => {
+        acceptor.listen({ port, host, backlog: acceptBacklog }, () => {
           acceptor.off("error", reject);
           acceptor.on("error", options.onError);
           resolve({ port: (acceptor.address() as net.AddressInfo).port });

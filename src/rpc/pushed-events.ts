@@ -4,6 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { answerOf, isOver } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
@@ -72,13 +73,4 @@ function envelope(flags: number, data: Uint8Array): Buffer {
   bytes.writeUInt32BE(data.byteLength, 1);
   bytes.set(data, 5);
   return bytes;
-}
-
-/** An event goes to all its watchers before the next one does: no more than the last is remembered. */
-function oncePerEvent(encode: Encode): Encode {
-  let last: { readonly event: Event; readonly bytes: Buffer } | undefined;
-  return (event) => {
-    if (last?.event !== event) last = { event, bytes: encode(event) };
-    return last.bytes;
-  };
 }

@@ -11,12 +11,13 @@ import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { binaryWriterOf } from "./binary-writer.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
 import type { Identify } from "./gate.ts";
 import { setGatedCall } from "./gated-call.ts";
-import { jsonWriterOf, type WriteJson } from "./json-writer.ts";
+import { jsonWriterOf } from "./json-writer.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
@@ -164,6 +165,7 @@ function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
       const run = implementation[method.localName as keyof typeof implementation] as Handler;
       const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
       const writeJson = jsonWriterOf(method.output);
+      const writeBinary = binaryWriterOf(method.output);
       methods.set(`/${service.typeName}/${method.name}`, {
         names: { service, method },
         async run(input, binary, context) {
@@ -171,7 +173,7 @@ function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
           // The handlers of the services read nothing else of their context.
           const result = await run(request, context as HandlerContext);
           const answer = create(method.output, result);
-          return binary ? codec.getO(binary).serialize(answer) : toText(writeJson, answer);
+          return binary ? encode(writeBinary, answer) : encode(writeJson, answer);
         },
       });
     }
@@ -179,7 +181,7 @@ function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
   return methods;
 }
 
-function toText(write: WriteJson, answer: Message): string {
+function encode<Text>(write: (answer: Message) => Text, answer: Message): Text {
   try {
     return write(answer);
   } catch (error) {

@@ -1,4 +1,12 @@
-import type { DescField, DescMessage, MessageShape } from "@bufbuild/protobuf";
+import {
+  clearField,
+  create,
+  type DescField,
+  type DescMessage,
+  isFieldSet,
+  type Message,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /** Whether the proto marks a field as secret, by `debug_redact`. */
@@ -6,54 +14,90 @@ export function isSecret(field: DescField): boolean {
   return field.proto.options?.debugRedact === true;
 }
 
-/**
- * Takes what the secret fields of a message and of the messages below hold out of it, as a message of
- * the same type that holds nothing else; undefined when there is nothing. `putSecrets` undoes it.
- */
-export function takeSecrets<Desc extends DescMessage>(
-  schema: Desc,
-  message: MessageShape<Desc>,
-): MessageShape<Desc> | undefined {
-  return take(reflect(schema, message))?.message as MessageShape<Desc> | undefined;
+/** A message in two: all but its secrets, and these alone. */
+export interface Split<Desc extends DescMessage> {
+  /** The message itself where it has no secrets; else it shares with it what holds none. */
+  readonly open: MessageShape<Desc>;
+  /** A message of the same type that holds nothing else; undefined when there are none. */
+  readonly secrets: MessageShape<Desc> | undefined;
 }
 
-/** Puts what was taken back into the message that it was taken from, or one like it. */
+/**
+ * Tells apart what the secret fields of a message and of the messages below hold, and all else. The
+ * message itself stays as it is. `putSecrets` joins the two again.
+ */
+export function splitSecrets<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc>,
+): Split<Desc> {
+  const { open, secrets } = split(schema, message as Fields) ?? { open: message };
+  return { open, secrets } as Split<Desc>;
+}
+
+/** Puts secrets back into the message that they were split from, or one like it. */
 export function putSecrets<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
-  taken: MessageShape<Desc>,
+  secrets: MessageShape<Desc>,
 ): void {
-  put(reflect(schema, message), reflect(schema, taken));
+  put(reflect(schema, message), reflect(schema, secrets));
 }
 
-function take(message: ReflectMessage): ReflectMessage | undefined {
-  let taken: ReflectMessage | undefined;
-  const found = () => {
-    taken ??= reflect(message.desc);
-    return taken;
-  };
-  for (const field of secretPaths(message.desc)) {
-    if (!message.isSet(field)) continue;
-    if (isSecret(field)) {
-      found().set(field, message.get(field));
-      message.clear(field);
-    } else if (field.fieldKind === "message") {
-      const below = take(message.get(field));
-      if (below) found().set(field, below);
-    } else if (field.fieldKind === "list" && field.listKind === "message") {
-      const below = [...message.get(field)].map((item) => take(item as ReflectMessage));
-      if (!below.some((item) => item)) continue;
-      // Each at its index: those without secrets are empty.
-      const messages = found().get(field);
-      for (const item of below) messages.add(item ?? reflect(field.message));
-    } else if (field.fieldKind === "map" && field.mapKind === "message") {
-      for (const [key, value] of message.get(field)) {
-        const below = take(value as ReflectMessage);
-        if (below) found().get(field).set(key, below);
-      }
-    }
+/** A message as the object that it is: without reflection, which would copy it whole. */
+type Fields = Message & Record<string, unknown>;
+
+function split(desc: DescMessage, message: Fields): { open: Fields; secrets: Fields } | undefined {
+  let found: { open: Fields; secrets: Fields } | undefined;
+  for (const field of secretPaths(desc)) {
+    if (!isFieldSet(message, field)) continue;
+    const parts = splitField(field, fieldOf(message, field));
+    if (!parts) continue;
+    found ??= { open: { ...message }, secrets: create(desc) as Fields };
+    setField(found.secrets, field, parts.secrets);
+    if (parts.open === undefined) clearField(found.open, field);
+    else setField(found.open, field, parts.open);
   }
-  return taken;
+  return found;
+}
+
+/** @returns undefined for a field without secrets; `open` is undefined for one that is a secret */
+function splitField(
+  field: DescField,
+  value: unknown,
+): { open?: unknown; secrets: unknown } | undefined {
+  if (isSecret(field)) return { secrets: value };
+  if (field.fieldKind === "message") return split(field.message, value as Fields);
+  if (field.fieldKind === "list" && field.listKind === "message") {
+    const { message } = field;
+    const items = value as readonly Fields[];
+    const below = items.map((item) => split(message, item));
+    if (!below.some((item) => item)) return undefined;
+    return {
+      open: below.map((item, at) => item?.open ?? items[at]),
+      // Each at its index: those without secrets are empty.
+      secrets: below.map((item) => item?.secrets ?? create(message)),
+    };
+  }
+  if (field.fieldKind === "map" && field.mapKind === "message") {
+    const { message } = field;
+    const open = { ...(value as Record<string, Fields>) };
+    const secrets: Record<string, Fields> = {};
+    for (const [key, item] of Object.entries(open)) {
+      const below = split(message, item);
+      if (below) [open[key], secrets[key]] = [below.open, below.secrets];
+    }
+    return Object.keys(secrets).length > 0 ? { open, secrets } : undefined;
+  }
+  return undefined;
+}
+
+function fieldOf(message: Fields, { oneof, localName }: DescField): unknown {
+  return oneof ? (message[oneof.localName] as { value?: unknown }).value : message[localName];
+}
+
+function setField(message: Fields, { oneof, localName }: DescField, value: unknown): void {
+  if (oneof) message[oneof.localName] = { case: localName, value };
+  else message[localName] = value;
 }
 
 function put(message: ReflectMessage, taken: ReflectMessage): void {

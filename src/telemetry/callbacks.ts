@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
 import { allKinds, kinds } from "../kinds.ts";
+import { byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import { conflictMessage } from "./events.ts";
 import type { CountFieldFault } from "./field-faults.ts";
@@ -29,6 +30,9 @@ export function callbacksTelemetry(
     labelNames: ["resource", "verdict"],
     buckets: latencyBuckets,
   });
+  const secondsOf = byKey((resource: string) =>
+    byKey((verdict: string) => seconds.bind({ resource, verdict })),
+  );
   const usual = ["stored", "duplicate", "bad_signature", "dead_letter", "unavailable"];
   for (const account of accounts) {
     for (const { resource } of allKinds.map((kind) => kinds[kind])) {
@@ -40,7 +44,7 @@ export function callbacksTelemetry(
     onVerdict({ verdict, account = "", resource = "", conflict, error, ...received }) {
       const { durationMs, traceparent, ...about } = received;
       verdicts.inc({ account, resource, verdict });
-      seconds({ resource, verdict }, durationMs, traceparent);
+      secondsOf(resource)(verdict)(durationMs, traceparent);
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };

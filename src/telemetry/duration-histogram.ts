@@ -1,33 +1,55 @@
-import { Histogram, type HistogramConfiguration, type Registry } from "prom-client";
+import { Histogram, type Registry } from "prom-client";
+import { type BoundConfig, BoundHistogram, type Labels } from "./bound.ts";
 
 /** Histograms of durations of one registry. */
 export type DurationHistograms = <Label extends string>(
-  options: Pick<HistogramConfiguration<Label>, "name" | "help" | "labelNames" | "buckets">,
-) => ObserveDuration<Label>;
+  options: DurationOptions<Label>,
+) => DurationHistogram<Label>;
+
+type DurationOptions<Label extends string> = Omit<BoundConfig<Label>, "registers"> & {
+  readonly buckets: readonly number[];
+};
+
+export interface DurationHistogram<Label extends string> {
+  /** What observes durations of these labels, whose values must be few. */
+  bind(labels: Labels<Label>): ObserveDuration;
+}
 
 /** @param traceparent of the sampled span that lasted as long: the exemplar of its bucket */
-export type ObserveDuration<Label extends string> = (
-  labels: Partial<Record<Label, string | number>>,
-  durationMs: number,
-  traceparent?: string | undefined,
-) => void;
+export type ObserveDuration = (durationMs: number, traceparent?: string | undefined) => void;
 
 /**
  * Makes histograms of durations in seconds. With `exemplars` each bucket names the latest sampled trace
  * that fell into it, for those who read OpenMetrics.
  */
 export function durationHistograms(registry: Registry, exemplars: boolean): DurationHistograms {
+  return exemplars ? withExemplars(registry) : withoutExemplars(registry);
+}
+
+function withoutExemplars(registry: Registry): DurationHistograms {
   return (options) => {
-    const enableExemplars = exemplars;
-    const histogram = new Histogram({ ...options, enableExemplars, registers: [registry] });
-    if (!exemplars) {
-      return (labels, durationMs) => histogram.observe(labels as never, durationMs / 1_000);
-    }
-    return (labels, durationMs, traceparent) => {
-      const value = durationMs / 1_000;
-      const [, trace_id, span_id] = traceparent?.split("-") ?? [];
-      const exemplarLabels = trace_id && span_id ? { trace_id, span_id } : {};
-      histogram.observe({ labels, value, exemplarLabels } as never);
+    const histogram = new BoundHistogram({ ...options, registers: [registry] });
+    return {
+      bind(labels) {
+        const series = histogram.bind(labels);
+        return (durationMs) => series.observe(durationMs / 1_000);
+      },
+    };
+  };
+}
+
+function withExemplars(registry: Registry): DurationHistograms {
+  return (options) => {
+    const buckets = [...options.buckets];
+    const config = { ...options, buckets, enableExemplars: true, registers: [registry] };
+    const histogram = new Histogram(config);
+    return {
+      bind: (labels) => (durationMs, traceparent) => {
+        const value = durationMs / 1_000;
+        const [, trace_id, span_id] = traceparent?.split("-") ?? [];
+        const exemplarLabels = trace_id && span_id ? { trace_id, span_id } : {};
+        histogram.observe({ labels, value, exemplarLabels } as never);
+      },
     };
   };
 }

@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { GraphqlObserver } from "../graphql/operation-record.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import { latencyBuckets } from "./registry.ts";
 
@@ -10,7 +11,7 @@ export function graphqlTelemetry(
   onInternalError: () => void,
 ): GraphqlObserver {
   const registers = [registry];
-  const operations = new Counter({
+  const operations = new BoundCounter({
     name: "payments_gateway_graphql_operations_total",
     help: "GraphQL operations that have ended, by root field and the code of the first error",
     labelNames: ["type", "field", "transport", "code"],
@@ -22,21 +23,31 @@ export function graphqlTelemetry(
     labelNames: ["type", "field", "code"],
     buckets: latencyBuckets,
   });
-  const inFlight = new Gauge({
+  const inFlight = new BoundGauge({
     name: "payments_gateway_graphql_operations_in_flight",
     help: "GraphQL operations in progress, subscriptions included",
     labelNames: ["connection"],
     registers,
   });
+  const inFlightOf = byKey((connection: string) => inFlight.bind({ connection }));
+  const operationsOf = byKey((type: string) =>
+    byKey((field: string) => ({
+      ended: byKey((transport: string) =>
+        byKey((code: string) => operations.bind({ type, field, transport, code })),
+      ),
+      seconds: byKey((code: string) => seconds.bind({ type, field, code })),
+    })),
+  );
   return {
     onOperation(connection) {
-      inFlight.inc({ connection });
+      const underWay = inFlightOf(connection);
+      underWay.value += 1;
       return ({ type, field, transport, code, durationMs, traceparent }) => {
-        inFlight.dec({ connection });
-        operations.inc({ type, field, transport, code });
+        const series = operationsOf(type)(field);
+        underWay.value -= 1;
+        series.ended(transport)(code).value += 1;
         if (code === "INTERNAL_SERVER_ERROR") onInternalError();
-        if (type === "subscription") return;
-        seconds({ type, field, code }, durationMs, traceparent);
+        if (type !== "subscription") series.seconds(code)(durationMs, traceparent);
       };
     },
   };

@@ -1,24 +1,25 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { Priority, TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
 import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
+import { BoundGauge, BoundHistogram, byKey } from "./bound.ts";
 
 /** The account's rate budget: who waits for it, who is refused, and what is left. */
 export function rateLimitTelemetry(registry: Registry, accounts: readonly string[]) {
   const registers = [registry];
-  const wait = new Histogram({
+  const wait = new BoundHistogram({
     name: "payments_gateway_rate_limit_wait_seconds",
     help: "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
     labelNames: ["account", "priority", "caller_kind"],
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
     registers,
   });
-  const waiting = new Gauge({
+  const waiting = new BoundGauge({
     name: "payments_gateway_rate_limit_waiting",
     help: "Calls that wait for a token of the rate budget",
     labelNames: ["account", "priority"],
     registers,
   });
-  const waitingCallers = new Gauge({
+  const waitingCallers = new BoundGauge({
     name: "payments_gateway_rate_limit_waiting_callers",
     help: "Callers (API keys, subjects of JWTs, customers) that take turns at the rate budget now",
     labelNames: ["account", "priority"],
@@ -57,31 +58,35 @@ export function rateLimitTelemetry(registry: Registry, accounts: readonly string
   for (const account of accounts) {
     rejections.inc({ account }, 0);
     for (const priority of ["money", "read"]) {
-      waiting.set({ account, priority }, 0);
-      waitingCallers.set({ account, priority }, 0);
+      waiting.bind({ account, priority });
+      waitingCallers.bind({ account, priority });
       refusals.inc({ account, priority, reason: "RESOURCE_EXHAUSTED" }, 0);
     }
   }
   return {
     observerOf(account: string): BucketObserver {
-      const callers = { money: new Map<string, number>(), read: new Map<string, number>() };
+      const linesOf = byKey((priority: Priority) => ({
+        callers: new Map<string, number>(),
+        waiting: waiting.bind({ account, priority }),
+        waitingCallers: waitingCallers.bind({ account, priority }),
+        wait: byKey((caller_kind: string) => wait.bind({ account, priority, caller_kind })),
+      }));
       return {
         onWait({ priority, caller }) {
-          const labels = { account, priority };
+          const line = linesOf(priority);
           const name = caller?.name ?? "";
           const count = (by: number) => {
-            const calls = (callers[priority].get(name) ?? 0) + by;
-            if (calls > 0) callers[priority].set(name, calls);
-            else callers[priority].delete(name);
-            waiting.inc(labels, by);
-            waitingCallers.set(labels, callers[priority].size);
+            const calls = (line.callers.get(name) ?? 0) + by;
+            if (calls > 0) line.callers.set(name, calls);
+            else line.callers.delete(name);
+            line.waiting.value += by;
+            line.waitingCallers.value = line.callers.size;
           };
           count(1);
           return ({ waitedMs, refused: reason }) => {
             count(-1);
-            if (reason === undefined) {
-              wait.observe({ ...labels, caller_kind: kindOf(caller) }, waitedMs / 1_000);
-            } else refusals.inc({ ...labels, reason });
+            if (reason === undefined) line.wait(kindOf(caller)).observe(waitedMs / 1_000);
+            else refusals.inc({ account, priority, reason });
           };
         },
         onRejected() {

@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { RpcObserver } from "../rpc/call-record.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import type { Durations } from "./durations/durations.ts";
 import { latencyBuckets } from "./registry.ts";
@@ -13,7 +14,7 @@ export function rpcTelemetry(
   durations: Durations | undefined,
 ): RpcObserver {
   const registers = [registry];
-  const requests = new Counter({
+  const requests = new BoundCounter({
     name: "payments_gateway_rpc_requests_total",
     help: "RPC calls that have ended, streams included, by status code",
     labelNames: ["service", "method", "code"],
@@ -25,20 +26,28 @@ export function rpcTelemetry(
     labelNames: ["service", "method", "code"],
     buckets: latencyBuckets,
   });
-  const inFlight = new Gauge({
+  const inFlight = new BoundGauge({
     name: "payments_gateway_rpc_requests_in_flight",
     help: "RPC calls in progress, streams included",
     labelNames: ["service", "method"],
     registers,
   });
+  const methodsOf = byKey((service: string) =>
+    byKey((method: string) => ({
+      inFlight: inFlight.bind({ service, method }),
+      requests: byKey((code: string) => requests.bind({ service, method, code })),
+      seconds: byKey((code: string) => seconds.bind({ service, method, code })),
+    })),
+  );
   return {
     onCall({ service, method, unary, protocol }) {
-      inFlight.inc({ service, method });
+      const series = methodsOf(service)(method);
+      series.inFlight.value += 1;
       return ({ code, durationMs, traceparent }) => {
-        inFlight.dec({ service, method });
-        requests.inc({ service, method, code });
+        series.inFlight.value -= 1;
+        series.requests(code).value += 1;
         if (code === "INTERNAL") onInternalError();
-        if (unary) seconds({ service, method, code }, durationMs, traceparent);
+        if (unary) series.seconds(code)(durationMs, traceparent);
         durations?.rpcServerCall(durationMs, {
           "rpc.system.name": rpcSystemOf(protocol),
           "rpc.method": `${service}/${method}`,

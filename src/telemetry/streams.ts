@@ -33,11 +33,19 @@ export function streamsTelemetry(registry: Registry): StreamObserver {
     events.inc({ transport }, 0);
     slowConsumers.inc({ transport }, 0);
   }
+  // Bound once: an event counts for each of its watchers.
+  const deliveredBy = new Map<string, () => void>();
   return {
     onStream(transport) {
       open.inc({ transport });
+      let delivered = deliveredBy.get(transport);
+      if (!delivered) {
+        const ofTransport = events.labels({ transport });
+        delivered = () => ofTransport.inc();
+        deliveredBy.set(transport, delivered);
+      }
       return {
-        delivered: () => events.inc({ transport }),
+        delivered,
         ended(reason, detail) {
           open.dec({ transport });
           ends.inc({ transport, reason });

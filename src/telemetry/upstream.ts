@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { UpstreamObserver } from "../upstream/upstream.ts";
+import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import type { Durations } from "./durations/durations.ts";
 import type { CountFieldFault } from "./field-faults.ts";
@@ -15,7 +16,7 @@ export function upstreamTelemetry(
   durations: Durations | undefined,
 ): (account: string) => UpstreamObserver {
   const registers = [registry];
-  const calls = new Counter({
+  const calls = new BoundCounter({
     name: "payments_gateway_upstream_requests_total",
     help: "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
     labelNames: ["account", "endpoint", "outcome"],
@@ -27,7 +28,7 @@ export function upstreamTelemetry(
     labelNames: ["endpoint"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   });
-  const inFlight = new Gauge({
+  const inFlight = new BoundGauge({
     name: "payments_gateway_upstream_requests_in_flight",
     help: "Calls to the payments service that were sent and have no answer yet",
     labelNames: ["account"],
@@ -58,19 +59,26 @@ export function upstreamTelemetry(
     registers,
   });
   for (const account of accounts) {
-    inFlight.set({ account }, 0);
+    inFlight.bind({ account });
     credentialsRefused.set({ account }, 0);
     for (const ofCalls of ["money", "other"]) breaker.set({ account, calls: ofCalls }, 0);
     mixUps.inc({ account }, 0);
   }
+  const secondsOf = byKey((endpoint: string) => seconds.bind({ endpoint }));
+  const callsOf = byKey((account: string) =>
+    byKey((endpoint: string) =>
+      byKey((outcome: string) => calls.bind({ account, endpoint, outcome })),
+    ),
+  );
+  const underWayOf = byKey((account: string) => inFlight.bind({ account }));
   return (account) => ({
     onInFlight(change) {
-      inFlight.inc({ account }, change);
+      underWayOf(account).value += change;
     },
     onCall({ endpoint, outcome, durationMs, http, traceparent }) {
       log.debug({ account, endpoint, outcome, durationMs }, "upstream");
-      calls.inc({ account, endpoint, outcome });
-      seconds({ endpoint }, durationMs, traceparent);
+      callsOf(account)(endpoint)(outcome).value += 1;
+      secondsOf(endpoint)(durationMs, traceparent);
       durations?.httpClientRequest(durationMs, http);
     },
     onFieldFault({ endpoint, path, kind }) {

@@ -1,6 +1,6 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
-import { plainDecimal, quoteNumbers } from "./number.ts";
+import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
 import { readInstant } from "./time.ts";
 
@@ -87,6 +87,8 @@ export class Walk {
 
   /** The source text of the number that is the member `key` of `parent`. */
   numberText(parent: Position | undefined, key: Key): string {
+    const sole = typeof key === "string" ? soleNumber(this.#text, key) : undefined;
+    if (sole !== undefined) return sole;
     this.#withNumbersQuoted ??= JSON.parse(quoteNumbers(this.#text));
     let value = this.#withNumbersQuoted;
     for (const step of pathTo(parent, key)) value = (value as Properties)[step];

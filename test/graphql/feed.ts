@@ -14,6 +14,10 @@ export interface Feed {
   /** For a core's `watchPayment`, `watchPayout` or `streamEvents`. */
   readonly watch: (request: unknown, call: Call) => AsyncIterable<Event>;
   push(...events: Event[]): void;
+  /** Whether the edge waits for an event. */
+  waits(): boolean;
+  /** Offers an event past the stream, as the core does while the edge waits: whether it is taken. */
+  offer(event: Event): boolean;
   fail(error: unknown): void;
   finish(): void;
   /** Resolves when the stream was opened, and with what. */
@@ -27,6 +31,8 @@ export function createFeed(): Feed {
   const released = Promise.withResolvers<void>();
   const steps: (() => Event | undefined)[] = [];
   let wake = Promise.withResolvers<void>();
+  let waits = false;
+  let push: Call["push"];
   const step = (next: () => Event | undefined) => {
     steps.push(next);
     wake.resolve();
@@ -35,6 +41,7 @@ export function createFeed(): Feed {
   async function* watch(request: unknown, call: Call): AsyncGenerator<Event> {
     call.signal.addEventListener("abort", () => wake.resolve());
     opened.resolve({ request, call });
+    push = call.push;
     call.onOpen?.(undefined);
     try {
       for (;;) {
@@ -45,7 +52,9 @@ export function createFeed(): Feed {
           yield event;
         } else {
           if (call.signal.aborted) throw errorOfAbort(call.signal);
+          waits = true;
           await wake.promise;
+          waits = false;
           wake = Promise.withResolvers();
         }
       }
@@ -59,6 +68,8 @@ export function createFeed(): Feed {
     push: (...events) => {
       for (const event of events) step(() => event);
     },
+    waits: () => waits,
+    offer: (event) => waits && push?.(event) === true,
     fail: (error) =>
       step(() => {
         throw error;

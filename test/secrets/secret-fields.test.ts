@@ -20,9 +20,9 @@ import {
   FindWalletItemsResponseSchema,
   file_payments_v1_wallet_service,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { isSecret, putSecrets, takeSecrets } from "../../src/secrets/secret-fields.ts";
+import { isSecret, putSecrets, type Split, splitSecrets } from "../../src/secrets/secret-fields.ts";
 
-test("secrets are taken out of a message and put back in", () => {
+test("a message is split from its secrets, and stays as it is; both are joined again", () => {
   const event = create(EventSchema, {
     externalId: "order-1",
     resource: {
@@ -34,15 +34,16 @@ test("secrets are taken out of a message and put back in", () => {
     },
   });
   const whole = structuredClone(event);
-  const taken = takeSecrets(EventSchema, event);
+  const { open, secrets } = splitSecrets(EventSchema, event);
+  assert.deepEqual(event, whole);
   assert.deepEqual(
-    taken,
+    secrets,
     create(EventSchema, {
       resource: { case: "payment", value: { paymentMethod: { ccToken: { token: "tok" } } } },
     }),
   );
   assert.deepEqual(
-    event,
+    open,
     create(EventSchema, {
       externalId: "order-1",
       resource: {
@@ -54,8 +55,9 @@ test("secrets are taken out of a message and put back in", () => {
       },
     }),
   );
-  putSecrets(EventSchema, event, taken);
-  assert.deepEqual(event, whole);
+  assert.ok(secrets);
+  putSecrets(EventSchema, open, secrets);
+  assert.deepEqual(open, whole);
 });
 
 test("of a list each item gets its own secrets back, by its place", () => {
@@ -68,18 +70,19 @@ test("of a list each item gets its own secrets back, by its place", () => {
     ],
   });
   const whole = structuredClone(found);
-  const taken = takeSecrets(FindWalletItemsResponseSchema, found);
-  assert.ok(taken);
-  assert.doesNotMatch(JSON.stringify(found), /tok-|4111/);
-  putSecrets(FindWalletItemsResponseSchema, found, taken);
+  const { open, secrets } = splitSecrets(FindWalletItemsResponseSchema, found);
   assert.deepEqual(found, whole);
+  assert.ok(secrets);
+  assert.doesNotMatch(JSON.stringify(open), /tok-|4111/);
+  putSecrets(FindWalletItemsResponseSchema, open, secrets);
+  assert.deepEqual(open, whole);
 });
 
-test("a message without secrets stays as it is", () => {
+test("a message without secrets is all that there is", () => {
   const payment = create(PaymentSchema, { externalId: "e", paymentMethod: { ccToken: {} } });
-  const whole = structuredClone(payment);
-  assert.equal(takeSecrets(PaymentSchema, payment), undefined);
-  assert.deepEqual(payment, whole);
+  const { open, secrets } = splitSecrets(PaymentSchema, payment);
+  assert.equal(secrets, undefined);
+  assert.equal(open, payment);
 });
 
 const types = createRegistry(
@@ -100,12 +103,14 @@ test("whatever the contract marks is taken, of every message, and all else stays
       const whole = structuredClone(message);
       const held = secretsIn(full);
       secrets += held;
-      const taken: Message | undefined = takeSecrets(type, message);
-      assert.equal(secretsIn(reflect(type, message)), 0, type.typeName);
-      assert.equal(taken === undefined ? 0 : secretsIn(reflect(type, taken)), held);
-      if (taken) putSecrets(type, message, taken);
-      assert.ok(equals(type, message, whole), type.typeName);
-      assert.deepEqual(toBinary(type, message), toBinary(type, whole));
+      const parts: Split<DescMessage> = splitSecrets(type, message);
+      const { open, secrets: alone } = parts;
+      assert.deepEqual(message, whole, type.typeName);
+      assert.equal(secretsIn(reflect(type, open)), 0, type.typeName);
+      assert.equal(alone === undefined ? 0 : secretsIn(reflect(type, alone)), held);
+      if (alone) putSecrets(type, open, alone);
+      assert.ok(equals(type, open, whole), type.typeName);
+      assert.deepEqual(toBinary(type, open), toBinary(type, whole));
     }
   }
   assert.ok(secrets > 100, `${secrets}`);

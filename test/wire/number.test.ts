@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { plainDecimal, quoteNumbers } from "../../src/wire/number.ts";
+import { plainDecimal, quoteNumbers, soleNumber } from "../../src/wire/number.ts";
 
 describe("a number's plain decimal text", () => {
   const texts: Array<[source: string, plain: string | undefined]> = [
@@ -57,3 +57,70 @@ describe("quoting the numbers of a JSON text", () => {
     );
   });
 });
+
+describe("the number of the only member of a name", () => {
+  /** A JSON string, with some of its characters as escapes. */
+  const written = (text: string, escaped: boolean) =>
+    escaped
+      ? `"${[...text].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")}"`
+      : JSON.stringify(text);
+  const texts = fc.constantFrom("amount", "am", 'amount"', '"amount":5', "amount\\", ":5", "");
+  const string = fc.tuple(texts, fc.integer({ max: 9 })).map(([text, n]) => written(text, n === 9));
+  const number = fc.constantFrom(
+    "0",
+    "-0",
+    "10.10",
+    "5.0",
+    "1.5e+3",
+    "1E-7",
+    "12345678901234567890",
+  );
+  const space = fc.constantFrom("", " ", "\n\t");
+  const { value } = fc.letrec<{ value: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      ...[number, number, string, fc.constantFrom("true", "null")],
+      fc.array(tie("value"), { maxLength: 3 }).map((items) => `[${items.join(",")}]`),
+      fc
+        .array(fc.tuple(string, space, space, tie("value")), { maxLength: 3 })
+        .map((members) => members.map(([name, a, b, item]) => `${name}${a}:${b}${item}`).join(","))
+        .map((members) => `{${members}}`),
+    ),
+  }));
+
+  it("is that number's own text, or none is told", () => {
+    let told = 0;
+    fc.assert(
+      fc.property(value, (text) => {
+        const sole = soleNumber(text, "amount");
+        if (sole === undefined) return;
+        const all = numbersOf("amount", JSON.parse(text), JSON.parse(quoteNumbers(text)));
+        // It may stand in an object that another of the same name has replaced.
+        if (all.length === 0) return;
+        told += 1;
+        assert.deepEqual(all, [sole], text);
+      }),
+      { numRuns: 20_000 },
+    );
+    assert.ok(told > 100, `told of ${told}`);
+  });
+
+  for (const [what, text] of [
+    ["a member that comes twice", '{"amount":1,"amount":1.0}'],
+    ["a text of that name", '{"amount":1,"type":"amount"}'],
+    ["a member that is no number", '{"amount":"1"}'],
+    ["a name that is written with escapes", '{"fee":{"amount":1.0},"\\u0061mount":1}'],
+    ["no such member", '{"am":1}'],
+  ] as const) {
+    it(`is not told of ${what}`, () => assert.equal(soleNumber(text, "amount"), undefined));
+  }
+});
+
+/** The texts of all numbers that are members of a name, from the same JSON with its numbers quoted. */
+function numbersOf(name: string, json: unknown, quoted: unknown): unknown[] {
+  if (typeof json !== "object" || json === null) return [];
+  return Object.entries(json).flatMap(([key, item]) => {
+    const own = (quoted as Record<string, unknown>)[key];
+    return key === name && typeof item === "number" ? [own] : numbersOf(name, item, own);
+  });
+}

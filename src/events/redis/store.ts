@@ -1,7 +1,6 @@
-import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../errors.ts";
-import { type Event, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
 import { type Kind, kinds } from "../../kinds.ts";
 import { ask } from "../../redis/ask.ts";
@@ -34,7 +33,9 @@ import { stateKey } from "../merge.ts";
 import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
+import { rememberTrace } from "../trace-of.ts";
 import { maxUnfinished, memberOf, ofMember } from "../unfinished.ts";
+import { OwnEvents } from "./own-events.ts";
 import { cursorOf, idOf } from "./place.ts";
 
 export interface RedisStoreOptions {
@@ -76,6 +77,7 @@ export class RedisStore {
   #settling: Promise<void> | undefined;
   #nextSettling: Promise<void> | undefined;
   #showing: Promise<void> | undefined;
+  readonly #own = new OwnEvents();
   #nextShowing: { readonly epoch: string; id: string; shown: Promise<void> } | undefined;
 
   constructor(options: RedisStoreOptions) {
@@ -84,8 +86,9 @@ export class RedisStore {
 
   async append(entry: Entry): Promise<Appended> {
     const { keys, writer, retentionMs, awaitsReplicas, seal } = this.#options;
-    const event = clone(EventSchema, entry.event);
-    event.receivedAt = timestampFromMs(Date.now());
+    // The writer keeps its message; ours is shared by all readers.
+    const event: Event = { ...entry.event, receivedAt: timestampFromMs(Date.now()) };
+    const bytes = writeEvent(seal, event, entry.trace);
     const answer = (await writer.run(
       appendEvent,
       [
@@ -98,7 +101,7 @@ export class RedisStore {
         ...(entry.digest === undefined ? [] : [keys.seenBody(entry.digest)]),
       ],
       [
-        writeEvent(seal, event, entry.trace),
+        bytes,
         entry.source === EventSource.CALLBACK ? "c" : "o",
         stateKey(entry),
         entry.operationId,
@@ -128,6 +131,8 @@ export class RedisStore {
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
     setState(event, factsOf(facts));
+    rememberTrace(event, entry.trace);
+    this.#own.add({ event, bytes, facts });
     return { outcome, event, conflict: conflict === 1 };
   }
 
@@ -270,8 +275,13 @@ export class RedisStore {
     const events: Event[] = [];
     for (let at = 0; at + 2 < rows.length; at += 3) {
       const [id, bytes, facts] = rows.slice(at, at + 3) as [Buffer, Buffer, Buffer];
-      const event = this.#eventOf(`${id}`, bytes, epoch);
       const after = `${facts}`;
+      const own = this.#own.find(cursorOf(`${id}`, epoch), bytes, after);
+      if (own) {
+        events.push(own);
+        continue;
+      }
+      const event = this.#eventOf(`${id}`, bytes, epoch);
       // Of an event that came from another store, the state alone.
       if (/^\d+$/.test(after)) event.state = Number(after) as PaymentState;
       else setState(event, factsOf(after));

@@ -1,6 +1,5 @@
-import { clone } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Event, EventSchema, EventSource } from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../../kinds.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
@@ -64,7 +63,7 @@ export class SqliteAccount implements StoredLog {
     const { id: account, epoch } = await this.#identity();
     const nowMs = this.#options.now();
     // The writer keeps its message; ours is shared by all readers.
-    const event = clone(EventSchema, entry.event);
+    const event: Event = { ...entry.event };
     event.receivedAt = timestampFromMs(nowMs);
     const { kind, externalId, subjectId, operation, operationId, rank, status } = entry;
     const row: NewRow = {

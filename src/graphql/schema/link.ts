@@ -9,3 +9,11 @@ export async function orNull<Value>(read: Promise<Value>): Promise<Value | null>
     throw error;
   }
 }
+
+/** Goes on with what is known at once, at once. */
+export function whenKnown<Value, Shown>(
+  value: Value | Promise<Value>,
+  show: (value: Value) => Shown,
+): Shown | Promise<Shown> {
+  return value instanceof Promise ? value.then(show) : show(value);
+}

@@ -26,7 +26,8 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
-import { orNull } from "./link.ts";
+import { connectionField, PaymentEventConnection, pageArgs, pageOf } from "./event-connection.ts";
+import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
@@ -58,14 +59,17 @@ builder.objectFields(Payment, (t) => ({
       "Is it paid? What all operations of the externalId amount to: show this. In an event it is the " +
       "state after that event.",
     type: enumRef(PaymentStateSchema) as never,
-    resolve: async (payment, _, { loaders }) =>
-      knownValue(PaymentStateSchema, (await loaders.stateOf(payment))?.state) as never,
+    resolve: (payment, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payment), (known) =>
+        knownValue(PaymentStateSchema, known?.state),
+      ) as never,
   }),
   cursor: t.string({
     description:
       "Give it to `paymentUpdated` as `after` to see all that comes after this state. Null when there " +
       "was no event yet.",
-    resolve: async (payment, _, { loaders }) => (await loaders.stateOf(payment))?.cursor || null,
+    resolve: (payment, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payment), (known) => known?.cursor || null),
   }),
   operations: t.field({
     description:
@@ -105,7 +109,9 @@ builder.objectFields(Payment, (t) => ({
     },
   }),
   events: t.field({
-    description: "What became known of the payment: its newest events that are kept, oldest first.",
+    description:
+      "What became known of the payment: its newest events that are kept, oldest first. " +
+      "`eventsConnection` has all of them.",
     extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
     type: [PaymentEvent],
     nullable: false,
@@ -123,6 +129,13 @@ builder.objectFields(Payment, (t) => ({
       }
       return externalId ? loaders.paymentEvents(externalId, limit) : [];
     },
+  }),
+  eventsConnection: t.field({
+    ...connectionField("payment"),
+    type: PaymentEventConnection,
+    args: pageArgs(t.arg),
+    resolve: (payment, args, { loaders }) =>
+      loaders.history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
 }));
 

@@ -13,7 +13,8 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
-import { orNull } from "./link.ts";
+import { connectionField, PayoutEventConnection, pageArgs, pageOf } from "./event-connection.ts";
+import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { deliveries, received } from "./stream.ts";
@@ -41,14 +42,17 @@ builder.objectFields(Payout, (t) => ({
   state: t.field({
     description: "Is it paid out? In an event it is the state after that event.",
     type: enumRef(PayoutStateSchema) as never,
-    resolve: async (payout, _, { loaders }) =>
-      knownValue(PayoutStateSchema, (await loaders.stateOf(payout))?.state) as never,
+    resolve: (payout, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payout), (known) =>
+        knownValue(PayoutStateSchema, known?.state),
+      ) as never,
   }),
   cursor: t.string({
     description:
       "Give it to `payoutUpdated` as `after` to see all that comes after this state. Null when there " +
       "was no event yet.",
-    resolve: async (payout, _, { loaders }) => (await loaders.stateOf(payout))?.cursor || null,
+    resolve: (payout, _, { loaders }) =>
+      whenKnown(loaders.stateOf(payout), (known) => known?.cursor || null),
   }),
   outcomeUnknown: t.boolean({
     description:
@@ -63,6 +67,13 @@ builder.objectFields(Payout, (t) => ({
       "the payments service, by hand. Told as `outcomeUnknown` is.",
     nullable: false,
     resolve: (payout, _, { loaders }) => loaders.flagsOf(payout)?.needsOperator ?? false,
+  }),
+  eventsConnection: t.field({
+    ...connectionField("payout"),
+    type: PayoutEventConnection,
+    args: pageArgs(t.arg),
+    resolve: (payout, args, { loaders }) =>
+      loaders.history("payout", loaders.externalIdOf(payout), pageOf(args)),
   }),
 }));
 

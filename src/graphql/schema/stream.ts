@@ -22,6 +22,11 @@ export function deliveries(
     resumed: live.lastEventId !== undefined,
     onOpen: live.open,
     onFail: live.fail,
+    push(event: Event) {
+      if (ended || !live.push?.(event)) return false;
+      live.cursor = event.cursor;
+      return true;
+    },
   };
   const gone = new AbortController();
   const signal = AbortSignal.any([call.signal, gone.signal]);

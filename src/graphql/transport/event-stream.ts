@@ -1,6 +1,7 @@
 import type { ExecutionResult } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../../errors.ts";
+import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import type { Context, Surroundings } from "../context.ts";
 import { mappings } from "../errors.ts";
 import type { Live } from "../live.ts";
@@ -15,6 +16,12 @@ import {
 export interface EventStream {
   readonly blocks: AsyncGenerator<string, void>;
   readonly heartbeat: string;
+  readonly live: Live;
+  /**
+   * The block of an event that is written past `blocks`, while the next one of them is waited for: as a
+   * chunk of the body, which goes to the connection itself.
+   */
+  readonly pushed: (event: Event) => Buffer | undefined;
 }
 
 /**
@@ -136,7 +143,12 @@ export async function beginStream<Item>(
     if (!live.isOpen && !isTold && (await first).done) return { status: 204 };
   }
   const failed = live.isOpen ? undefined : failureIn((await first).value, beginning);
-  const stream = { blocks: blocksOf(beginning, first), heartbeat: format.heartbeat };
+  const stream: EventStream = {
+    blocks: blocksOf(beginning, first),
+    heartbeat: format.heartbeat,
+    live,
+    pushed: (event) => format.pushed(event, live),
+  };
   if (!failed) return { status: 200, stream };
   const forEventSource = failed.retryable ? 200 : failed.status;
   return { status: reconnects ? forEventSource : failed.protocolStatus, stream };

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Push } from "../../core/core.ts";
 import type { EventStream } from "./event-stream.ts";
 
 /** Writes a fetch Response out. */
@@ -11,8 +12,6 @@ export async function sendResponse(answer: Response, response: ServerResponse): 
 export interface EventStreamSending {
   /** Silence after which a heartbeat is sent, in milliseconds. */
   readonly heartbeatMs: number;
-  /** Aborts when the stream has failed, also while its client does not read. */
-  readonly failing: AbortSignal;
 }
 
 /** How long a client that does not read may take to read on once its stream has failed. */
@@ -20,26 +19,38 @@ const unreadTimeoutMs = 5_000;
 
 /**
  * Writes an event stream out as fast as its client takes it, with heartbeats while there is
- * nothing else. It is cut when it has failed and the client does not read on to be told. The stream has to
+ * nothing else. Events that come while the next block is waited for are written in the call that
+ * stores them. It is cut when it has failed and the client does not read on to be told. The stream has to
  * end by itself when the client goes away.
  */
 export async function sendEventStream(
   answer: Response,
-  { blocks, heartbeat }: EventStream,
+  { blocks, heartbeat, live, pushed }: EventStream,
   response: ServerResponse,
-  { heartbeatMs, failing }: EventStreamSending,
+  { heartbeatMs }: EventStreamSending,
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   writeHead(answer, response);
   const beats = setInterval(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
   }, heartbeatMs);
-  const stopCutting = cutIfUnread(response, failing);
+  const stopCutting = cutIfUnread(response, live.failing);
+  const push: Push = (event) => {
+    const { socket } = response;
+    if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
+    const chunk = response.chunkedEncoding ? pushed(event) : undefined;
+    if (!chunk) return false;
+    beats.refresh();
+    socket.write(chunk);
+    return true;
+  };
   try {
     for await (const block of blocks) {
       if (response.destroyed) return;
       beats.refresh();
       if (!response.write(block)) await drained(response);
+      // Nothing goes before the beginning.
+      live.push ??= push;
     }
     response.end();
     await drained(response);

@@ -1,7 +1,8 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from "graphql";
+import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
-import { EventSchema } from "../../gen/payments/v1/event_pb.ts";
+import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
 import type { Live } from "../live.ts";
 import type { Delivery } from "../schema/stream.ts";
 import { withoutHttp } from "./formatted-result.ts";
@@ -11,6 +12,11 @@ export interface StreamFormat<Item> {
   readonly contentType: string;
   /** Says that the stream has found its place. */
   begin(live: Live): string;
+  /**
+   * An event as `item` has it, but as a chunk of HTTP/1.1, to be written past the engine; undefined if
+   * that has to run for it.
+   */
+  pushed(event: Event, live: Live): Buffer | undefined;
   /** @param failed the item is the error that ended the stream, before or after it was open */
   item(item: Item, live: Live, failed: boolean): string;
   /** Written while there is nothing else. */
@@ -26,7 +32,8 @@ export const graphqlEvents: StreamFormat<ExecutionResult> = {
   contentType: eventStreamType,
   begin: beginEvents,
   item: (result, live, failed) =>
-    `${retryOf(live, failed)}${idOf(live.cursor)}event: next\ndata: ${JSON.stringify(formatted(result))}\n\n`,
+    retryOf(live, failed) + nextEvent(JSON.stringify(formatted(result)), live),
+  pushed: (event, { resultOf }) => resultOf?.(event)?.as(nextEventChunk),
   heartbeat: ":\n\n",
   complete: "event: complete\ndata:\n\n",
 };
@@ -38,13 +45,13 @@ export const graphqlEvents: StreamFormat<ExecutionResult> = {
  * @param messageOf an error as a client may see it
  */
 export function plainEvents(messageOf: (error: unknown) => string): StreamFormat<Delivery> {
+  const plainEventChunk = oncePerEvent((event) => chunkOf(plainEvent(event)));
   return {
     contentType: eventStreamType,
     begin: beginEvents,
+    pushed: plainEventChunk,
     item(delivery, live, failed) {
-      if ("event" in delivery) {
-        return `${idOf(live.cursor)}data: ${toJsonString(EventSchema, delivery.event)}\n\n`;
-      }
+      if ("event" in delivery) return plainEvent(delivery.event);
       const { error } = delivery;
       return `: ${messageOf(error).replaceAll(/\s+/g, " ")}\n${retryOf(live, failed)}${idOf(live.cursor)}\n`;
     },
@@ -66,12 +73,37 @@ export const multipartResults: StreamFormat<ExecutionResult> = {
     if (live.failure) return part({ payload: null, errors });
     return part({ payload: { ...rest, ...(errors && { errors }) } });
   },
+  pushed: (event, { resultOf }) => resultOf?.(event)?.as(payloadChunk),
   heartbeat: part({}),
   complete: "--\r\n",
 };
 
+function payloadChunk(json: string): Buffer {
+  return chunkOf(partOf(`{"payload":${json}}`));
+}
+
 function part(content: object): string {
-  return `\r\ncontent-type: application/json; charset=utf-8\r\n\r\n${JSON.stringify(content)}\r\n--graphql`;
+  return partOf(JSON.stringify(content));
+}
+
+function partOf(json: string): string {
+  return `\r\ncontent-type: application/json; charset=utf-8\r\n\r\n${json}\r\n--graphql`;
+}
+
+function chunkOf(text: string): Buffer {
+  return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+}
+
+function nextEvent(json: string, { cursor }: { readonly cursor: string | undefined }): string {
+  return `${idOf(cursor)}event: next\ndata: ${json}\n\n`;
+}
+
+function nextEventChunk(json: string, event: Event): Buffer {
+  return chunkOf(nextEvent(json, event));
+}
+
+function plainEvent(event: Event): string {
+  return `${idOf(event.cursor)}data: ${toJsonString(EventSchema, event)}\n\n`;
 }
 
 function beginEvents({ start }: Live): string {

@@ -162,7 +162,7 @@ export function createWatchEndpoint(
         response.writeHead(status).end();
       } else if (status === 200) {
         const head = new Response(null, { status, headers: streamHeaders(format) });
-        await sendEventStream(head, stream, response, { heartbeatMs, failing: live.failing });
+        await sendEventStream(head, stream, response, { heartbeatMs });
       } else {
         await stream.blocks.return();
         refuse(live.failure?.error, status);

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import type { ExecutionArgs, GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { YogaServerInstance } from "graphql-yoga";
@@ -23,6 +24,7 @@ import {
 import type { Overload } from "../overload.ts";
 import type { DocumentParams } from "../trusted-documents.ts";
 import { withoutHttp } from "./formatted-result.ts";
+import { nextFrames } from "./next-frames.ts";
 import { cutIfUnread } from "./socket-flow.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
@@ -41,6 +43,8 @@ export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer">
 /** One connection: what the protocol's hooks share. */
 export interface Connection {
   readonly socket: WebSocket;
+  /** What the socket's frames are written to. */
+  readonly stream: Duplex;
   readonly request: IncomingMessage;
   /** Operations under way, by the client's ids. */
   readonly lifetimes: Map<string, OperationLifetime>;
@@ -84,6 +88,14 @@ export function createProtocol(options: ProtocolOptions) {
       extra.lifetimes.set(id, lifetime);
       const live = createLive(undefined);
       const isOver = () => extra.lifetimes.get(id) !== lifetime;
+      live.push = (event) => {
+        const { socket, stream } = extra;
+        if (isOver() || socket.readyState !== socket.OPEN || stream.writableNeedDrain) return false;
+        const frames = live.resultOf?.(event)?.as(nextFrames);
+        if (!frames) return false;
+        stream.write(frames(id));
+        return true;
+      };
       live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
       try {
         const surroundings = { lifetime, live, authenticate: async () => stillValid(extra.caller) };

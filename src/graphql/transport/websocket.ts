@@ -62,11 +62,11 @@ export function serveWebSockets(
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       readOnlyWhileRead(webSocket, socket);
       keepAlive(webSocket, limitObserver, heartbeatMs);
-      serve(webSocket, request);
+      serve(webSocket, socket, request);
     });
   }
 
-  function serve(socket: WebSocket, request: IncomingMessage): void {
+  function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
     drain.add(socket);
     unread.watch(socket);
     limitSocket(socket, limitObserver);
@@ -89,7 +89,7 @@ export function serveWebSockets(
             drain.track(socket, handled);
           }),
       },
-      { socket, request, lifetimes: new Map(), waiting: 0 },
+      { socket, stream, request, lifetimes: new Map(), waiting: 0 },
     );
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
     socket.once("close", (code, reason) => {

@@ -1,0 +1,108 @@
+import { once } from "node:events";
+import net from "node:net";
+import { sign } from "../../src/wire/signature.ts";
+
+export const password = "secret";
+
+/** Monotonic, in microseconds, and the same in all processes of the machine. */
+export const nowUs = () => Number(process.hrtime.bigint() / 1000n);
+
+let last = 0;
+/** Of events, in the order in which they are made. */
+export const nextSequence = () => ++last;
+
+export interface CallbackOptions {
+  readonly externalId: string;
+  readonly sequence: number;
+  readonly status?: "pending" | "success";
+  /** Default: of a payment of its own, so that none is a repeat. */
+  readonly paymentId?: string;
+  /** When it is sent. Default: now. */
+  readonly atUs?: number;
+}
+
+/** A callback as the service sends it, which names its event's sequence and when it was sent. */
+export function callback({ externalId, sequence, atUs = nowUs(), ...rest }: CallbackOptions) {
+  const { status = "success", paymentId = `p-${process.pid}-${sequence}` } = rest;
+  return JSON.stringify({
+    ...{ id: paymentId, external_id: externalId, is_success: status === "success" },
+    ...{ operation: "payment", receipt_url: "https://pay.example.com/r/8f6f2c" },
+    details: {
+      ...{ payment_id: paymentId, amount: "150.75", currency: "UAH", status },
+      ...{ status_code: `transaction_${status}ful`, rrn: "412300998877", auth_code: "778899" },
+      ...{ created_at: "2026-11-20T10:15:30.000Z", payload: `@${sequence}:${atUs}@` },
+    },
+    customer: { email: "jo@example.com", external_id: "c-9", first_name: "Jo", last_name: "Lee" },
+    payment_method: { type: "card", cc_token: { mask: "411111******1111", token: "t" } },
+  });
+}
+
+/** A POST as it goes over the wire. */
+export function written(path: string, body: string): Buffer {
+  const signature = sign(Buffer.from(body), password);
+  const head =
+    `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
+    `x-service-signature: ${signature}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  return Buffer.from(head + body);
+}
+
+export const callbackPath = "/callbacks/default/payments";
+
+/** Sends requests over a few connections, one at a time on each, as fast as they are answered. */
+export class Sender {
+  readonly #port: number;
+  readonly #sockets: (net.Socket | undefined)[];
+
+  constructor(url: string, connections: number) {
+    this.#port = Number(new URL(url).port);
+    this.#sockets = new Array(connections).fill(undefined);
+  }
+
+  /** @throws Error for an answer that is no 200 */
+  async send(requests: readonly Buffer[]): Promise<void> {
+    let next = 0;
+    await Promise.all(
+      this.#sockets.map(async (_, i) => {
+        for (;;) {
+          const request = requests[next++];
+          if (!request) return;
+          await exchange(await this.#connection(i), request);
+        }
+      }),
+    );
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket?.destroy();
+  }
+
+  /** The server closes what is not used for a while. */
+  async #connection(i: number): Promise<net.Socket> {
+    const known = this.#sockets[i];
+    if (known?.writable && known.readable) return known;
+    const socket = net.connect({ host: "127.0.0.1", port: this.#port, noDelay: true });
+    this.#sockets[i] = socket;
+    await once(socket, "connect");
+    return socket;
+  }
+}
+
+/** Answers are short: each comes in one piece. */
+function exchange(socket: net.Socket, request: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: Error) => {
+      socket.off("data", onData);
+      socket.off("close", onClose);
+      if (error) reject(error);
+      else resolve();
+    };
+    const onData = (data: Buffer) => {
+      const [line = ""] = data.toString("latin1", 0, 64).split("\r\n", 1);
+      settle(line.startsWith("HTTP/1.1 200") ? undefined : new Error(`a callback got ${line}`));
+    };
+    const onClose = () => settle(new Error("a callback got no answer"));
+    socket.on("data", onData);
+    socket.on("close", onClose);
+    socket.write(request);
+  });
+}

@@ -1,0 +1,106 @@
+import type { OperationDefinitionNode } from "graphql";
+import { type DocumentNode, type ExecutionArgs, getOperationAST } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import type { Call, Core } from "../core/core.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
+import type { Context, Surroundings } from "./context.ts";
+import type { Encode, ResultOf, SharedResult } from "./live.ts";
+import { createLoaders } from "./loaders.ts";
+
+/**
+ * Gives each subscription the results that it shares with others. One is made without the caller and
+ * without the core: a selection that asks for either is executed for each client, by the engine.
+ */
+export function sharesResults(): Plugin<Context, Surroundings> {
+  return {
+    onSubscribe({ args }) {
+      (args.contextValue as Context).live.resultOf = resultsOf(args);
+    },
+  };
+}
+
+type Operation = Pick<ExecutionArgs, "schema" | "document" | "operationName" | "variableValues">;
+
+export function resultsOf(args: Operation): ResultOf | undefined {
+  const { document, operationName, variableValues = {} } = args;
+  const operation = getOperationAST(document, operationName);
+  const show = operation && showOf(args, document, operation);
+  if (!show) return undefined;
+  const variables = JSON.stringify(variableValues);
+  return (event) => show(event, variables, variableValues ?? {});
+}
+
+type Show = (
+  event: Event,
+  key: string,
+  variableValues: NonNullable<ExecutionArgs["variableValues"]>,
+) => SharedResult | undefined;
+
+/** They go with their documents. */
+const shows = new WeakMap<OperationDefinitionNode, Show | null>();
+
+function showOf(
+  { schema }: Operation,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): Show | null {
+  let show = shows.get(operation);
+  if (show === undefined) {
+    const compiled = compileSubscription(schema, document, operation);
+    show = compiled ? sharing(compiled) : null;
+    shows.set(operation, show);
+  }
+  return show;
+}
+
+function sharing(compiled: ShowEvent): Show {
+  const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
+  return (event, key, variableValues) => {
+    const results = resultsOf(event);
+    let result = results.get(key);
+    if (result === undefined) {
+      const data = compiled(event, { contextValue: createOwnContext(), variableValues });
+      result = data ? new Result(JSON.stringify({ data }), event) : null;
+      results.set(key, result);
+    }
+    return result ?? undefined;
+  };
+}
+
+class Result implements SharedResult {
+  readonly json: string;
+  readonly #event: Event;
+  readonly #encoded = new Map<unknown, unknown>();
+
+  constructor(json: string, event: Event) {
+    this.json = json;
+    this.#event = event;
+  }
+
+  as<Encoded>(encode: Encode<Encoded>): Encoded {
+    let encoded = this.#encoded.get(encode);
+    if (encoded === undefined) {
+      encoded = encode(this.json, this.#event);
+      this.#encoded.set(encode, encoded);
+    }
+    return encoded as Encoded;
+  }
+}
+
+/** A context in which nothing but the event itself is known. */
+function createOwnContext(): Pick<Context, "loaders"> {
+  return new Proxy(
+    { loaders: createLoaders(untouched as Core, untouched as unknown as Call, refuse) },
+    {
+      get: (target, name) => (name === "loaders" ? target.loaders : refuse()),
+    },
+  );
+}
+
+const untouched: object = new Proxy({}, { get: refuse, ownKeys: refuse, has: refuse });
+
+function refuse(): never {
+  throw new Error("it is not known from the event alone");
+}

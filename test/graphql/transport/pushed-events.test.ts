@@ -1,0 +1,357 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import net from "node:net";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { parse, validate } from "graphql";
+import WebSocket from "ws";
+import type { Core } from "../../../src/core/core.ts";
+import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { OperationSchema } from "../../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentState, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
+import { schema } from "../../../src/graphql/schema/schema.ts";
+import { resultsOf } from "../../../src/graphql/shared-results.ts";
+import { createFeed, type Feed, paymentEvent, payoutEvent } from "../feed.ts";
+import { type Served, serve } from "../serve.ts";
+
+const { PENDING, SUCCESS } = PaymentStatus;
+const deadlineMs = 30_000;
+
+/** Waits for what a client or the event loop brings about. */
+async function until<T>(look: () => T | undefined | false): Promise<T> {
+  const end = Date.now() + deadlineMs;
+  for (;;) {
+    const found = look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > end) throw new assert.AssertionError({ message: "it never came" });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+interface Request {
+  readonly query: string;
+  readonly variables?: Readonly<Record<string, unknown>>;
+}
+
+/** What a client has been sent so far, one text for each event. */
+interface Reader {
+  readonly texts: () => string[];
+  close(): void;
+}
+
+type Open = (gateway: Served, request: Request) => Reader;
+
+function readBody(url: string, options: http.RequestOptions, body?: string): () => string {
+  let text = "";
+  const request = http.request(url, { agent: false, ...options }, (response) => {
+    response.setEncoding("utf8").on("data", (chunk) => {
+      text += chunk;
+    });
+    response.on("error", () => undefined);
+  });
+  request.on("error", () => undefined);
+  request.end(body);
+  return Object.assign(() => text, { close: () => request.destroy() });
+}
+
+function reader(text: () => string, textsOf: (text: string) => string[]): Reader {
+  const { close } = text as unknown as { close(): void };
+  return { texts: () => textsOf(text()), close };
+}
+
+const post = (accept: string, url: string, request: Request) => {
+  const headers = { accept, "content-type": "application/json" };
+  return readBody(url, { method: "POST", headers }, JSON.stringify(request));
+};
+/** All blocks but the one that begins the stream, and the one that is not whole. */
+const blocksOf = (text: string) => text.split("\n\n").slice(1, -1);
+
+const transports: Readonly<Record<string, Open>> = {
+  sse: ({ url }, request) => reader(post("text/event-stream", url, request), blocksOf),
+  multipart: ({ url }, request) =>
+    reader(post("multipart/mixed;subscriptionSpec=1.0", url, request), (text) =>
+      text.split("\r\n--graphql").slice(1, -1),
+    ),
+  websocket({ wsUrl }, payload) {
+    const texts: string[] = [];
+    const socket = new WebSocket(wsUrl, "graphql-transport-ws");
+    socket.on("open", () => socket.send('{"type":"connection_init"}'));
+    socket.on("message", (data) => {
+      const text = String(data);
+      if (text.includes("connection_ack")) {
+        socket.send(JSON.stringify({ id: 'the "first"', type: "subscribe", payload }));
+      } else texts.push(text);
+    });
+    return { texts: () => texts, close: () => socket.terminate() };
+  },
+};
+
+/** A gateway whose streams are all fed by hand, by the newest feed. */
+async function fed(t: TestContext) {
+  let feed: Feed = createFeed();
+  const watch: Feed["watch"] = (request, call) => feed.watch(request, call);
+  const core: Partial<Core> = {
+    watchPayment: watch,
+    watchPayout: watch,
+    streamEvents: watch,
+    getOperation: async () => create(OperationSchema, {}),
+    paymentEvents: async () => [paymentEvent("c-0", PENDING)],
+    getPayment: async () =>
+      create(GetPaymentResponseSchema, {
+        payment: { id: "p-1" },
+        operations: [{ operationId: "op-1" }],
+      }),
+  };
+  const gateway = await serve(t, core);
+  return {
+    gateway,
+    next() {
+      feed = createFeed();
+      return feed;
+    },
+  };
+}
+
+/** The texts of an event that came through the engine, and of the same that was offered past it. */
+async function bothTexts(feed: Feed, { texts }: Reader, eventOf: (cursor: string) => Event) {
+  feed.push(eventOf("c-1"));
+  await until(() => texts().length === 1);
+  await until(feed.waits);
+  const isTaken = feed.offer(eventOf("c-2"));
+  if (!isTaken) feed.push(eventOf("c-2"));
+  await until(() => texts().length === 2);
+  const [first, second] = texts();
+  return { first, second, isTaken };
+}
+
+const payment = (cursor: string) => {
+  const event = paymentEvent(cursor, SUCCESS);
+  event.state = PaymentState.PAID;
+  return event;
+};
+const payout = (cursor: string) => payoutEvent(cursor, "success – “пройшло” \n\n");
+
+const ofPayment = (selection: string) =>
+  `subscription ($id: ID! = "order-1") { paymentUpdated(externalId: $id) { ${selection} } }`;
+
+/** Documents, and whether their results are of the event alone. */
+const documents: readonly (readonly [query: string, shares: boolean, eventOf?: typeof payment])[] =
+  [
+    [ofPayment("cursor"), true],
+    [
+      ofPayment("__typename final: cursor kind source receivedAt state callOutcome externalId"),
+      true,
+    ],
+    [ofPayment("payment { id externalId state cursor isSuccess operation actionRequired }"), true],
+    [
+      ofPayment("payment { outcomeUnknown needsOperator details { status statusCode amount } }"),
+      true,
+    ],
+    [ofPayment("payment { details { ...Of } action { __typename } }") + fragment(), true],
+    [
+      ofPayment("a: payment { id } b: payment { externalId } ... on PaymentEvent { paymentId }"),
+      true,
+    ],
+    [ofPayment("payment { customer { email } batchExternalId }"), true],
+    [
+      `subscription Named { events(kinds: [PAYMENT]) { cursor ... on PaymentEvent { payment { state } } } }`,
+      true,
+    ],
+    [
+      `subscription { events { __typename cursor ... on PayoutEvent { payout { status } } } }`,
+      true,
+      payout,
+    ],
+    [
+      `subscription { payoutUpdated(externalId: "x") { transactionId payout { status externalId } } }`,
+      true,
+      payout,
+    ],
+    [ofPayment("payment { operationInfo { bankName } }"), false],
+    [ofPayment("payment { operations { operationId } }"), false],
+    [ofPayment("payment { id events(first: 1) { cursor } }"), false],
+    [ofPayment("payment { events(first: 1000) { cursor } }"), false],
+    [ofPayment("cursor @include(if: true)"), false],
+  ];
+
+function fragment(): string {
+  return " fragment Of on PaymentDetails { status operationId }";
+}
+
+for (const [transport, open] of Object.entries(transports)) {
+  test(`what is pushed by ${transport} is what the engine would make of it`, async (t) => {
+    const { gateway, next } = await fed(t);
+    for (const [query, shares, eventOf = payment] of documents) {
+      assert.deepEqual(validate(schema, parse(query)), []);
+      const feed = next();
+      const client = open(gateway, { query });
+      const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
+      assert.equal(isTaken, shares, query);
+      assert.equal(second, first.replaceAll("c-1", "c-2"), query);
+      client.close();
+      await feed.released;
+      assert.equal(feed.offer(eventOf("c-3")), false, "nothing is written behind the end");
+    }
+  });
+}
+
+test("a result that is longer than any frame of 64 KiB is pushed whole", async (t) => {
+  const { gateway, next } = await fed(t);
+  for (const length of [60, 200, 70_000]) {
+    const feed = next();
+    const client = transports.websocket?.(gateway, { query: ofPayment("cursor paymentId") });
+    assert.ok(client);
+    const eventOf = (cursor: string) => ({ ...payment(cursor), paymentId: "ü".repeat(length) });
+    const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
+    assert.equal(isTaken, true);
+    assert.equal(second, first.replaceAll("c-1", "c-2"));
+    client.close();
+  }
+});
+
+test("what is pushed to a plain watch is what it is sent otherwise", async (t) => {
+  const { gateway, next } = await fed(t);
+  for (const [path, eventOf] of [
+    ["payments/order-1", payment],
+    ["payouts/payout-1", payout],
+  ] as const) {
+    const feed = next();
+    const client = reader(readBody(`${gateway.watchUrl}/${path}`, {}), blocksOf);
+    const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
+    assert.equal(isTaken, true);
+    assert.equal(second, first.replaceAll("c-1", "c-2"));
+    client.close();
+  }
+});
+
+test("nothing is pushed before the beginning of a stream", async (t) => {
+  let early: boolean | undefined;
+  const gateway = await serve(t, {
+    async *watchPayment(_, { onOpen, push }) {
+      onOpen?.("c-0");
+      early = push?.(payment("c-1"));
+      yield payment("c-1");
+    },
+  });
+  const text = await (await fetch(`${gateway.watchUrl}/payments/order-1`)).text();
+  assert.equal(early, false);
+  assert.match(text, /^retry: \d+\nid: c-0\n\nid: c-1\ndata: /);
+});
+
+test("pushed events come between the others, and the end behind them", async (t) => {
+  const { gateway, next } = await fed(t);
+  for (const [transport, open] of Object.entries(transports)) {
+    const feed = next();
+    const client = open(gateway, { query: ofPayment("cursor") });
+    feed.push(payment("c-1"));
+    await until(() => client.texts().length === 1 && feed.waits());
+    assert.equal(feed.offer(payment("c-2")), true);
+    assert.equal(feed.offer(payment("c-3")), true);
+    feed.push(payment("c-4"));
+    await until(feed.waits);
+    await until(() => client.texts().length === 4);
+    assert.equal(feed.offer(payment("c-5")), true);
+    feed.finish();
+    await until(() => client.texts().length >= 5);
+    const cursors = client.texts().map((text) => /"cursor":"(c-\d)"/.exec(text)?.[1]);
+    assert.deepEqual(cursors.slice(0, 5), ["c-1", "c-2", "c-3", "c-4", "c-5"], transport);
+    client.close();
+  }
+});
+
+test("a client that does not read takes no event, and misses none when it reads on", async (t) => {
+  const { gateway, next } = await fed(t);
+  const large = (cursor: string) => ({ ...payment(cursor), paymentId: "x".repeat(100_000) });
+  const query = ofPayment("cursor paymentId");
+  for (const transport of ["sse", "websocket"]) {
+    const feed = next();
+    const seen: string[] = [];
+    let rest = "";
+    const { hostname, port } = new URL(gateway.url);
+    const isSocket = transport === "websocket";
+    const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
+    const client = net.connect(Number(port), hostname);
+    client.on("error", () => undefined);
+    socket.on("error", () => undefined);
+    const look = (text: string) => {
+      rest += text;
+      let end = 0;
+      for (const { 0: whole, 1: cursor = "", index } of rest.matchAll(/"cursor":"(c-\d+)"/g)) {
+        seen.push(cursor);
+        end = index + whole.length;
+      }
+      rest = rest.slice(Math.max(end, rest.length - 40));
+    };
+    if (isSocket) {
+      client.destroy();
+      socket.on("message", (data) => look(String(data)));
+      await once(socket, "open", { signal: AbortSignal.timeout(deadlineMs) });
+      socket.send('{"type":"connection_init"}');
+      await once(socket, "message", { signal: AbortSignal.timeout(deadlineMs) });
+      socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
+    } else {
+      socket.on("open", () => socket.terminate());
+      client.setEncoding("utf8").on("data", look);
+      const search = new URLSearchParams({ query });
+      client.write(
+        `GET /graphql?${search} HTTP/1.1\r\nhost: ${hostname}:${port}\r\naccept: text/event-stream\r\n\r\n`,
+      );
+    }
+    feed.push(payment("c-1"));
+    await until(() => seen.length === 1 && feed.waits());
+    if (isSocket) socket.pause();
+    else client.pause();
+    let count = 1;
+    while (count < 1_000 && feed.offer(large(`c-${count + 1}`))) count += 1;
+    assert.ok(count > 1 && count < 1_000, `${count} were taken by ${transport}`);
+    count += 1;
+    feed.push(large(`c-${count}`));
+    if (isSocket) socket.resume();
+    else client.resume();
+    await until(() => feed.waits() && seen.length === count);
+    await until(() => feed.offer(large(`c-${count + 1}`)));
+    await until(() => seen.length === count + 1);
+    assert.deepEqual(
+      seen,
+      Array.from({ length: count + 1 }, (_, index) => `c-${index + 1}`),
+    );
+    client.destroy();
+    socket.terminate();
+    await feed.released;
+  }
+});
+
+test("an answer without chunks is not written past", async (t) => {
+  const { gateway, next } = await fed(t);
+  const feed = next();
+  const { hostname, port } = new URL(gateway.watchUrl);
+  let text = "";
+  const client = net.connect(Number(port), hostname);
+  client.setEncoding("utf8").on("data", (chunk) => {
+    text += chunk;
+  });
+  client.write(`GET /watch/payments/order-1 HTTP/1.0\r\nhost: ${hostname}:${port}\r\n\r\n`);
+  feed.push(payment("c-1"));
+  await until(() => text.includes("id: c-1\n") && feed.waits());
+  assert.equal(feed.offer(payment("c-2")), false);
+  feed.push(payment("c-2"));
+  await until(() => text.includes("id: c-2\n"));
+  client.destroy();
+  await feed.released;
+});
+
+test("all who ask the same share one result, and its text in each form", () => {
+  const document = parse(ofPayment("cursor payment { state }"));
+  const ask = (id: string) => resultsOf({ schema, document, variableValues: { id } });
+  const [one, same, other] = ["a", "a", "b"].map(ask);
+  const event = payment("c-1");
+  assert.ok(one && same && other);
+  assert.equal(one(event), same(event));
+  assert.notEqual(one(event), other(event));
+  assert.equal(one(event), same(event), "also where others ask otherwise between");
+  const forms = (json: string) => Buffer.from(json);
+  assert.equal(one(event)?.as(forms), same(event)?.as(forms));
+  assert.notEqual(one(payment("c-2")), one(event));
+});
