@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
+import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
 
 /** Writes a fetch Response out. */
@@ -34,7 +35,7 @@ export async function sendEventStream(
   const beats = setInterval(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
   }, heartbeatMs);
-  const stopCutting = cutIfUnread(response, live.failing);
+  const stopCutting = cutIfUnread(response, live);
   const push: Push = (event) => {
     const { socket } = response;
     if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
@@ -80,17 +81,16 @@ function writeHead(answer: Response, response: ServerResponse): void {
   }
 }
 
-function cutIfUnread(response: ServerResponse, failing: AbortSignal): () => void {
+function cutIfUnread(response: ServerResponse, live: Live): () => void {
   let timer: NodeJS.Timeout | undefined;
-  const onFailing = () => {
+  live.onFailing = () => {
     timer = setTimeout(() => {
       if (response.writableLength > 0) response.destroy();
     }, unreadTimeoutMs);
   };
-  if (failing.aborted) onFailing();
-  else failing.addEventListener("abort", onFailing, { once: true });
+  if (live.isFailing) live.onFailing();
   return () => {
-    failing.removeEventListener("abort", onFailing);
+    live.onFailing = undefined;
     clearTimeout(timer);
   };
 }
