@@ -6,11 +6,10 @@ const reason = new Error("shutting down");
 
 /** A stream in the drain, and the reason that it was ended for. */
 function join(drain: StreamDrain) {
-  const stream: { reason?: Error; leave(): void } = {
-    leave: drain.join((given) => {
-      stream.reason = given;
-    }),
-  };
+  const stream: { reason?: Error; leave(): void } = { leave: () => undefined };
+  stream.leave = drain.join((given) => {
+    stream.reason = given;
+  });
   return stream;
 }
 

@@ -25,7 +25,7 @@ const unreadTimeoutMs = 5_000;
  * end by itself when the client goes away.
  */
 export async function sendEventStream(
-  answer: Response,
+  answer: Head,
   { blocks, heartbeat, live, pushed }: EventStream,
   response: ServerResponse,
   { heartbeatMs }: EventStreamSending,
@@ -73,7 +73,13 @@ async function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-function writeHead(answer: Response, response: ServerResponse): void {
+/** Status and headers of an answer: a Response has them. */
+interface Head {
+  readonly status: number;
+  readonly headers: Iterable<readonly [name: string, value: string]>;
+}
+
+function writeHead(answer: Head, response: ServerResponse): void {
   response.statusCode = answer.status;
   for (const [name, value] of answer.headers) {
     if (name === "vary") response.appendHeader(name, value);
