@@ -32,12 +32,14 @@ import {
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { isSilent } from "../intents/silent.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { recordDeclinedConfirmation } from "./declined-confirmation.ts";
+import { history } from "./list-events.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
@@ -54,6 +56,7 @@ type PaymentCases = Pick<
   | "getPayment"
   | "watchPayment"
   | "paymentEvents"
+  | "paymentHistory"
 >;
 
 /** Payments: create, confirm, look up, watch. */
@@ -79,17 +82,20 @@ export function paymentCases(context: Context): PaymentCases {
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       async send(options, intent) {
         const note = async (isHolding: boolean) => {
-          // Where the note cannot be made, the answer tells.
-          if (held) await log.noteHold(account, externalId, intent.id, isHolding).catch(() => {});
+          if (held) await log.noteHold(account, externalId, intent.id, isHolding);
         };
-        // A callback may come before the answer, or instead of it.
-        await note(true);
+        // A callback may come before the answer, or instead of it: it would tell as paid what is held.
+        await note(true).catch(async (error: unknown) => {
+          if (!isSilent(error)) return;
+          await note(false).catch(() => {});
+          throw error;
+        });
         try {
           return await send(context.account(account).upstream, sent, options);
         } catch (error) {
           // It was refused, or never left: what comes next for the external_id is no hold by it.
           if (error instanceof GatewayError && !error.details.outcomeUnknown) {
-            await note(false);
+            await note(false).catch(() => {});
             const { upstream } = error.details;
             if (upstream && saysDeclined(upstream)) await onDeclined?.(account, intent, upstream);
           }
@@ -167,9 +173,8 @@ export function paymentCases(context: Context): PaymentCases {
     async paymentStateAfter(answer, externalId, call) {
       const event = context.recorded.get(answer)?.appended?.event;
       if (event) return { state: event.state, cursor: event.cursor };
-      const { account } = call.caller;
-      const of = { account, kind: EventKind.PAYMENT, externalId };
-      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of);
+      const of = { kind: EventKind.PAYMENT, externalId };
+      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);
       return { state: paymentState(facts, callIsOpen), cursor };
     },
 
@@ -182,6 +187,10 @@ export function paymentCases(context: Context): PaymentCases {
 
     async paymentEvents(externalId, limit, call) {
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
+    },
+
+    async paymentHistory(of, call) {
+      return history(log, { ...of, kind: EventKind.PAYMENT }, of, call);
     },
   };
 }

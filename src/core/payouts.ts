@@ -18,6 +18,7 @@ import {
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
+import { history } from "./list-events.ts";
 import { sendOptions } from "./money-calls.ts";
 import { recordResponse } from "./record-response.ts";
 import { knownAfter } from "./state-after.ts";
@@ -25,7 +26,10 @@ import { validate } from "./validate.ts";
 import { answerAfterWait, withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
+type PayoutCases = Pick<
+  Core,
+  "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout" | "payoutHistory"
+>;
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
@@ -64,10 +68,13 @@ export function payoutCases(context: Context): PayoutCases {
           cursor: event.cursor,
         };
       }
-      const { account } = call.caller;
-      const of = { account, kind: EventKind.PAYOUT, externalId };
-      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of);
+      const of = { kind: EventKind.PAYOUT, externalId };
+      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);
       return { state: payoutState(facts, callIsOpen), cursor };
+    },
+
+    async payoutHistory(of, call) {
+      return history(context.log, { ...of, kind: EventKind.PAYOUT }, of, call);
     },
 
     async getPayout(request, call) {
@@ -116,19 +123,24 @@ async function lookUp(
     return answer(known, payout, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
-    // The store is away: the service's word stands by itself.
-    return answer({ openCalls: [], snapshot: undefined }, payout, newEntry);
+    // The service's word stands by itself, but for a failure: a later call may be open.
+    const isOpen = newEntry?.status === "failure";
+    return answer({ openCalls: [], snapshot: undefined }, payout, newEntry, isOpen);
   }
 }
 
-/** @param told what the service has just said, which the log need not know yet */
+/**
+ * @param newEntry what the service has just said, which the log need not know yet
+ * @param isOpen whether a call may be open beside those that are told
+ */
 function answer(
   { openCalls, snapshot }: Awaited<ReturnType<typeof openCallsOf>>,
   payout: Payout | undefined,
   newEntry?: Entry,
+  isOpen = false,
 ): GetPayoutResponse {
   const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
-  const isUnknown = outcomeUnknown || !payout;
+  const isUnknown = outcomeUnknown || isOpen || !payout;
   const stored = newEntry ? [storedFact(newEntry, 0)] : [];
   const newest = readFacts(stored, noFacts).operations;
   const { operations, ...rest } = snapshot?.facts ?? noFacts;

@@ -1,18 +1,20 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Kind } from "../kinds.ts";
 import type { After, Context } from "./context.ts";
+import type { Call } from "./core.ts";
 
 /**
  * What is known of an external_id once a call that moves money was answered. It never fails: the money
- * has moved, and its caller is told so whatever becomes of the store. Where that cannot be asked, the
- * answer speaks for itself.
+ * has moved, and its caller is told so whatever becomes of the store. Where that cannot be asked while
+ * the caller waits, the answer speaks for itself.
  * @param answer as the core gave it
  */
 export async function knownAfter(
   context: Context,
   answer: object,
-  { account, kind, externalId }: { account: string; kind: Kind; externalId: string },
+  { kind, externalId }: { kind: Kind; externalId: string },
+  call: Pick<Call, "caller" | "signal">,
 ): Promise<After> {
   const waited = context.waited.get(answer);
   if (waited) return waited;
@@ -20,11 +22,23 @@ export async function knownAfter(
   const byItself = entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
   if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };
   try {
-    const { openCalls, snapshot } = await openCallsOf(context, account, kind, externalId);
+    const { account } = call.caller;
+    const known = openCallsOf(context, account, kind, externalId);
+    const { openCalls, snapshot } = await whileWaiting(known, call.signal);
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { facts = byItself, cursor = "" } = snapshot ?? {};
     return { facts, callIsOpen: outcomeUnknown, cursor };
   } catch {
     return { facts: byItself, callIsOpen: false, cursor: "" };
   }
+}
+
+function whileWaiting(known: Promise<OpenCalls>, signal: AbortSignal): Promise<OpenCalls> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    const done = () => signal.removeEventListener("abort", onAbort);
+    known.then(resolve, reject).finally(done);
+  });
 }

@@ -49,8 +49,8 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     // The live part is attached before the snapshot is read: what comes between the two is in both,
     // and its cursor tells.
     let from: Cursor | undefined;
-    let snapshot: Snapshot | undefined;
-    const isKnown = (event: Event) => snapshot !== undefined && event.cursor <= snapshot.cursor;
+    let told: Snapshot | undefined;
+    const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
     const { push } = call;
     const events = await log.read(account, topic, after ?? "latest", {
       signal: end.with(signal),
@@ -66,12 +66,13 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
       if (after !== undefined && (await end.isAt(after))) return;
       const known =
         after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
-      snapshot = known?.snapshot;
-      const current = snapshot && firstEvent(snapshot);
+      const current = known?.snapshot && firstEvent(known.snapshot);
+      // Where the snapshot tells nothing, no event is in it.
+      told = current && known.snapshot;
       call.onOpen?.(current ? undefined : from);
-      if (known && snapshot && current) {
-        const event = create(EventSchema, { ...current, cursor: snapshot.cursor });
-        setState(event, snapshot.facts, outcomeFlags(known.openCalls).outcomeUnknown);
+      if (known && told && current) {
+        const event = create(EventSchema, { ...current, cursor: told.cursor });
+        setState(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
         rememberTrace(event, traceOf(current));
         yield event;
         if (await end.isBehind(event)) return;

@@ -18,6 +18,8 @@ export interface CallStores {
 export interface OpenCall {
   readonly intent: Intent;
   readonly evidence: Evidence | undefined;
+  /** The log knows what the call made: its answer was written there. */
+  readonly isRecorded: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log tells of it. */
@@ -40,6 +42,9 @@ export async function openCallsOf(
   const openCalls = open.map((intent) => ({
     intent,
     evidence: evidenceOf(intent, open, snapshot),
+    isRecorded:
+      isNamed(intent) &&
+      snapshot?.states.some(({ subjectId }) => subjectId === intent.subjectId) === true,
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
@@ -62,10 +67,11 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
   outcomeUnknown: boolean;
   needsOperator: boolean;
 } {
-  const unexplained = openCalls.filter(({ evidence }) => !evidence).map(({ intent }) => intent);
+  const unexplained = openCalls.filter(({ evidence }) => !evidence);
   return {
-    outcomeUnknown: unexplained.some((intent) => !isNamed(intent)),
-    needsOperator: unexplained.some(({ needsOperator }) => needsOperator),
+    // An answer that could not be written is looked up as one that never came.
+    outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
+    needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
   };
 }
 

@@ -29,6 +29,7 @@ import {
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import { StoreUnavailable } from "../../src/redis/ask.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
@@ -254,4 +255,33 @@ test("a confirmation that an Error object declined is one of the operations", as
     await confirm(async () => ({ ...confirmed, details: { ...details, operationId: "op-3" } }));
     assert.equal(await state(), "PAID");
   }
+});
+
+test("a payment with confirm: false is not sent while a silent store cannot note it", async () => {
+  const { log, intents, pay } = rig();
+  const noteHold = log.noteHold.bind(log);
+  const noted: boolean[] = [];
+  log.noteHold = async (...args) => {
+    noted.push(args[3]);
+    throw new StoreUnavailable(new Error("no answer"), { away: false, broken: false });
+  };
+  await assert.rejects(
+    pay(false, () => assert.fail("nothing is sent")),
+    { code: "UNAVAILABLE" },
+  );
+  // It may have been noted all the same.
+  assert.deepEqual(noted, [true, false]);
+  assert.deepEqual(await intents.open(account, EventKind.PAYMENT, externalId), []);
+
+  // Where the store is away, for others too, the answer tells.
+  log.noteHold = async () => {
+    throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
+  };
+  const paid = {
+    id: "p1",
+    externalId,
+    details: { paymentId: "p1", status: PaymentStatus.PENDING },
+  };
+  assert.equal((await pay(false, async () => paid)).id, "p1");
+  log.noteHold = noteHold;
 });

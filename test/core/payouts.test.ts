@@ -112,6 +112,45 @@ test("with the store away, the service's word on a payout stands by itself", asy
   assert.equal((await look()).payout?.transactionId, "t1");
 });
 
+test("with the store away, a failed payout is in doubt: another call may be open", async () => {
+  const { begin, intents, look } = rig(payout("t1", "failure"));
+  assert.equal((await look()).state, PayoutState.FAILED);
+  await intents.end(account, await begin(), { state: "unknown" });
+  intents.open = async () => {
+    throw new GatewayError("UNAVAILABLE", "the store is out of reach");
+  };
+  const { state, outcomeUnknown } = await look();
+  assert.deepEqual([state, outcomeUnknown], [PayoutState.UNKNOWN, true]);
+});
+
+test("a call whose answer could not be written is in doubt until the log has it", async () => {
+  const { begin, intents, look, tell } = rig(notFound);
+  const ending = { state: "pending", subjectId: "t1", key: "keep" } as const;
+  await intents.end(account, await begin(), ending);
+  assert.deepEqual(
+    [(await look()).state, (await look()).outcomeUnknown],
+    [PayoutState.UNKNOWN, true],
+  );
+  await tell(payout("t1", "pending"));
+  const { state, outcomeUnknown } = await look();
+  assert.deepEqual([state, outcomeUnknown], [PayoutState.PENDING, false]);
+});
+
+test("what is told behind an answer is not waited for longer than its caller waits", async () => {
+  const { core, call, log } = rig(notFound);
+  const leaving = new AbortController();
+  const asked = Promise.withResolvers<void>();
+  log.snapshot = () => {
+    asked.resolve();
+    return new Promise(() => {});
+  };
+  const of = { ...call, signal: leaving.signal };
+  const told = core.payoutStateAfter(payout("t-1", "success"), externalId, of);
+  await asked.promise;
+  leaving.abort();
+  assert.deepEqual(await told, { state: PayoutState.UNSPECIFIED, cursor: "" });
+});
+
 test("a payout that was made is answered, also while the log cannot say more of it", async () => {
   const answer = payout("t-1", "success");
   const { core, call, log } = rig(notFound);

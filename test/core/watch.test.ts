@@ -109,6 +109,23 @@ function statusOf(result: IteratorResult<{ resource: unknown }>): unknown {
 const pending = 2;
 const success = 3;
 
+test("an event that comes while a watch begins is told where no state is known yet", async () => {
+  const log = newLog();
+  const injecting: EventLog = {
+    ...log,
+    async snapshot(...args) {
+      await log.append(account, callOutcomeEntry(lostCall, CallOutcome.NOT_DONE));
+      const snapshot = await log.snapshot(...args);
+      await log.append(account, entry("success"));
+      return snapshot;
+    },
+  };
+  const { events, leave } = start(injecting);
+  assert.equal((await events.next()).value.callOutcome, CallOutcome.NOT_DONE);
+  assert.equal(statusOf(await events.next()), success);
+  leave.abort();
+});
+
 test("an event between the snapshot and the live part comes exactly once", async () => {
   for (const when of ["before", "after"] as const) {
     const log = newLog();
