@@ -60,9 +60,10 @@ export async function startCollector(
   const headers: Record<string, unknown>[] = [];
   const came = new EventEmitter().setMaxListeners(0);
   const server = createServer(async (request, response) => {
-    const sent = await buffer(request);
+    // What was cut off on its way was not received.
+    const sent = await buffer(request).catch(() => undefined);
     const status = answer();
-    if (status === undefined) return;
+    if (sent === undefined || status === undefined) return;
     const body = request.headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent;
     headers.push({ ...request.headers, url: request.url });
     if (status === 200) {
