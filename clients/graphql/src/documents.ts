@@ -168,7 +168,7 @@ export type CreateWatchTokenInput = {
   externalId: string;
   /** Whether it is a payment or a payout. */
   kind: EventKind;
-  /** How long the token is good for, in seconds, 1 to 86400. Default 900. */
+  /** How long the token is good for, in whole seconds, 1 to 86400. Default 900. */
   ttlSeconds?: number | null | undefined;
 };
 
