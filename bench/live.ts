@@ -331,6 +331,19 @@ async function untilDelivered(crowd: Crowd, due: readonly (readonly number[])[])
   return report;
 }
 
+/** Resolves when so many have been cut and are live again. */
+async function untilResumed(crowd: Crowd, count: number): Promise<Report> {
+  const endMs = performance.now() + 60_000;
+  let { resumedAtUs, refused, ...rest } = await crowd.report();
+  while (resumedAtUs.length < count && performance.now() < endMs) {
+    await sleep(200);
+    const next = await crowd.report();
+    resumedAtUs = Float64Array.from([...resumedAtUs, ...next.resumedAtUs]).sort();
+    refused += next.refused;
+  }
+  return { ...rest, resumedAtUs, refused };
+}
+
 async function withRedis(
   measure: (url: string, redis: Redis, pid: number) => Promise<void>,
 ): Promise<void> {
@@ -515,8 +528,7 @@ async function measureReconnect(): Promise<void> {
         await untilWatching(gateway, watchers);
         const cpu = cpuSeconds(gateway.pid) - before.cpu;
         const use = await useOf(redis);
-        // What happened until now; what was had is told whole each time.
-        const report = await untilDelivered(crowd, due);
+        const report = await untilResumed(crowd, watchers);
         await send(due);
         const { had } = await untilDelivered(crowd, due);
         const { lost, wrong } = faultsOf({ had }, due);
@@ -618,12 +630,53 @@ async function measureReplicas(): Promise<void> {
   );
 }
 
+/** What it costs that somebody watches in each of many accounts while nothing happens. */
+async function measureAccounts(): Promise<void> {
+  if (!isAsked("accounts")) return;
+  const rows: string[][] = [];
+  for (const accounts of watchersOr(10, 1_000)) {
+    await withRedis(async (redisUrl, redis) => {
+      const gateway = await startGateway({ redisUrl, accounts });
+      const headers = { "x-merchant-account": "account-{n}" };
+      const crowd = await Crowd.open({
+        ...{ url: gateway.urls.public ?? "", sockets: accounts, core: otherCore },
+        ...{ steps: resumingSteps("o-", headers), resumes: true },
+      });
+      try {
+        await untilWatching(gateway, accounts);
+        await sleep(2_000);
+        const cpu = cpuSeconds(gateway.pid);
+        const before = { use: await useOf(redis), ms: performance.now() };
+        await sleep(15_000);
+        const use = await useOf(redis);
+        const seconds = (performance.now() - before.ms) / 1_000;
+        const scripts = (use.calls.evalsha ?? 0) - (before.use.calls.evalsha ?? 0);
+        const redisCpu = use.cpuSeconds - before.use.cpuSeconds;
+        rows.push([
+          ...[`${accounts}`, (scripts / seconds).toFixed(0)],
+          `${((redisCpu / seconds) * 100).toFixed(1)}%`,
+          `${(((cpuSeconds(gateway.pid) - cpu) / seconds) * 100).toFixed(1)}%`,
+        ]);
+      } finally {
+        await crowd.close();
+        await stop(gateway.child);
+      }
+    });
+  }
+  print(
+    "Accounts: one replica with a watcher in each, at rest",
+    ["accounts", "Redis scripts/s", "Redis core used", "gateway core used"],
+    rows,
+  );
+}
+
 try {
   await measureFanOut();
   await measureDeep();
   await measureIdle();
   await measureReconnect();
   await measureReplicas();
+  await measureAccounts();
 } finally {
   await stopAll();
 }

@@ -22,7 +22,7 @@ const readOnly: readonly Step[] = [
   ["types", "tsc"],
   ["types of pages", "tsc -p examples/browser"],
   ["console", "tsc -p console && npm run --silent build:console"],
-  ["arrows", "depcruise --config .dependency-cruiser.cjs src"],
+  ["arrows", "node scripts/arrows.ts"],
   ["change policy", "node scripts/change-policy.ts"],
   ["paths in pages", "node scripts/docs/paths.ts"],
 ];

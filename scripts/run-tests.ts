@@ -51,7 +51,7 @@ const runLimitMs = Number(values["run-limit"]) * 1_000;
 const calm = [
   /^test\/gateway\/replicas\.test\.ts$/,
   /^test\/hardening\/overload\.test\.ts$/,
-  /^test\/ratelimit\/redis\/(bucket|load)\.test\.ts$/,
+  /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 
 /** Files that take long and do next to nothing meanwhile: they run beside the calm ones. */

@@ -157,7 +157,11 @@ export const protocols: Readonly<Record<ProtocolName, Protocol>> = {
 };
 
 /** A plain watch of a payment of its own, which goes on behind the last event that it had. */
-export function resumingSteps(prefix: string): readonly Step[] {
-  const watch = get(`/watch/payments/${prefix}{n}`, { "last-event-id": "{cursor}" });
+export function resumingSteps(
+  prefix: string,
+  headers: Readonly<Record<string, string>> = {},
+): readonly Step[] {
+  const path = `/watch/payments/${prefix}{n}`;
+  const watch = get(path, { ...headers, "last-event-id": "{cursor}" });
   return [step(watch, " 200 "), step("", "x-request-id"), step("", endOfHead)];
 }

@@ -83,6 +83,7 @@ function tell(word: Word): void {
 const room = Buffer.allocUnsafeSlow(65_536);
 const at = 0x40;
 const longestMarker = 40;
+const maxTries = 100;
 
 class Watcher {
   readonly #n: number;
@@ -98,6 +99,9 @@ class Watcher {
   #cursor = "";
   #wasLive = false;
   #retryMs: number | undefined;
+  /** How often it was refused since it was live, and why it was the last time. */
+  #tries = 0;
+  #why = "";
   readonly had: number[] = [];
 
   constructor(n: number, of: Opening) {
@@ -121,7 +125,9 @@ class Watcher {
     });
     this.#socket = socket;
     socket.on("connect", () => this.#advance());
-    socket.on("error", () => {});
+    socket.on("error", ({ message }) => {
+      this.#why = message;
+    });
     socket.on("close", () => this.#onClose());
   }
 
@@ -136,8 +142,9 @@ class Watcher {
     else report.refused += 1;
     const retryMs = isLive ? 0 : (this.#retryMs ?? 100 + Math.random() * 400);
     this.#retryMs = undefined;
-    if (this.#of.resumes) setTimeout(() => this.connect(), retryMs);
-    else if (!isLive) tell({ is: "broken", why: `watcher ${this.#n} was refused` });
+    if (!isLive) this.#tries += 1;
+    if (this.#tries > maxTries) tell({ is: "broken", why: `${this.#n} was refused: ${this.#why}` });
+    else if (this.#of.resumes || !isLive) setTimeout(() => this.connect(), retryMs);
   }
 
   #advance(): void {
@@ -161,6 +168,7 @@ class Watcher {
   }
 
   #onLive(): void {
+    this.#tries = 0;
     if (this.#wasLive) report.resumedAtUs.push(nowUs());
     this.#wasLive = true;
     ready += 1;
@@ -169,7 +177,7 @@ class Watcher {
   }
 
   #read(bytes: Buffer): void {
-    if (this.#of.resumes && this.#step < this.#of.steps.length && this.#isPutOff(bytes)) return;
+    if (this.#step < this.#of.steps.length && this.#isPutOff(bytes)) return;
     let from = 0;
     while (from < bytes.length) {
       const step = this.#of.steps[this.#step];
@@ -192,6 +200,7 @@ class Watcher {
   /** An answer that only says when to come again: a watch that has begun has a request id. */
   #isPutOff(bytes: Buffer): boolean {
     const text = bytes.toString("latin1");
+    this.#why = text.slice(0, 100);
     const retryMs = /^retry: ?(\d+)/m.exec(text)?.[1];
     if (retryMs === undefined || text.includes("x-request-id")) return false;
     this.#retryMs = Number(retryMs);

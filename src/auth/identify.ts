@@ -33,7 +33,9 @@ export interface IdentifyOptions {
 export function createIdentify(options: IdentifyOptions): Identify {
   const { accounts, watchTokens, open, apiKeys, readJwt } = options;
 
-  async function credentialOf(authorization: string | null | undefined): Promise<Credential> {
+  function credentialOf(
+    authorization: string | null | undefined,
+  ): Credential | Promise<Credential> {
     if (!authorization) throw missing();
     const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1];
     if (token === undefined || token.length > maxTokenChars) throw invalid();
@@ -46,7 +48,9 @@ export function createIdentify(options: IdentifyOptions): Identify {
   return async ({ header, watchToken = watchTokenOf(header("authorization")) }) => {
     const askedAccount = header("x-merchant-account");
     if (watchToken !== undefined) return watchCaller(watchToken, askedAccount, options);
-    const credential = open ? anonymous : await credentialOf(header("authorization"));
+    const found = open ? anonymous : credentialOf(header("authorization"));
+    // An API key is known at once.
+    const credential = found instanceof Promise ? await found : found;
     const { merchants, ...grant } = credential;
     const customerToken = header("x-customer-auth");
     return {

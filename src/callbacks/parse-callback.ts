@@ -39,7 +39,7 @@ export function parseCallback(
   const options = { source: EventSource.CALLBACK, raw, unread };
   const { entryOf, missing } = resources[kind];
   try {
-    const text = new TextDecoder().decode(raw);
+    const text = utf8.decode(raw);
     const entry = entryOf(text, decoding, options, payoutEnds);
     return entry ? { entry } : { reason: missing };
   } catch (error) {
@@ -47,6 +47,8 @@ export function parseCallback(
     return { reason: "the body could not be read", error };
   }
 }
+
+const utf8 = new TextDecoder();
 
 interface CallbackResource {
   entryOf(

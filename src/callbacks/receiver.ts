@@ -232,9 +232,15 @@ function routeOf(url: string): Route | undefined {
   }
 }
 
-function onlySignature(req: IncomingMessage): string | undefined {
-  const given = req.headersDistinct[signatureHeader];
-  return given?.length === 1 ? given[0] : undefined;
+function onlySignature({ rawHeaders }: IncomingMessage): string | undefined {
+  let found: string | undefined;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    if (name.length !== signatureHeader.length || name.toLowerCase() !== signatureHeader) continue;
+    if (found !== undefined) return undefined;
+    found = rawHeaders[at + 1];
+  }
+  return found;
 }
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */

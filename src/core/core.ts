@@ -78,6 +78,27 @@ export interface Call {
   readonly transport?: string;
 }
 
+/** Which events of a payment or payout. */
+export interface HistoryPage {
+  /** Most events, from 1 on. */
+  readonly first: number;
+  /** The place behind which the page begins; empty for the first page. */
+  readonly after: string;
+  readonly newestFirst: boolean;
+}
+
+export interface HistoryOf extends HistoryPage {
+  readonly externalId: string;
+}
+
+/** A page of what became known of a payment or payout: the list of `listEvents`. */
+export interface History {
+  /** Events with the tokens of their places, as `listEvents` gives them for its pages. */
+  readonly edges: readonly { readonly cursor: string; readonly node: Event }[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
 /**
  * The use cases: what both edges call, and all that they call. Each takes its request as the RPC
  * contract has it, checks it (INVALID_ARGUMENT names every wrong field), checks the caller's scope
@@ -102,8 +123,10 @@ export interface Core {
   watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
   /** The newest `limit` kept events of a payment, oldest first. */
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
+  paymentHistory(of: HistoryOf, call: Call): Promise<History>;
 
   requestPayout(request: RequestPayoutRequest, call: Call): Promise<Payout>;
+  payoutHistory(of: HistoryOf, call: Call): Promise<History>;
   /** As `paymentStateAfter`. */
   payoutStateAfter(
     answer: Payout,

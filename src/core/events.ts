@@ -39,7 +39,8 @@ export function eventCases(
           reason: "WATCH_TOKENS_OFF",
         });
       }
-      const { kind, externalId, ttlSeconds = defaultTtlSeconds } = request;
+      const { kind, externalId, ttl } = request;
+      const ttlSeconds = ttl ? Number(ttl.seconds) : (request.ttlSeconds ?? defaultTtlSeconds);
       const expiresAtMs = (Math.floor(Date.now() / 1_000) + ttlSeconds) * 1_000;
       const { account } = call.caller;
       const token = await watchTokens.issue({

@@ -9,10 +9,13 @@ import {
   ListEventsResponseSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
 import { kindOf } from "../kinds.ts";
-import type { Call } from "./core.ts";
+import type { Call, History, HistoryPage } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
 const defaultPageSize = 50;
+
+/** The events of a payment or payout, from the oldest or from the newest on. */
+export type EventList = Pick<ListEventsRequest, "kind" | "externalId" | "newestFirst">;
 
 /**
  * One page of the events of a payment or payout. A page token is the cursor of the last event of the
@@ -24,19 +27,44 @@ export async function listEvents(
   call: Call,
 ): Promise<ListEventsResponse> {
   const size = request.pageSize || defaultPageSize;
-  const place = request.pageToken === "" ? undefined : placeOf(request);
-  const found = await (request.newestFirst ? newest : oldest)(log, request, call, place, size + 1);
-  const events = found.slice(0, size);
-  const last = found.length > size ? events.at(-1) : undefined;
+  const token = { text: request.pageToken, field: "page_token" };
+  const { events, hasMore } = await pageOf(log, request, size, token, call);
+  const last = hasMore ? events.at(-1) : undefined;
   return create(ListEventsResponseSchema, {
     events,
     ...(last && { nextPageToken: tokenOf(request, last.cursor) }),
   });
 }
 
+/** The same list, with the token of each event's place. */
+export async function history(
+  log: EventLog,
+  list: EventList,
+  { first, after }: HistoryPage,
+  call: Call,
+): Promise<History> {
+  const token = { text: after, field: "after" };
+  const { events, hasMore } = await pageOf(log, list, first, token, call);
+  const edges = events.map((node) => ({ cursor: tokenOf(list, node.cursor), node }));
+  return { edges, hasNextPage: hasMore, hasPreviousPage: after !== "" };
+}
+
+/** @throws GatewayError INVALID_ARGUMENT, OUT_OF_RANGE for a token that is none, or none any more */
+async function pageOf(
+  log: EventLog,
+  list: EventList,
+  size: number,
+  token: { readonly text: string; readonly field: string },
+  call: Call,
+): Promise<{ events: Event[]; hasMore: boolean }> {
+  const place = token.text === "" ? undefined : placeOf(list, token);
+  const found = await (list.newestFirst ? newest : oldest)(log, list, call, place, size + 1);
+  return { events: found.slice(0, size), hasMore: found.length > size };
+}
+
 type Page = (
   log: EventLog,
-  request: ListEventsRequest,
+  list: EventList,
   call: Call,
   place: Cursor | undefined,
   limit: number,
@@ -70,17 +98,15 @@ const oldest: Page = async (log, { kind: number, externalId }, call, place, limi
 };
 
 /** A token goes with its list: the same payment or payout, in the same order. */
-function tokenOf({ kind, externalId, newestFirst }: ListEventsRequest, cursor: Cursor): string {
+function tokenOf({ kind, externalId, newestFirst }: EventList, cursor: Cursor): string {
   const list = JSON.stringify([kind, externalId, newestFirst]);
   const digest = createHash("sha256").update(list).digest("base64url").slice(0, 8);
   return Buffer.from(`${digest}${cursor}`).toString("base64url");
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for what is no token of this list */
-function placeOf(request: ListEventsRequest): Cursor {
-  const cursor = Buffer.from(request.pageToken, "base64url").toString().slice(8);
-  if (/^[0-9a-f]{18}-[0-9a-f]{8}$/.test(cursor) && tokenOf(request, cursor) === request.pageToken) {
-    return cursor;
-  }
-  throw invalidFields([{ path: "page_token", message: "is not a token of this list" }]);
+function placeOf(list: EventList, { text, field }: { text: string; field: string }): Cursor {
+  const cursor = Buffer.from(text, "base64url").toString().slice(8);
+  if (/^[0-9a-f]{18}-[0-9a-f]{8}$/.test(cursor) && tokenOf(list, cursor) === text) return cursor;
+  throw invalidFields([{ path: field, message: "is not a token of this list" }]);
 }

@@ -7,7 +7,7 @@ import { validate } from "./validate.ts";
 /** Operations of alternative payments. */
 export function operationCases(context: Context): Pick<Core, "getOperation"> {
   return {
-    async getOperation(request, call) {
+    getOperation(request, call) {
       validate(GetOperationRequestSchema, request);
       return context.account(call.caller.account).upstream.getOperation(request, sendOptions(call));
     },

@@ -39,6 +39,7 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { recordDeclinedConfirmation } from "./declined-confirmation.ts";
+import { history } from "./list-events.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
@@ -55,6 +56,7 @@ type PaymentCases = Pick<
   | "getPayment"
   | "watchPayment"
   | "paymentEvents"
+  | "paymentHistory"
 >;
 
 /** Payments: create, confirm, look up, watch. */
@@ -185,6 +187,10 @@ export function paymentCases(context: Context): PaymentCases {
 
     async paymentEvents(externalId, limit, call) {
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
+    },
+
+    async paymentHistory(of, call) {
+      return history(log, { ...of, kind: EventKind.PAYMENT }, of, call);
     },
   };
 }

@@ -18,6 +18,7 @@ import {
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
+import { history } from "./list-events.ts";
 import { sendOptions } from "./money-calls.ts";
 import { recordResponse } from "./record-response.ts";
 import { knownAfter } from "./state-after.ts";
@@ -25,7 +26,10 @@ import { validate } from "./validate.ts";
 import { answerAfterWait, withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PayoutCases = Pick<Core, "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout">;
+type PayoutCases = Pick<
+  Core,
+  "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout" | "payoutHistory"
+>;
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
@@ -67,6 +71,10 @@ export function payoutCases(context: Context): PayoutCases {
       const of = { kind: EventKind.PAYOUT, externalId };
       const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);
       return { state: payoutState(facts, callIsOpen), cursor };
+    },
+
+    async payoutHistory(of, call) {
+      return history(context.log, { ...of, kind: EventKind.PAYOUT }, of, call);
     },
 
     async getPayout(request, call) {

@@ -1,17 +1,12 @@
 /** Ends the live streams of this process when it shuts down. */
 export interface StreamDrain {
-  /** Hands a stream the signal that tells it to end; `leave` when it is over. */
-  join(): DrainedStream;
+  /** Has a stream told to end, and why. @returns what is called when it is over */
+  join(end: (reason: Error) => void): () => void;
   /**
    * Ends every stream with `reason`, each at a moment of its own within `spreadMs`, so that its
    * readers do not all come back at once, elsewhere. Streams that open from now on end at once.
    */
   end(reason: Error, spreadMs: number): void;
-}
-
-export interface DrainedStream {
-  readonly signal: AbortSignal;
-  leave(): void;
 }
 
 /** A few streams need no time to spread: so much for each, and `spreadMs` for all at most. */
@@ -22,30 +17,26 @@ export function createStreamDrain(): StreamDrain {
   let ended: Error | undefined;
 
   return {
-    join() {
-      const stream: OpenStream = { controller: new AbortController(), turn: undefined };
+    join(end) {
+      const stream: OpenStream = { end, turn: undefined };
       streams.add(stream);
-      if (ended) stream.controller.abort(ended);
-      return {
-        signal: stream.controller.signal,
-        leave() {
-          clearTimeout(stream.turn);
-          streams.delete(stream);
-        },
+      if (ended) end(ended);
+      return () => {
+        clearTimeout(stream.turn);
+        streams.delete(stream);
       };
     },
     end(reason, spreadMs) {
       ended = reason;
       const windowMs = Math.min(spreadMs, streams.size * spreadPerStreamMs);
       for (const stream of streams) {
-        const end = () => stream.controller.abort(reason);
-        stream.turn = setTimeout(end, Math.random() * windowMs);
+        stream.turn = setTimeout(() => stream.end(reason), Math.random() * windowMs);
       }
     },
   };
 }
 
 interface OpenStream {
-  readonly controller: AbortController;
+  readonly end: (reason: Error) => void;
   turn: NodeJS.Timeout | undefined;
 }

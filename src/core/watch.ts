@@ -53,13 +53,13 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
     const { push } = call;
     const events = await log.read(account, topic, after ?? "latest", {
-      signal: AbortSignal.any([signal, end.signal]),
+      signal: end.with(signal),
       push: push && ((event) => isKnown(event) || (end.isAhead(event) && push(event))),
       onStart: (place) => {
         from = after === undefined ? place : undefined;
       },
       onFail: (error) => {
-        if (!end.signal.aborted || signal.aborted) call.onFail?.(error);
+        if (!end.isOver || signal.aborted) call.onFail?.(error);
       },
     });
     try {
@@ -83,7 +83,7 @@ export function watch(options: StreamOptions, request: WatchRequest): AsyncItera
         if (await end.isBehind(event)) return;
       }
     } catch (error) {
-      if (!end.signal.aborted || signal.aborted) throw error;
+      if (!end.isOver || signal.aborted) throw error;
     } finally {
       end.stop();
     }
@@ -105,7 +105,8 @@ const lookBack = 256;
 class WatchEnd {
   readonly #options: StreamOptions;
   readonly #request: WatchRequest;
-  readonly #over = new AbortController();
+  /** Aborts when the stream has come to its end without an event: it was to go on until then. */
+  readonly #over: AbortController | undefined;
   /** What the reader has had. */
   #place: Cursor = "";
   /** It has had an end, or knew of one: with the last open call the stream is over. */
@@ -118,11 +119,17 @@ class WatchEnd {
   constructor(options: StreamOptions, request: WatchRequest) {
     this.#options = options;
     this.#request = request;
+    if (request.untilFinal) this.#over = new AbortController();
   }
 
-  /** Aborts when the stream has come to its end without an event. */
-  get signal(): AbortSignal {
-    return this.#over.signal;
+  /** Whether the stream has come to its end without an event. */
+  get isOver(): boolean {
+    return this.#over?.signal.aborted === true;
+  }
+
+  /** Aborts then, and with a signal. */
+  with(signal: AbortSignal): AbortSignal {
+    return this.#over ? AbortSignal.any([signal, this.#over.signal]) : signal;
   }
 
   /** Whether a stream that goes on from here is over before it begins. */
@@ -190,7 +197,7 @@ class WatchEnd {
   }
 
   async #look(): Promise<void> {
-    if ((await this.#isOver()) && !this.#stopped) this.#over.abort();
+    if ((await this.#isOver()) && !this.#stopped) this.#over?.abort();
   }
 
   /** True also where it cannot be told: the stream goes on then. */
@@ -286,28 +293,42 @@ async function* resumable(
   after: Cursor | undefined,
   events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
+  // One for all that may end it: a signal costs more memory than all else of a watch at rest.
   const end = new AbortController();
+  const { signal } = call;
   const { expiresAtMs, revoked } = call.caller;
-  const place = drain.join();
+  const leave = drain.join((reason) => end.abort(reason));
   const stopExpiry = endAtExpiry(expiresAtMs, end);
-  const onRevoked = () => end.abort(revoked?.reason);
-  if (revoked?.aborted) onRevoked();
-  else revoked?.addEventListener("abort", onRevoked);
+  const stopRevoked = endWith(revoked, end);
+  const stopLeft = endWith(signal, end);
   let cursor = after;
   try {
-    for await (const event of events(AbortSignal.any([call.signal, place.signal, end.signal]))) {
+    for await (const event of events(end.signal)) {
       cursor = event.cursor;
       yield event;
     }
   } catch (error) {
     throw withResumeCursor(error, cursor);
   } finally {
-    place.leave();
+    leave();
     stopExpiry();
-    revoked?.removeEventListener("abort", onRevoked);
+    stopRevoked();
+    stopLeft();
     // Lets go of the log even if the stream was never iterated to its live part.
-    end.abort();
+    end.abort(streamOver);
   }
+}
+
+/** Told to nobody: a stream that is over has no reader. */
+const streamOver = new GatewayError("CANCELLED", "the stream is over");
+
+/** @returns what stops it */
+function endWith(signal: AbortSignal | undefined, end: AbortController): () => void {
+  if (!signal) return () => undefined;
+  const onAbort = () => end.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort);
+  return () => signal.removeEventListener("abort", onAbort);
 }
 
 /** The later of what the caller has seen and what the log says; none where none will do. */

@@ -34,8 +34,16 @@ export function encodeCursor(position: Position, epoch: string): Cursor {
 
 /** A cursor without its epoch. */
 export function placeOf({ ms, seq }: Position): string {
-  return `${ms.toString(16).padStart(12, "0")}${seq.toString(16).padStart(6, "0")}`;
+  if (ms !== lastMs) {
+    lastMs = ms;
+    lastMsText = ms.toString(16).padStart(12, "0");
+  }
+  return lastMsText + seq.toString(16).padStart(6, "0");
 }
+
+/** Places that are written one after the other are of one millisecond, mostly. */
+let lastMs = 0;
+let lastMsText = "000000000000";
 
 /** The next place behind one: cursors grow even while the clock stands or is set back. */
 export function nextPosition({ ms, seq }: Position, nowMs: number): Position {

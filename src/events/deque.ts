@@ -8,7 +8,9 @@ export class Deque<T> {
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    // An engine's array makes room for many at its first push, and most lists have few.
+    if (this.#items.length < few) this.#items = [...this.#items, item];
+    else this.#items.push(item);
   }
 
   shift(): T | undefined {
@@ -49,3 +51,5 @@ export class Deque<T> {
     return low;
   }
 }
+
+const few = 4;

@@ -1,4 +1,5 @@
 import {
+  type DirectiveNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
@@ -24,6 +25,7 @@ import {
   responsePathAsArray,
   type SelectionSetNode,
   typeFromAST,
+  visit,
 } from "graphql";
 
 /**
@@ -41,8 +43,11 @@ export type ExecuteCompiled = (
  * abort by exception at the end of each, and tables by weak reference that hold the memory of an
  * operation for long after it. `test/graphql/compiled-operation.test.ts` compares the two.
  *
+ * Of a document with `@skip` and `@include` there is a plan for each combination of the variables that
+ * they ask, made when it is first asked for.
+ *
  * Resolvers find in their `info` what is known beforehand: the field, its nodes, types and schema.
- * @returns undefined for what is left to GraphQL.js: directives, variables of fragments
+ * @returns undefined for what is left to GraphQL.js: other directives, variables of fragments
  */
 export function compileOperation(
   schema: GraphQLSchema,
@@ -50,14 +55,15 @@ export function compileOperation(
   operation: OperationDefinitionNode,
 ): ExecuteCompiled | undefined {
   if (operation.operation === "subscription") return undefined;
-  const fields = compileFields(schema, document, operation);
-  if (!fields) return undefined;
+  const planOf = compilePlans(schema, document, operation);
+  if (!planOf) return undefined;
   const serially = operation.operation === "mutation";
   const definitions = operation.variableDefinitions ?? [];
   return ({ contextValue, variableValues }) => {
     const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
     if (!coerced.variableValues) return undefined;
-    return new Run(contextValue, coerced.variableValues).execute(fields, serially);
+    const plan = planOf(coerced.variableValues);
+    return plan && new Run(contextValue, coerced.variableValues).execute(plan, serially);
   };
 }
 
@@ -79,12 +85,14 @@ export function compileSubscription(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ShowEvent | undefined {
-  const [field, ...others] = compileFields(schema, document, operation) ?? [];
-  if (!field || others.length > 0) return undefined;
+  const planOf = compilePlans(schema, document, operation);
+  if (!planOf) return undefined;
   const definitions = operation.variableDefinitions ?? [];
   return (event, { contextValue, variableValues }) => {
     const coerced = getVariableValues(schema, definitions, variableValues ?? {});
     if (!coerced.variableValues) return undefined;
+    const [field, ...others] = planOf(coerced.variableValues) ?? [];
+    if (!field || others.length > 0) return undefined;
     const run = new Run(contextValue, coerced.variableValues, true);
     try {
       const path = { prev: undefined, key: field.key, typename: field.info.parentType.name };
@@ -95,22 +103,52 @@ export function compileSubscription(
   };
 }
 
-function compileFields(
+/** Finds the plan that the values of an operation's variables ask for; undefined if there is none. */
+type PlanOf = (variables: VariableValues) => readonly FieldPlan[] | undefined;
+
+function compilePlans(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): readonly FieldPlan[] | undefined {
+): PlanOf | undefined {
   const type = schema.getRootType(operation.operation);
   if (!type || operation.directives?.length) return undefined;
-  try {
-    const compiler = new Compiler(schema, document);
-    const fields = compiler.fieldsOf([operation.selectionSet], type);
-    compiler.finish();
-    return fields;
-  } catch (error) {
-    if (error instanceof NotCompiled) return undefined;
-    throw error;
+  const compiler = new Compiler(schema, document);
+  const conditions = conditionsOf(document);
+  if (conditions.length === 0) {
+    const plan = compiler.compile(operation, type, new Map());
+    return plan && (() => plan);
   }
+  if (conditions.length > maxConditions) return undefined;
+  const plans = new Map<string, readonly FieldPlan[] | undefined>();
+  return ({ coerced }) => {
+    const values = conditions.map((name) => coerced[name]);
+    if (!values.every(isBoolean)) return undefined;
+    const key = values.join();
+    if (!plans.has(key)) {
+      const asked = new Map(conditions.map((name, at) => [name, values[at] === true]));
+      plans.set(key, compiler.compile(operation, type, asked));
+    }
+    return plans.get(key);
+  };
+}
+
+/** A plan for each of their combinations would be too much. */
+const maxConditions = 4;
+
+const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
+
+/** The variables that `@skip` and `@include` ask anywhere in a document. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive({ name, arguments: given }) {
+      const value = given?.[0]?.value;
+      const decides = name.value === "skip" || name.value === "include";
+      if (decides && value?.kind === Kind.VARIABLE) names.add(value.name.value);
+    },
+  });
+  return [...names];
 }
 
 class NotCompiled extends Error {}
@@ -139,6 +177,9 @@ class Compiler {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
   /** What is asked of objects, which is compiled behind what leads there. */
   readonly #later: (() => void)[] = [];
+  /** The variables that decide what is asked for. */
+  #asked: ReadonlyMap<string, boolean> = new Map();
+  /** Of all plans together. */
   #fields = 0;
 
   constructor(schema: GraphQLSchema, { definitions }: DocumentNode) {
@@ -149,8 +190,22 @@ class Compiler {
     }
   }
 
-  finish(): void {
-    for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
+  /** Undefined for what is not compiled. */
+  compile(
+    { selectionSet }: OperationDefinitionNode,
+    type: GraphQLObjectType,
+    asked: ReadonlyMap<string, boolean>,
+  ): readonly FieldPlan[] | undefined {
+    this.#asked = asked;
+    this.#later.length = 0;
+    try {
+      const fields = this.fieldsOf([selectionSet], type);
+      for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
+      return fields;
+    } catch (error) {
+      if (error instanceof NotCompiled) return undefined;
+      throw error;
+    }
   }
 
   /** What the selections ask of objects of a type, in the order of the result. */
@@ -168,7 +223,7 @@ class Compiler {
     spread: Set<string>,
   ): void {
     for (const selection of selections) {
-      if (selection.directives?.length) throw new NotCompiled();
+      if (selection.directives?.some((directive) => !this.#lets(directive))) continue;
       if (selection.kind === Kind.FIELD) {
         const key = selection.alias?.value ?? selection.name.value;
         // Of a plain object it would be the prototype.
@@ -189,6 +244,18 @@ class Compiler {
         this.#collect(fragment.selectionSet, type, grouped, spread);
       }
     }
+  }
+
+  /** Whether a directive leaves what it stands at in the result. */
+  #lets({ name, arguments: given }: DirectiveNode): boolean {
+    const value = given?.[0]?.value;
+    const isAsked =
+      value?.kind === Kind.VARIABLE
+        ? this.#asked.get(value.name.value)
+        : value?.kind === Kind.BOOLEAN && value.value;
+    if (name.value === "include") return isAsked === true;
+    if (name.value === "skip") return isAsked === false;
+    throw new NotCompiled();
   }
 
   #applies(

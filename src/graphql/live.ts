@@ -34,8 +34,10 @@ export interface Live {
   readonly start: string | undefined;
   /** Resolves when the stream has found its place. */
   readonly opened: Promise<void>;
-  /** Aborts when the stream has failed, also while its client reads nothing. */
-  readonly failing: AbortSignal;
+  /** Whether the stream has failed. */
+  readonly isFailing: boolean;
+  /** Set by the transport: hears that the stream has failed, also while its client reads nothing. */
+  onFailing: (() => void) | undefined;
 
   /** Set by the operation: what its client gets of an event, where all who ask the same get the same. */
   resultOf: ResultOf | undefined;
@@ -51,7 +53,7 @@ export interface Live {
 export function createLive(lastEventId: string | undefined): Live {
   // Most requests open no stream.
   let opening: PromiseWithResolvers<void> | undefined;
-  let failing: AbortController | undefined;
+  let isFailing = false;
   let isOpen = false;
   let start: string | undefined;
   let failure: Live["failure"];
@@ -74,18 +76,19 @@ export function createLive(lastEventId: string | undefined): Live {
       if (isOpen) opening.resolve();
       return opening.promise;
     },
-    get failing() {
-      failing ??= new AbortController();
-      return failing.signal;
+    get isFailing() {
+      return isFailing;
     },
+    onFailing: undefined,
     open(from) {
       isOpen = true;
       start = from;
       opening?.resolve();
     },
     fail() {
-      failing ??= new AbortController();
-      failing.abort();
+      if (isFailing) return;
+      isFailing = true;
+      live.onFailing?.();
     },
     failed(error) {
       failure = { error };

@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import { type Call, type Core, payoutStateOf } from "../core/core.ts";
+import {
+  type Call,
+  type Core,
+  type History,
+  type HistoryPage,
+  payoutStateOf,
+} from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -35,6 +41,7 @@ export interface Loaders {
   payout(externalId: string): Promise<Payout>;
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
+  history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
   /** Takes it that a payment or payout is of this external_id, as it was asked for. */
@@ -123,6 +130,12 @@ export function createLoaders(core: Core, call: Call, read: Memory = createMemor
       ),
     paymentEvents: (externalId, limit) =>
       read("paymentEvents", [externalId, limit], () => core.paymentEvents(externalId, limit, call)),
+    history: (kind, externalId, page) =>
+      read("history", [kind, externalId, page], async () => {
+        if (!externalId) return noHistory;
+        const of = { ...page, externalId };
+        return kind === "payment" ? core.paymentHistory(of, call) : core.payoutHistory(of, call);
+      }),
     walletItems: (customer, optionId) =>
       walletItems({
         ...(customer ? { customer } : {}),
@@ -162,6 +175,9 @@ export function createLoaders(core: Core, call: Call, read: Memory = createMemor
     customerOf: (item) => told?.get(item)?.owner,
   };
 }
+
+/** Of what has no id there is none. */
+const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
 /** The state of an event, as its payment or payout has it. */
 const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"] | undefined>> = {

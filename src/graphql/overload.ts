@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { WebSocket } from "ws";
-import type { Admission, Slot } from "../net/admission.ts";
+import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
@@ -39,10 +39,9 @@ export function createOverload(options: OverloadOptions): Overload {
   const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
   const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
 
-  function answer({ method, url, headers }: IncomingMessage, response: ServerResponse): void {
-    const { accept = "", origin = "" } = headers;
-    const isStream = accept.includes(eventStreamType) || url?.startsWith(watchPath);
-    if (method === "GET" && isStream) {
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const { accept = "", origin = "" } = request.headers;
+    if (isWatch(request)) {
       // Any status but 200 is final to an EventSource; this one has it come back.
       const retryMs = Math.round(1_000 + Math.random() * 2_000);
       response.writeHead(200, {
@@ -75,8 +74,7 @@ export function createOverload(options: OverloadOptions): Overload {
   return {
     enterByHttp(request, response, start) {
       // A preflight costs nothing, and without it a page could not read the refusal.
-      const kind =
-        request.method === "OPTIONS" ? "exempt" : request.method === "GET" ? "other" : "unknown";
+      const kind = kindOf(request);
       admission.enter({
         kind,
         owner: request.socket,
@@ -117,6 +115,18 @@ export function createOverload(options: OverloadOptions): Overload {
       },
     },
   };
+}
+
+function kindOf(request: IncomingMessage): CallKind {
+  if (request.method === "OPTIONS") return "exempt";
+  if (isWatch(request)) return "watch";
+  return request.method === "GET" ? "other" : "unknown";
+}
+
+/** What an EventSource sends. */
+function isWatch({ method, url, headers }: IncomingMessage): boolean {
+  const { accept = "" } = headers;
+  return method === "GET" && (accept.includes(eventStreamType) || !!url?.startsWith(watchPath));
 }
 
 const graphqlType = "application/graphql-response+json";

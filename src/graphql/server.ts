@@ -45,7 +45,13 @@ import {
 import { schema } from "./schema/schema.ts";
 import { sharesResults } from "./shared-results.ts";
 import { createStraightPath } from "./straight-path.ts";
-import { answersEventStreams, type EventStream, takesParts } from "./transport/event-stream.ts";
+import {
+  answersEventStreams,
+  beginSubscription,
+  type EventStream,
+  streamHeaders,
+  takesParts,
+} from "./transport/event-stream.ts";
 import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
@@ -239,9 +245,24 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         response.end(ready.body, bytes === length ? "latin1" : "utf8");
         return;
       }
-      // Its client left before its body was there.
-      if (request.destroyed && !request.complete) return void response.destroy();
     }
+    const format = straight ? straightPath.streamFormatOf(request) : undefined;
+    const results = format && (await straightPath.subscribe(request, surroundings));
+    if (results) {
+      const { status, stream } = await beginSubscription(results, live, format, request.method);
+      slot.leave();
+      exposeHeaders(headers, request.headers.origin, corsOrigins);
+      if (!stream) {
+        addRateLimit(headers);
+        return void response.writeHead(status, headers).end();
+      }
+      setHeaders(response, headers);
+      const head = { status, headers: Object.entries(streamHeaders(format)) };
+      return await sendEventStream(head, stream, response, { heartbeatMs });
+    }
+    // Its client left before its body was there.
+    const isStraight = answerType !== undefined || format !== undefined;
+    if (isStraight && request.destroyed && !request.complete) return void response.destroy();
     setHeaders(response, headers);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // An answer that nobody reads holds nobody's slot.

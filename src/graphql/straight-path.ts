@@ -1,13 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import {
+  createSourceEventStream,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
+  executeSubscriptionEvent,
   type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
+  type ValidatedSubscriptionArgs,
+  validateSubscriptionArgs,
 } from "graphql";
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
@@ -18,10 +22,14 @@ import { type Context, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
+import type { OperationRecord } from "./operation-record.ts";
 import { checkShape } from "./operation-shape.ts";
 import type { Overload } from "./overload.ts";
 import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
+import { resultsOf } from "./shared-results.ts";
 import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
+import { formatOf, takesParts } from "./transport/event-stream.ts";
+import { eventStreamType, type StreamFormat } from "./transport/stream-format.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 
 export interface StraightPathOptions {
@@ -59,6 +67,16 @@ export interface StraightPath {
     answerType: string,
     surroundings: Surroundings,
   ): Promise<StraightAnswer | undefined>;
+  /** How a subscription is answered that may be served here; undefined for one that is Yoga's. */
+  streamFormatOf(request: IncomingMessage): StreamFormat<ExecutionResult> | undefined;
+  /**
+   * The results of a subscription, as its client may see them. Undefined for a request that is Yoga's
+   * after all: for what is no subscription, or none that begins.
+   */
+  subscribe(
+    request: IncomingMessage,
+    surroundings: Surroundings,
+  ): Promise<AsyncIterator<ExecutionResult> | undefined>;
 }
 
 export function createStraightPath(options: StraightPathOptions): StraightPath {
@@ -69,15 +87,19 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
 
   /** What Yoga would execute; undefined for what it would refuse, or not execute at once. */
   function operationOf(body: Buffer): Operation | undefined {
-    const params = paramsOf(body);
+    const found = find(paramsOf(body));
+    if (!found || found.operation.operation === "subscription") return undefined;
+    const { args, operation } = found;
+    return { args, execute: executeOf(args.document, operation) };
+  }
+
+  function find(params: Params | undefined) {
     const text = params && documentTextOf(params, documentOf);
     const document = text === undefined ? undefined : findDocument(text);
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
     const operation = getOperationAST(document, operationName);
-    if (!operation || operation.operation === "subscription") return undefined;
-    const args = { schema, document, variableValues, operationName };
-    return { args, execute: executeOf(document, operation) };
+    return operation && { operation, args: { schema, document, variableValues, operationName } };
   }
 
   function executeOf(document: DocumentNode, operation: OperationDefinitionNode): Execute {
@@ -135,6 +157,75 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       recordError(record, result);
       return encode(result, answerType);
     },
+    streamFormatOf(request) {
+      const isOfUrl = request.method === "GET" && isOrdinaryGet(request);
+      if (!isOfUrl && !isOrdinary(request)) return undefined;
+      if (isCrossOrigin(originHeadersOf(request.headers), corsOrigins)) return undefined;
+      const { accept = "" } = request.headers;
+      return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
+    },
+    async subscribe(request, surroundings) {
+      const { record, slot } = surroundings.lifetime;
+      record.begin();
+      let caller: Caller;
+      try {
+        caller = await surroundings.authenticate();
+      } catch {
+        return undefined;
+      }
+      const isOfUrl = request.method === "GET";
+      const body = isOfUrl ? undefined : await receive(request);
+      const results = begin(
+        find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body)),
+        () => ({ ...surroundings, ...createContext(core, caller, surroundings) }),
+        slot?.moneyOnly === true,
+      );
+      if (!results && body) handOver(request, body);
+      return results;
+    },
+  };
+
+  function begin(
+    found: ReturnType<typeof find>,
+    createContextValue: () => Context,
+    isShed: boolean,
+  ): AsyncIterator<ExecutionResult> | undefined {
+    if (found?.operation.operation !== "subscription" || isShed) return undefined;
+    const contextValue = createContextValue();
+    const args = { ...found.args, contextValue };
+    const { record, live } = contextValue;
+    recordOperation(record, args);
+    if (refusalsOf(args).length > 0) return undefined;
+    const validated = validateSubscriptionArgs(args);
+    if (!("operation" in validated)) return undefined;
+    const source = createSourceEventStream(validated);
+    if (!(Symbol.asyncIterator in source)) return undefined;
+    live.resultOf = resultsOf(args);
+    return shownResults(source[Symbol.asyncIterator](), validated, record, formatError);
+  }
+}
+
+/** What the events of a subscription are to its client, made within its operation's span. */
+function shownResults(
+  source: AsyncIterator<unknown>,
+  validated: ValidatedSubscriptionArgs,
+  record: OperationRecord,
+  formatError: (error: unknown) => GraphQLError,
+): AsyncIterator<ExecutionResult> {
+  const show = async (): Promise<IteratorResult<ExecutionResult>> => {
+    const { done, value: rootValue } = await source.next();
+    if (done) return { done, value: undefined };
+    const result = await executeSubscriptionEvent({ ...validated, rootValue });
+    recordError(record, result);
+    const { errors } = result;
+    return { value: errors ? { ...result, errors: errors.map(formatError) } : result };
+  };
+  return {
+    next: () => record.span.run(show),
+    async return() {
+      await source.return?.();
+      return { done: true, value: undefined };
+    },
   };
 }
 
@@ -155,6 +246,17 @@ function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
   if (Number(length) === 0 || Number(length) > limits.messageBytes) return false;
   return jsonType.test(headers["content-type"] ?? "");
 }
+
+/** An EventSource's request, or one like it. */
+function isOrdinaryGet({ url = "", headers }: IncomingMessage): boolean {
+  if (!plainUrl.test(url) || headers.expect !== undefined) return false;
+  if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined) {
+    return false;
+  }
+  return plainAuthority.test(headers.host ?? "");
+}
+
+const plainUrl = /^\/graphql\?[!-"$-~]+$/;
 
 const jsonType = /^application\/json(?:; *charset=utf-8)?$/;
 const graphqlType = "application/graphql-response+json";
@@ -214,6 +316,27 @@ function paramsOf(body: Buffer): Params | undefined {
     if (!Object.hasOwn(isOf, name) || !isOf[name as keyof Params](params[name])) return undefined;
   }
   return params;
+}
+
+/** The same of an address; undefined where Yoga has to say what is wrong with it. */
+function paramsOfUrl(url: string): Params | undefined {
+  const search = new URLSearchParams(url.slice(url.indexOf("?") + 1));
+  const textOf = (name: string) => search.get(name) || undefined;
+  const jsonOf = (name: string) => JSON.parse(textOf(name) ?? "null");
+  let params: Readonly<Record<keyof Params, unknown>>;
+  try {
+    params = {
+      query: textOf("query"),
+      operationName: textOf("operationName"),
+      documentId: search.get("documentId"),
+      variables: jsonOf("variables") ?? undefined,
+      extensions: jsonOf("extensions") ?? undefined,
+    };
+  } catch {
+    return undefined;
+  }
+  const { variables = null, extensions = null } = params;
+  return isMap(variables) && isMap(extensions) ? (params as Params) : undefined;
 }
 
 const isText = (value: unknown) => value === null || typeof value === "string";

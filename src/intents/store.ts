@@ -107,6 +107,9 @@ export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId
   readonly ageMs: number;
 }
 
+/** A payment or payout. */
+export type Subject = Pick<NewIntent, "kind" | "externalId">;
+
 /** When an intent is looked at next, and what is remembered of the looks before. */
 export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
@@ -161,8 +164,11 @@ export interface IntentStore {
   due(account: string, limit: number): Promise<Intent[]>;
   /** Looks again later. */
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
-  /** Makes those of one external_id due now, unless they are running. */
-  scheduleNow(account: string, kind: Kind, externalId: string): Promise<void>;
+  /**
+   * Makes those of these external_ids due now, unless they are running.
+   * @returns whether any is due now
+   */
+  scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean>;
   /** Stops looking it up, releases the lock, and keeps the intent for an operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;

@@ -1,9 +1,9 @@
 /**
  * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
- * will tell: it gets in as if it moved money, and its slot tells whether it must. One that is `exempt`
- * waits for its turn, and that is all.
+ * will tell: it gets in as if it moved money, and its slot tells whether it must. A `watch` opens a
+ * stream: it lets calls go before it. One that is `exempt` waits for its turn, and that is all.
  */
-export type CallKind = "other" | "money" | "unknown" | "exempt";
+export type CallKind = "other" | "money" | "unknown" | "watch" | "exempt";
 
 /** One call's slot among those in flight. */
 export interface Slot {
@@ -51,7 +51,7 @@ export interface Clock {
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
 /** Longest wait for a turn while there is a standing queue, and while there is none. */
-const maxQueueMs = { other: 10, money: 25, burst: 3_000 } as const;
+const maxQueueMs = { other: 10, money: 25, burst: 3_000, watch: 10_000 } as const;
 /** Share of the time that a client gives its call which may go by before the call begins. */
 const shareOfWaiting = 0.4;
 /** A call that was let in waits longer than was expected before it is refused after all. */
@@ -70,6 +70,8 @@ const memory = 0.995;
 /** Calls that are begun in one turn of the event loop, and the time after which no more are. */
 const perTurn = 16;
 const turnMs = 10;
+/** Of so many that are begun while calls and watches wait, one is a watch. */
+const watchEvery = 4;
 
 /**
  * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
@@ -78,14 +80,19 @@ const turnMs = 10;
  * Calls in flight beyond `maxCalls`, which bounds memory and what piles up behind a slow upstream.
  * And those whose turn will come, by what calls have taken lately, or did come, too late: for their
  * client's deadline, or for a burst, which is served whole; and once calls have been late for three
- * seconds, so that the process is beyond its peak, beyond `patienceMs`. The second needs no number of
+ * seconds, so that the process is beyond its peak, beyond `maxQueueMs`. The second needs no number of
  * the operator's: it follows what calls cost on the machine.
+ *
+ * Watches stand in a line of their own. When a replica dies, its thousands come here at once: no call
+ * waits behind them, and they are no sign that the process has too many calls. Nobody who watches
+ * waits for an answer, and to refuse one only brings it back, so they wait longer.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
-  const queues = new Map<object, Waiting[]>();
+  const calls = createLine();
+  const watches = createLine();
   const maxOtherCalls = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
   let inFlight = 0;
-  let waiting = 0;
+  let begun = 0;
   let lastLateMs = Number.NEGATIVE_INFINITY;
   let lastOnTimeMs = clock.now();
   let standing = false;
@@ -104,17 +111,24 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     const inTimeMs = timeoutMs * shareOfWaiting;
     if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
     // However late they all are, each turn has some to begin.
-    const sheds = standing && waiting >= perTurn;
+    const sheds = standing && calls.size >= perTurn;
     const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
     if (countedMs > maxQueueMs.money) return "none";
     if (inFlight >= maxOtherCalls || countedMs > maxQueueMs.other) return "money";
     return "all";
   }
 
+  /** The same of a watch. */
+  function admitsWatch(waitMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
+    if (maxCalls === undefined || maxOtherCalls === undefined) return true;
+    const isLate = waitMs > maxQueueMs.watch || waitMs > timeoutMs * shareOfWaiting;
+    return !isLate && inFlight < maxOtherCalls;
+  }
+
   /** How long the call would wait that comes after so many of its connection's. */
-  function expectedMs(ahead: number): number {
+  function expectedMs(line: Line, ahead: number): number {
     // It goes to the end of the line, and again for each that is before it on its own connection.
-    const before = Math.min(waiting, (ahead + 1) * queues.size);
+    const before = Math.min(line.size, (ahead + 1) * line.owners);
     return (before * lately.ms) / lately.calls;
   }
 
@@ -131,7 +145,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
 
   /** Each call is begun in a callback of its own, whose work is done before the next looks at the time. */
   function plan(): void {
-    for (; planned < Math.min(waiting, perTurn); planned++) clock.nextTurn(step);
+    for (; planned < Math.min(calls.size + watches.size, perTurn); planned++) clock.nextTurn(step);
   }
 
   function step(): void {
@@ -156,30 +170,47 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     if (planned === 0) taken = 0;
   }
 
-  /** Begins one call, and refuses those before it that have waited too long. */
+  /** Begins one call or watch, and refuses those before it that have waited too long. */
   function beginNext(): void {
+    begun += 1;
+    const isWatchesTurn = begun % watchEvery === 0;
     do {
-      const next = queues.entries().next().value;
-      if (!next) return;
-      const [owner, queue] = next;
-      const { arrival, atMs } = queue.shift() as Waiting;
-      // The owner goes to the end of the line.
-      queues.delete(owner);
-      if (queue.length > 0) queues.set(owner, queue);
-      const waitedMs = clock.now() - atMs;
-      const isLate = waitedMs > maxQueueMs.other;
-      waiting -= 1;
-      taken += 1;
-      // A neighbour that is on time does not show that those with many calls are.
-      if (isLate || queue.length > 0 || waiting === 0) observe(isLate);
-      const which = admitted(waitedMs / lateFactor, queue.length, arrival.timeoutMs);
-      if (arrival.isGone()) continue;
-      if (!refuses(which, arrival.kind)) {
-        arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));
-        return;
-      }
-      arrival.refuse();
+      const isWatch = watches.size > 0 && (isWatchesTurn || calls.size === 0);
+      if (isWatch ? beginWatch() : beginCall()) return;
     } while (clock.now() < untilMs);
+  }
+
+  /** @returns false when the next one was not begun: it was refused, or is gone */
+  function beginCall(): boolean {
+    const next = calls.shift();
+    if (!next) return true;
+    const { arrival, atMs } = next;
+    const behind = calls.of(arrival.owner);
+    const waitedMs = clock.now() - atMs;
+    const isLate = waitedMs > maxQueueMs.other;
+    taken += 1;
+    // A neighbour that is on time does not show that those with many calls are.
+    if (isLate || behind > 0 || calls.size === 0) observe(isLate);
+    const which = admitted(waitedMs / lateFactor, behind, arrival.timeoutMs);
+    if (arrival.isGone()) return false;
+    if (refuses(which, arrival.kind)) {
+      arrival.refuse();
+      return false;
+    }
+    arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));
+    return true;
+  }
+
+  function beginWatch(): boolean {
+    const { arrival, atMs } = watches.shift() as Waiting;
+    taken += 1;
+    if (arrival.isGone()) return false;
+    if (!admitsWatch(clock.now() - atMs, arrival.timeoutMs)) {
+      arrival.refuse();
+      return false;
+    }
+    arrival.start(slotOf(false));
+    return true;
   }
 
   function slotOf(moneyOnly: boolean): Slot {
@@ -207,17 +238,20 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
 
   return {
     enter(arrival) {
-      const atMs = clock.now();
-      const queue = queues.get(arrival.owner);
-      const ahead = queue?.length ?? 0;
-      if (refuses(admitted(expectedMs(ahead), ahead, arrival.timeoutMs), arrival.kind)) {
+      const { kind, owner, timeoutMs } = arrival;
+      const line = kind === "watch" ? watches : calls;
+      const ahead = line.of(owner);
+      const waitMs = expectedMs(line, ahead);
+      const isRefused =
+        kind === "watch"
+          ? !admitsWatch(waitMs, timeoutMs)
+          : refuses(admitted(waitMs, ahead, timeoutMs), kind);
+      if (isRefused) {
         arrival.refuse();
         return;
       }
-      if (waiting === 0) observe(false);
-      waiting += 1;
-      if (queue) queue.push({ arrival, atMs });
-      else queues.set(arrival.owner, [{ arrival, atMs }]);
+      if (line === calls && calls.size === 0) observe(false);
+      line.push({ arrival, atMs: clock.now() });
       if (left === 0) plan();
     },
     get inFlight() {
@@ -231,6 +265,48 @@ type Admitted = "none" | "money" | "all";
 interface Waiting {
   readonly arrival: Arrival;
   readonly atMs: number;
+}
+
+/** Those that wait, in order; connections take turns. */
+interface Line {
+  readonly size: number;
+  /** Connections. */
+  readonly owners: number;
+  /** How many of one connection's wait. */
+  of(owner: object): number;
+  push(waiting: Waiting): void;
+  shift(): Waiting | undefined;
+}
+
+function createLine(): Line {
+  const queues = new Map<object, Waiting[]>();
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    get owners() {
+      return queues.size;
+    },
+    of: (owner) => queues.get(owner)?.length ?? 0,
+    push(waiting) {
+      size += 1;
+      const queue = queues.get(waiting.arrival.owner);
+      if (queue) queue.push(waiting);
+      else queues.set(waiting.arrival.owner, [waiting]);
+    },
+    shift() {
+      const next = queues.entries().next().value;
+      if (!next) return undefined;
+      const [owner, queue] = next;
+      const waiting = queue.shift() as Waiting;
+      size -= 1;
+      // The owner goes to the end of the line.
+      queues.delete(owner);
+      if (queue.length > 0) queues.set(owner, queue);
+      return waiting;
+    },
+  };
 }
 
 /** A slot that nothing bounds. */

@@ -3,11 +3,11 @@ import type { RateLimitHeaders } from "./bucket.ts";
 /** What one answer's headers say, once validated; what could not be believed is absent. */
 export interface RateLimitReading {
   /** Requests a second, 1 to 1,000,000. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** Requests left, 0 to 1,000,000. */
-  readonly remaining?: number;
+  readonly remaining?: number | undefined;
   /** Seconds until full regeneration, 1 to 3,600. */
-  readonly resetSeconds?: number;
+  readonly resetSeconds?: number | undefined;
 }
 
 /**
@@ -15,14 +15,11 @@ export interface RateLimitReading {
  * negative, not an integer's plain text or out of range is left out, for the caller to ignore.
  */
 export function readRateLimitHeaders(answer: RateLimitHeaders): RateLimitReading {
-  const limit = integer(answer.limit, 1, 1_000_000);
-  const remaining = integer(answer.remaining, 0, 1_000_000);
-  // More than an hour is no regeneration of a limit per second but some other unit, such as an epoch.
-  const resetSeconds = integer(answer.reset, 1, 3_600);
   return {
-    ...(limit !== undefined && { limit }),
-    ...(remaining !== undefined && { remaining }),
-    ...(resetSeconds !== undefined && { resetSeconds }),
+    limit: integer(answer.limit, 1, 1_000_000),
+    remaining: integer(answer.remaining, 0, 1_000_000),
+    // More than an hour is no regeneration of a limit per second but some other unit, such as an epoch.
+    resetSeconds: integer(answer.reset, 1, 3_600),
   };
 }
 

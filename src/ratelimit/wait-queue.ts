@@ -52,6 +52,12 @@ export class WaitQueue {
     return deadlineAt;
   }
 
+  /** Whether nobody waits who would be served before a new call of this priority. */
+  isFree(priority: Priority): boolean {
+    const { money, read } = this.turns;
+    return money.size === 0 && (priority === "money" || read.size === 0);
+  }
+
   /** Whether none of this caller's calls of this priority waits. */
   isNew({ priority, caller }: TakeOptions): boolean {
     const turns = this.turns[priority];

@@ -6,7 +6,7 @@ import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
-import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
+import type { Intent, IntentStats, IntentStore, Subject } from "../intents/store.ts";
 import { isKind, type Kind } from "../kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -283,20 +283,37 @@ class AccountReconciler {
     const end = new AbortController();
     this.#following = end;
     void (async () => {
-      const { log, intents } = this.#options;
+      const { log } = this.#options;
       const signal = AbortSignal.any([end.signal, this.#stop]);
       const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
+      const told = new Map<string, Subject>();
+      let scheduling: Promise<void> | undefined;
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED || !isKind(kind)) continue;
-        await intents.scheduleNow(this.#account, kind, externalId);
-        if (this.#woken) continue;
-        this.#woken = true;
-        this.#wake.abort();
+        told.set(`${kind}:${externalId}`, { kind, externalId });
+        if (told.size >= maxTold) await scheduling;
+        if (scheduling) continue;
+        scheduling = this.#schedule(told).finally(() => {
+          scheduling = undefined;
+        });
+        scheduling.catch(() => end.abort());
       }
     })().catch(() => {
       // Cut off, or too slow: what was missed is looked at when it is due.
       if (this.#following === end) this.#following = undefined;
     });
+  }
+
+  /** Has the open calls looked at that events told of; what comes meanwhile goes together. */
+  async #schedule(told: Map<string, Subject>): Promise<void> {
+    while (told.size > 0) {
+      const subjects = [...told.values()];
+      told.clear();
+      const found = await this.#options.intents.scheduleNow(this.#account, subjects);
+      if (!found || this.#woken) continue;
+      this.#woken = true;
+      this.#wake.abort();
+    }
   }
 
   #unfollow(): void {
@@ -345,6 +362,9 @@ const statsEveryMs = 5_000;
 
 /** How long events gather before a round looks at them. */
 const gatherMs = 10;
+
+/** So many external ids that events told of are gathered at most while others are being looked at. */
+const maxTold = 256;
 
 /** Pause when the budget is in use. */
 const spareMs = 500;

@@ -76,5 +76,6 @@ const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) 
 
 function kindOf({ service, method }: UniversalHandler): CallKind {
   if (service.typeName === Health.typeName) return "exempt";
+  if (method.methodKind !== "unary") return "watch";
   return getOption(method, moves_money) ? "money" : "other";
 }

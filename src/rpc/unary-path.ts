@@ -127,7 +127,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       output === undefined || failure
         ? dialect.fail(failure ?? new ConnectError("internal error", Code.Internal), answerHeaders)
         : dialect.succeed(output, answerHeaders);
-    head.send(await answer);
+    head.send(answer instanceof Promise ? await answer : answer);
     return undefined;
   }
 

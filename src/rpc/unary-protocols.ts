@@ -37,9 +37,12 @@ export interface UnaryDialect {
   /** Most bytes of a body that holds a message of `maxBytes`. */
   readonly maxBodyBytes: (maxBytes: number) => number;
   /** The message is the text of proto JSON, or the bytes of binary. */
-  readonly succeed: (message: Uint8Array | string, headers: Headers) => Promise<HttpResponse>;
-  readonly fail: (error: ConnectError, headers: Headers) => Promise<HttpResponse>;
+  readonly succeed: (message: Uint8Array | string, headers: Headers) => Answer;
+  readonly fail: (error: ConnectError, headers: Headers) => Answer;
 }
+
+/** Only what is compressed has to be waited for. */
+export type Answer = HttpResponse | Promise<HttpResponse>;
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -95,20 +98,22 @@ export const compressMinBytes = 1024;
 
 function connectKind(binary: boolean): Kind {
   const contentType = binary ? "application/proto" : "application/json";
-  const answer = async (
+  const answer = (
     status: number,
     message: Uint8Array | string,
     headers: Record<string, string>,
     compression: Compression | null,
-  ): Promise<HttpResponse> => {
-    if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
-      headers["content-length"] = String(Buffer.byteLength(message));
+  ): Answer => {
+    const bytes = Buffer.byteLength(message);
+    if (compression === null || bytes < compressMinBytes) {
+      headers["content-length"] = String(bytes);
       return { status, headers, body: message };
     }
-    const body = await compression.compress(bytesOfMessage(message));
-    headers["content-encoding"] = compression.name;
-    headers["content-length"] = String(body.byteLength);
-    return { status, headers, body };
+    return compression.compress(bytesOfMessage(message)).then((body) => {
+      headers["content-encoding"] = compression.name;
+      headers["content-length"] = String(body.byteLength);
+      return { status, headers, body };
+    });
   };
   return {
     needsHttp2: false,
@@ -143,21 +148,25 @@ function grpcKind(web: boolean): Kind {
     return { "content-type": contentType, ...encoding };
   }
 
-  async function answer(
+  function answer(
     message: Uint8Array | string | undefined,
     trailers: Headers,
     headers: Headers,
     compression: Compression | null,
-  ): Promise<HttpResponse> {
-    const envelopes = [];
-    if (message !== undefined) {
-      envelopes.push(await enveloped(0, bytesOfMessage(message), compression));
+  ): Answer {
+    const parts: Envelope[] = [];
+    if (message !== undefined) parts.push({ flags: 0, data: bytesOfMessage(message) });
+    if (web) {
+      const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
+      parts.push({ flags: trailerFlag, data: Buffer.from(lines.join("")) });
     }
     const all = { ...headersOf(compression), ...headers };
-    if (!web) return { status: 200, headers: all, body: encodeEnvelopes(...envelopes), trailers };
-    const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
-    envelopes.push(await enveloped(trailerFlag, Buffer.from(lines.join("")), compression));
-    return { status: 200, headers: all, body: encodeEnvelopes(...envelopes) };
+    const answerOf = (envelopes: readonly Envelope[]): HttpResponse => ({
+      ...{ status: 200, headers: all, body: encodeEnvelopes(...envelopes) },
+      ...(web ? undefined : { trailers }),
+    });
+    if (compression === null) return answerOf(parts);
+    return Promise.all(parts.map((part) => compressed(part, compression))).then(answerOf);
   }
 
   return {
@@ -197,14 +206,19 @@ function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Arr
  * An error of gRPC without headers before it: a client that retries takes a call with headers for one
  * that is under way (gRPC A6).
  */
-async function trailersOnly(headers: Headers): Promise<HttpResponse> {
+function trailersOnly(headers: Headers): HttpResponse {
   return { status: 200, headers, body: "" };
 }
 
 const succeeded = { "grpc-status": "0" };
 
-async function enveloped(flags: number, data: Uint8Array, compression: Compression | null) {
-  if (compression === null || data.byteLength < compressMinBytes) return { flags, data };
+interface Envelope {
+  readonly flags: number;
+  readonly data: Uint8Array;
+}
+
+async function compressed({ flags, data }: Envelope, compression: Compression): Promise<Envelope> {
+  if (data.byteLength < compressMinBytes) return { flags, data };
   return { flags: flags | compressedFlag, data: await compression.compress(data) };
 }
 

@@ -13,7 +13,7 @@ export function limitsTelemetry(registry: Registry, log: Logger) {
   });
   const callsRefused = new Counter({
     name: "payments_gateway_calls_refused_total",
-    help: "Calls refused because of overload, by kind: money, other, or unknown when the body was not read yet",
+    help: "Calls refused because of overload, by kind: money, watch, other, or unknown when the body was not read yet",
     labelNames: ["listener", "kind"],
     registers,
   });
@@ -37,6 +37,7 @@ export function limitsTelemetry(registry: Registry, log: Logger) {
       money: callsRefused.labels(listener, "money"),
       other: callsRefused.labels(listener, "other"),
       unknown: callsRefused.labels(listener, "unknown"),
+      watch: callsRefused.labels(listener, "watch"),
     };
     for (const refusals of Object.values(refused)) refusals.inc(0);
     return {

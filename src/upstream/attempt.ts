@@ -118,6 +118,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     observer.onInFlight?.(1);
 
     let answer: HttpResponse;
+    let exchanged: Promise<HttpResponse> | undefined;
     try {
       const request = {
         method: call.endpoint.method,
@@ -131,9 +132,9 @@ export function createAttempts(options: AttemptOptions): Attempts {
         maxResponseBytes,
         finishOnceSent: money !== undefined,
       };
-      const exchanged = exchange(connections, request, { ...limits, onSent });
+      exchanged = exchange(connections, request, { ...limits, onSent });
       underWay.add(exchanged);
-      answer = await exchanged.finally(() => underWay.delete(exchanged));
+      answer = await exchanged;
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
@@ -146,6 +147,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       const error = errorOfFailure(failure, money);
       return ended(error, verdict, reportCall(error.code, failure.kind));
     } finally {
+      if (exchanged) underWay.delete(exchanged);
       observer.onInFlight?.(-1);
     }
 

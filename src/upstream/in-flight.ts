@@ -60,18 +60,20 @@ export function createInFlight(): InFlight {
   }
 
   return {
-    async share<Result>(
+    share<Result>(
       key: string,
       { signal, deadlineMs }: WaitBudget,
       start: (shared: SharedWaitBudget) => Promise<Result>,
     ): Promise<Result> {
-      if (signal.aborted) throw errorOfAbort(signal);
-      if (deadlineMs !== undefined && deadlineMs <= Date.now()) throw deadlinePassed();
+      if (signal.aborted) return Promise.reject(errorOfAbort(signal));
+      if (deadlineMs !== undefined && deadlineMs <= Date.now()) {
+        return Promise.reject(deadlinePassed());
+      }
       const deadline = deadlineMs ?? Infinity;
       const call = calls.get(key) ?? begin(key, start, deadline);
       call.waiting++;
       call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
-      return await new Promise<Result>((resolve, reject) => {
+      return new Promise<Result>((resolve, reject) => {
         const leave = (error: GatewayError) => {
           done();
           reject(error);

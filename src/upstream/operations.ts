@@ -12,7 +12,7 @@ import type { Upstream } from "./upstream.ts";
 /** Spec, Endpoints, Alternative payments. */
 export function operationCalls({ read }: Client): Pick<Upstream, "getOperation"> {
   return {
-    async getOperation(request, options) {
+    getOperation(request, options) {
       const query = { external_id: request.externalId, operation_id: request.operationId };
       const call = {
         endpoint: info,

@@ -36,6 +36,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     leaseMs: 60_000,
     ...about,
   });
+  const payment = (externalId: string) => ({ kind: EventKind.PAYMENT, externalId }) as const;
   const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
     given({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
 
@@ -261,7 +262,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       while ((await ids()).length < 2) await delay(1);
       await a.postpone(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
       assert.deepEqual(await ids(), [second.id]);
-      await b.scheduleNow(account, EventKind.PAYMENT, "1");
+      assert.equal(await b.scheduleNow(account, [payment("1"), payment("none")]), true);
       while ((await ids()).length < 2) await delay(1);
       const postponed = (await b.due(account, 10)).find(({ id }) => id === first.id);
       assert.deepEqual([postponed?.checks, postponed?.notFound], [3, 1]);
@@ -274,8 +275,36 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     it("schedules no call that is running: it is not for others to look at", async (t) => {
       const [a, b] = await stores(t);
       started(await a.begin(account, given()));
-      await b.scheduleNow(account, EventKind.PAYMENT, "order");
+      assert.equal(await b.scheduleNow(account, [payment("order")]), false);
       assert.deepEqual(await b.due(account, 10), []);
+    });
+
+    it("says whether any call is due of those for external_ids", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 60_000 });
+      const schedule = (...externalIds: string[]) =>
+        b.scheduleNow(account, externalIds.map(payment));
+      const make = async (externalId: string, leaseMs = 60_000) =>
+        started(await a.begin(account, given({ externalId, leaseMs })));
+      assert.equal(await schedule(), false);
+      assert.equal(await schedule("none"), false);
+
+      await make("gone", 1);
+      while (!(await schedule("gone"))) await delay(1);
+      const unknown = await make("unknown");
+      await a.end(account, unknown, { state: "unknown" });
+      const pending = await make("pending");
+      await a.end(account, pending, { state: "pending", subjectId: "p", key: "free" });
+      await make("running");
+      const ids = async () => (await b.due(account, 10)).map(({ externalId }) => externalId).sort();
+      assert.deepEqual(await ids(), ["gone"]);
+      assert.equal(await schedule("running", "pending", "unknown"), true);
+      while ((await ids()).length < 3) await delay(1);
+      assert.deepEqual(await ids(), ["gone", "pending", "unknown"]);
+      assert.equal(await schedule("running"), false);
+
+      await a.giveUp(account, unknown);
+      await a.end(account, pending, { state: "closed", key: "keep" });
+      assert.equal(await schedule("unknown", "pending"), false);
     });
 
     it("tells what is not settled: given up first, then unknown, then pending", async (t) => {

@@ -42,7 +42,10 @@ test(name, { skip: withoutChromium }, async (t) => {
 
   const tab = await browser.newPage();
   await tab.goto(`${origin}/?gateway=${encodeURIComponent(gateway.publicUrl)}`);
+  const paying = tab.waitForRequest((request) => /mutation Pay\b/.test(request.postData() ?? ""));
   await tab.getByRole("button", { name: "Pay with an empty card" }).click();
+  const { variables } = (await paying).postDataJSON();
+  assert.equal(variables.input.waitUntil, "ACTION", "the answer tells what to do next");
   await tab.getByText("Declined: insufficient_funds").waitFor();
   await tab.getByText("live: failed").waitFor();
   await tab.getByRole("button", { name: "Pay with a blocked card" }).click();

@@ -35,20 +35,8 @@ test("a lost answer shows as unknown, never as failed, and settles when the call
 test("a lost answer and a lost callback settle by asking for the callback", async () => {
   const externalId = "both-lost";
   await assertUnknown(create(externalId, bothLost), externalId);
-  const { payment, outcomeUnknown, cursor } = await rpc().getPayment({ externalId });
-  assert.deepEqual([payment, outcomeUnknown], [undefined, true]);
-  const { data } = await graphql(
-    gateway,
-    `{ payment(externalId: "${externalId}") { externalId outcomeUnknown details { status } } }`,
-  );
-  assert.deepEqual(data.payment, { externalId, outcomeUnknown: true, details: null });
-  await assert.rejects(create(externalId, "4111111111111111"), { code: Code.Aborted });
-
   const seen: unknown[] = [];
-  const rest = rpc().watchPayment(
-    { externalId, afterCursor: cursor, untilFinal: true },
-    patience(),
-  );
+  const rest = rpc().watchPayment({ externalId, untilFinal: true }, patience());
   for await (const { event } of rest) seen.push(event?.final);
   assert.equal(seen.at(-1), true);
   const settled = await untilKnown(externalId);
@@ -60,6 +48,32 @@ test("a lost answer and a lost callback settle by asking for the callback", asyn
     await delay(10);
   }
   await assert.rejects(create(externalId, "4111111111111111"), { code: Code.AlreadyExists });
+});
+
+test("until an unknown outcome is settled it is shown as unknown, and nothing is sent again", async (t) => {
+  const own = await startTestGateway({ RECONCILE_AFTER: "60s" });
+  t.after(() => own.stop());
+  const externalId = "unsettled";
+  const { createPayment, getPayment } = createClient(PaymentService, transport(own));
+  await assertUnknown(createPayment(paymentOf(externalId, bothLost)), externalId);
+  const { payment, outcomeUnknown } = await getPayment({ externalId });
+  assert.deepEqual([payment, outcomeUnknown], [undefined, true]);
+  const { data } = await graphql(
+    own,
+    `{ payment(externalId: "${externalId}") { externalId outcomeUnknown details { status } } }`,
+  );
+  assert.deepEqual(data.payment, { externalId, outcomeUnknown: true, details: null });
+  const again = createPayment(paymentOf(externalId, "4111111111111111"));
+  await assert.rejects(again, { code: Code.Aborted });
+
+  const payout = "payout-unsettled";
+  await assertUnknown(requestPayout(payout, "10.72", own), payout);
+  const payouts = createClient(PayoutService, transport(own));
+  const known = await payouts.getPayout({ externalId: payout });
+  assert.deepEqual([known.payout, known.outcomeUnknown], [undefined, true]);
+  assert.deepEqual((await graphql(own, payoutQuery(payout))).data.payout, {
+    ...{ externalId: payout, outcomeUnknown: true, status: null },
+  });
 });
 
 test("a pending payment whose callback never comes settles by operation info", async () => {
@@ -114,12 +128,6 @@ test("a payout in doubt that the service does not find is not told as one that i
   await assert.rejects(payouts.getPayout({ externalId }), { code: Code.NotFound }, "the control");
   // HTTP 500 with a page: nothing was paid out, but who can tell?
   await assertUnknown(requestPayout(externalId, "10.72"), externalId);
-  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
-  assert.deepEqual([payout, outcomeUnknown], [undefined, true]);
-  const query = `{ payout(externalId: "${externalId}") { externalId outcomeUnknown status } }`;
-  assert.deepEqual((await graphql(gateway, query)).data.payout, {
-    ...{ externalId, outcomeUnknown: true, status: null },
-  });
   // Asked often enough, the service's no is a no.
   for (;;) {
     const known = await payouts.getPayout({ externalId }).catch((error: ConnectError) => error);
@@ -131,7 +139,7 @@ test("a payout in doubt that the service does not find is not told as one that i
     // Asking as fast as the budget allows would leave the reconciler nothing to spare.
     await delay(200);
   }
-  assert.equal((await graphql(gateway, query)).data.payout, null);
+  assert.equal((await graphql(gateway, payoutQuery(externalId))).data.payout, null);
 });
 
 test("a call that never charged anything turns out as not done, and may be made again", async () => {
@@ -262,8 +270,12 @@ function create(externalId: string, number: string) {
   return rpc().createPayment(paymentOf(externalId, number));
 }
 
-function requestPayout(externalId: string, originalAmount: string) {
-  return createClient(PayoutService, transport()).requestPayout({
+function payoutQuery(externalId: string) {
+  return `{ payout(externalId: "${externalId}") { externalId outcomeUnknown status } }`;
+}
+
+function requestPayout(externalId: string, originalAmount: string, of = gateway) {
+  return createClient(PayoutService, transport(of)).requestPayout({
     order: { currency: "UAH", description: "salary", externalId, originalAmount },
     payer: { entityId: "e" },
     payoutType: "cash",

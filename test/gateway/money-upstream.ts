@@ -31,6 +31,8 @@ export interface MoneyUpstream {
   callbackTo: string | undefined;
   /** How long an answer takes, in milliseconds. */
   answerMs: number;
+  /** Holds answers to charges back until what it returns is called. */
+  hold(): () => void;
   /** Refuses connections from now on, and cuts those that there are. */
   leave(): Promise<void>;
   /** Listens again, at the same place. */
@@ -46,6 +48,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
   const arrivals = new Map<string, number>();
   const charges = new Map<string, number>();
   const callbackUrls = new Map<string, string>();
+  let held: Promise<void> | undefined;
 
   const server = createServer(async (request, response) => {
     if (request.url?.endsWith("/payments/v1/new")) return await charge(request, response);
@@ -83,6 +86,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     if (fault === "okOpenUncharged") return end(response, 200, ownFailure);
     count(charges, id);
     callbackUrls.set(id, url ?? "");
+    await held;
     if (upstream.answerMs > 0) await delay(upstream.answerMs, undefined, { ref: false });
     const paid = paymentOf(id);
     if (fault === "resetAfter") return void socket.resetAndDestroy();
@@ -126,6 +130,14 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     down: false,
     callbackTo: undefined,
     answerMs: 0,
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return () => {
+        held = undefined;
+        resolve();
+      };
+    },
     leave,
     async comeBack() {
       server.listen(port, "127.0.0.1");

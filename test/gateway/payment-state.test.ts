@@ -271,7 +271,10 @@ async function standing(externalId: string): Promise<string[]> {
   ];
 }
 
-type Watched = Omit<Parameters<ReturnType<typeof rpc>["watchPayment"]>[0], "externalId">;
+type Watched = Pick<
+  Parameters<ReturnType<typeof rpc>["watchPayment"]>[0],
+  "afterCursor" | "fromStart" | "untilFinal"
+>;
 
 const untilFinal = (afterCursor: string) => ({ afterCursor, untilFinal: true });
 

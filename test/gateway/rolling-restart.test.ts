@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { callOn, everyCursor, followOn } from "./rolling-load.ts";
@@ -119,7 +120,21 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
   test("with the drain off, calls fail", async () => {
     const calls = callOn(proxy, password);
     await until(async () => [...calls.made.values()].every((count) => count > 10));
-    await replace(1, "SIGKILL");
+    const release = upstream.hold();
+    let victim = -1;
+    try {
+      // One with a call under way, which would be for as long as it lives.
+      await until(async () => {
+        const { ready } = replicas[++victim % replicas.length] as Replica;
+        const { sum } = await scrapeOf({ adminUrl: ready.admin ?? "" });
+        return sum("upstream_requests_in_flight", {}) > 0;
+      });
+      replicas[victim % replicas.length]?.spawned.child.kill("SIGKILL");
+      await until(async () => calls.failures.length > 0);
+    } finally {
+      release();
+    }
+    await replace(victim % replicas.length, "SIGKILL");
     await calls.stop();
     console.log(`killed: ${calls.failures.length} failed`, calls.failures.slice(0, 3));
     assert.ok(calls.failures.length > 0);

@@ -21,7 +21,8 @@ import {
   HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
-import { startTestGateway } from "../start.ts";
+import { until } from "../redis/server.ts";
+import { patienceMs, startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
@@ -68,7 +69,7 @@ const clients: Record<string, (url: string, client: Client) => Promise<unknown>>
           (message: never) => Buffer.from(toBinary(HealthCheckRequestSchema, message)),
           (bytes) => fromBinary(HealthCheckResponseSchema, bytes),
           create(HealthCheckRequestSchema) as never,
-          { deadline: Date.now() + 5_000 },
+          { deadline: Date.now() + patienceMs },
           (error, answer?: HealthCheckResponse) =>
             error ? reject(error) : resolve(answer?.status),
         );
@@ -109,13 +110,12 @@ for (const [name, check] of Object.entries(clients)) {
 /** The certificate that the server shows, once it shows what is waited for. */
 async function shown(url: string, name: string): Promise<void> {
   const wanted = cert(name).replace(/\s|-----[^-]+-----/g, "");
-  for (;;) {
+  await until(async () => {
     const socket = await handshake(url, {});
     const { raw } = socket.getPeerCertificate();
     socket.destroy();
-    if (wanted === raw.toString("base64")) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return wanted === raw.toString("base64");
+  });
 }
 
 /** When the certificate that is shown ends, as the metrics tell; undefined when they do not. */
@@ -158,12 +158,10 @@ test("a broken file leaves the old certificate in force, and is told of in the l
   assert.match(rpc, /^https:/);
   files.write("cert", cert("renewed"));
   files.write("key", "broken");
-  const told = (text: string) => gateway.lines.some((line) => line.includes(text));
-  while (!told("cannot use the changed TLS files"))
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  const problem =
-    gateway.lines.find((line) => line.includes("cannot use the changed TLS files")) ?? "";
-  const { level, variable, problem: what } = JSON.parse(problem);
+  const problem = () =>
+    gateway.lines.find((line) => line.includes("cannot use the changed TLS files"));
+  await until(async () => problem() !== undefined);
+  const { level, variable, problem: what } = JSON.parse(problem() ?? "");
   assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
   assert.match(what, /has no PEM private key/);
   await shown(rpc, "localhost");
@@ -201,11 +199,7 @@ test("an authority that is taken away is trusted no more, by a resumed session n
   assert.equal(again.resumed, true, "else the check below checks nothing");
 
   files.write("ca", cert("ca-two"));
-  for (;;) {
-    const two = await ask(identityOf("client-two"));
-    if (two.answer.includes("SERVING")) break;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await until(async () => (await ask(identityOf("client-two"))).answer.includes("SERVING"));
   const session = again.session ?? before.session;
   assert.doesNotMatch((await ask({ ...one, session })).answer, /SERVING/);
   assert.doesNotMatch((await ask(one)).answer, /SERVING/);

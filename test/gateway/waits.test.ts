@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type CallOptions, Code, ConnectError, createClient } from "@connectrpc/connect";
 import {
@@ -17,6 +17,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { until } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { graphql, paymentOf } from "./callers.ts";
 
@@ -106,30 +107,32 @@ test("repeats with one key share the wait, send nothing, and are told today's st
   assert.equal(await countSent(externalId), 1);
 });
 
-test("a wait ends before the caller's deadline, with the state as it is", async () => {
-  const externalId = "deadline";
-  const { state, cursor, payment } = await create(externalId, cards.challenge, {
-    options: { timeoutMs: 6_000 },
+describe("where the caller's deadline comes first", { concurrency: true }, () => {
+  // A tenth of it is left for the answer.
+  const timeoutMs = 12_000;
+
+  it("a wait ends before the caller's deadline, with the state as it is", async () => {
+    const externalId = "deadline";
+    const { state, cursor, payment } = await create(externalId, cards.challenge, {
+      options: { timeoutMs },
+    });
+    assert.equal(state, PaymentState.PENDING);
+    assert.match(payment?.action?.value ?? "", /3ds/);
+    assert.notEqual(cursor, "");
   });
-  assert.equal(state, PaymentState.PENDING);
-  assert.match(payment?.action?.value ?? "", /3ds/);
-  assert.notEqual(cursor, "");
+
+  it("an outcome that stays unknown ends as without a wait", async () => {
+    const externalId = "silence";
+    await assert.rejects(create(externalId, cards.silence, { options: { timeoutMs } }), isUnknown);
+    const { outcomeUnknown } = await payments().getPayment({ externalId });
+    assert.equal(outcomeUnknown, true);
+  });
 });
 
 test("an unknown outcome that becomes known within the wait is told as any other", async () => {
   const { state, payment } = await create("lost answer", cards.answerLost);
   assert.equal(state, PaymentState.PAID);
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
-});
-
-test("an outcome that stays unknown ends as without a wait", async () => {
-  const externalId = "silence";
-  await assert.rejects(
-    create(externalId, cards.silence, { options: { timeoutMs: 6_000 } }),
-    isUnknown,
-  );
-  const { outcomeUnknown } = await payments().getPayment({ externalId });
-  assert.equal(outcomeUnknown, true);
 });
 
 test("a call that was not done ends the wait at once", async (t) => {
@@ -145,6 +148,11 @@ test("a call that was not done ends the wait at once", async (t) => {
     new Promise((_, reject) => abort.addEventListener("abort", () => reject(new Error("late")))),
   ]);
   await assert.rejects(ended, isUnknown);
+  // The lock goes right behind the event that ends the wait.
+  await until(async () => {
+    const known = payments(own).getPayment({ externalId: "not done" });
+    return (await known.catch(ConnectError.from)) instanceof ConnectError;
+  });
   await assert.rejects(payments(own).getPayment({ externalId: "not done" }), {
     code: Code.NotFound,
   });

@@ -164,6 +164,11 @@ const fragments = `
   fragment A on Item { text sure other: sureItem { number } ...B }
   fragment B on Item { text items { text __typename } }`;
 
+const conditions = [
+  ...[" @skip(if: $a)", " @include(if: $a)", " @include(if: $b)", " @include(if: false)"],
+  ...[" @skip(if: $b) @include(if: $a)", " @include(if: $b) @skip(if: true)", " @skip(if: false)"],
+];
+
 function selectionOf(below: (n: number) => number, depth: number, isUnion: boolean): string {
   const parts: string[] = [];
   for (let count = 1 + below(4); count > 0; count--) {
@@ -176,12 +181,15 @@ function selectionOf(below: (n: number) => number, depth: number, isUnion: boole
       ? ` ${selectionOf(below, depth + 1, name === "any" || name === "sureAny")}`
       : "";
     const kind = below(8);
+    const when = below(8) < 6 ? "" : (conditions[below(conditions.length)] ?? "");
     if (isUnion || kind === 0) {
       const on = below(2) === 0 ? "Item" : "Checked";
       if (isUnion)
-        parts.push(kind === 1 ? "...A" : `... on ${on} { ${alias}${name}${args}${inner} }`);
-    } else if (kind === 1) parts.push("__typename");
-    else parts.push(`${alias}${name}${args}${inner}`);
+        parts.push(
+          kind === 1 ? `...A${when}` : `... on ${on}${when} { ${alias}${name}${args}${inner} }`,
+        );
+    } else if (kind === 1) parts.push(`__typename${when}`);
+    else parts.push(`${alias}${name}${args}${when}${inner}`);
   }
   return `{ ${parts.join(" ") || "__typename"} }`;
 }
@@ -199,7 +207,8 @@ test("what is compiled answers as GraphQL.js does: values, nulls, errors and the
   let whole = 0;
   for (let round = 0; round < 6_000 && compared < 900; round++) {
     const operation = below(4) === 0 ? "mutation" : "query";
-    const text = `${operation} Q($n: Int, $text: String) ${selectionOf(below, 0, false)} ${fragments}`;
+    const variables = "$n: Int, $text: String, $a: Boolean! = true, $b: Boolean!";
+    const text = `${operation} Q(${variables}) ${selectionOf(below, 0, false)} ${fragments}`;
     const document = parse(text);
     const rules = validate(schema, document);
     if (rules.some(({ message }) => !/never used/.test(message))) continue;
@@ -207,7 +216,10 @@ test("what is compiled answers as GraphQL.js does: values, nulls, errors and the
     assert.ok(node);
     const run = compileOperation(schema, document, node);
     assert.ok(run, text);
-    for (const variableValues of [{ n: 5, text: "t" }, { n: null }]) {
+    for (const variableValues of [
+      { n: 5, text: "t", b: true },
+      { n: null, a: false, b: below(2) === 0 },
+    ]) {
       const seed = below(1_000_000);
       const [theirs, ours] = [worldOf(seed), worldOf(seed)];
       const expected = await execute({ schema, document, variableValues, contextValue: theirs });
@@ -234,10 +246,24 @@ test("variables that are refused are left to GraphQL.js, and nothing was begun",
   assert.deepEqual(world.log, []);
 });
 
-test("directives and names of the language's own are not compiled", () => {
+test("conditions that are no booleans are left to GraphQL.js, and nothing was begun", () => {
+  const document = parse("query ($if: Boolean = true) { text @skip(if: $if) number }");
+  const operation = getOperationAST(document);
+  assert.ok(operation);
+  const run = compileOperation(schema, document, operation);
+  const world = worldOf(1);
+  assert.equal(run?.({ variableValues: { if: null }, contextValue: world }), undefined);
+  assert.deepEqual(world.log, []);
+  assert.notEqual(run?.({ variableValues: {}, contextValue: world }), undefined);
+});
+
+test("other directives, many conditions and names of the language's own are not compiled", () => {
+  const names = ["a", "b", "c", "d", "e"];
+  const many = names.map((name) => `${name}: text @include(if: $${name})`).join(" ");
   for (const text of [
-    "query ($if: Boolean = true) { text @skip(if: $if) }",
-    "query ($if: Boolean = true) { ... @include(if: $if) { text } }",
+    "{ text @other }",
+    "{ item { ... @other { text } } }",
+    `query (${names.map((name) => `$${name}: Boolean!`).join(", ")}) { ${many} }`,
     "{ item { __proto__: text } }",
   ]) {
     const document = parse(text);

@@ -99,7 +99,7 @@ test("every field of an answer is there, but the full number of a wallet card", 
   for (const field of EventSchema.fields) assert.ok(events.includes(field.localName), field.name);
 });
 
-test("every field of a request is an input, but callback_url and the customer's rid", () => {
+test("every field of a request is an input, but callback_url, the customer's rid and durations", () => {
   const requests: [DescMessage, string][] = [
     [CreatePaymentRequestSchema, "CreatePaymentInput"],
     [CreateRecurrentPaymentRequestSchema, "CreateRecurrentPaymentInput"],
@@ -118,6 +118,7 @@ test("every field of a request is an input, but callback_url and the customer's 
     "ConfirmPaymentRequest.callback_url",
     "CreatePaymentRequest.callback_url",
     "CreateRecurrentPaymentRequest.callback_url",
+    "CreateWatchTokenRequest.ttl",
     "CustomerIdentity.rid",
     "PayoutOrder.callback_url",
   ]);

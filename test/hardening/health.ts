@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** The longest that a healthy replica takes to say so, in milliseconds. */
-const longestMs = 500;
+const longestMs = 1_500;
 /** After this long without an answer the replica stands still: nobody waits on. */
 const stillMs = 20_000;
 const rounds = 3;

@@ -359,7 +359,7 @@ test("an answer whose window never opens is cut, and holds nobody up", { timeout
   const isCut = (got: { type: number; payload: Buffer }) =>
     got.type === frameType.rstStream && got.payload.readUInt32BE() === errorCode.cancel;
 
-  const attacked = await rig(t, { unreadTimeoutMs: 100 }, async () => large);
+  const attacked = await rig(t, { unreadTimeoutMs: 1_000 }, async () => large);
   const control = await rig(t, { unreadTimeoutMs: 60_000 }, async () => large);
   const patient = await peerOf(t, control, closedWindow);
   ask(patient);
@@ -422,7 +422,7 @@ test("a connection that its client keeps after it was closed is cut", { timeout 
   await peer.closed;
 
   // Control: one that answers the end with its own is not cut.
-  const polite = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
+  const polite = await rig(t, { idleTimeoutMs: 50, lingerMs: 10_000 });
   await (await peerOf(t, polite)).closed;
   assert.deepEqual(polite.cuts, []);
 });

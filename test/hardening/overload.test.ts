@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import grpc from "@grpc/grpc-js";
@@ -71,7 +74,7 @@ for (const { protocol, httpVersion, name } of wires) {
     const second = client.watchPayment({ externalId: "e" })[Symbol.asyncIterator]();
     await assertOverloaded(second.next());
     await assertOverloaded(client.createPayment({ externalId: "e" }));
-    assert.deepEqual(cuts.refused, ["other", "other", "money"]);
+    assert.deepEqual(cuts.refused, ["other", "watch", "money"]);
     assert.equal(rpc.calls.length, 3, "a refused call reaches nobody");
 
     assert.equal((await health.check({})).status, 1);
@@ -254,7 +257,7 @@ test("GraphQL refuses at once with 503, which pages may read", { timeout }, asyn
     { accept: "application/graphql-response+json, application/json" },
   );
   assert.match(typed.headers.get("content-type") ?? "", /^application\/graphql-response\+json/);
-  assert.deepEqual(cuts.refused, ["unknown", "other", "other", "unknown", "unknown"]);
+  assert.deepEqual(cuts.refused, ["unknown", "other", "watch", "unknown", "unknown"]);
   release.resolve();
   assert.equal((await first).data.createPayment.id, "p-1");
   assert.equal(served.seen().length, 1);
@@ -314,31 +317,44 @@ test("control: as many calls without a limit are all taken on", { timeout }, asy
 test("a gateway that takes on nothing more still answers callbacks, health and operators", {
   timeout,
 }, async (t) => {
-  const gateway: Gateway = await startTestGateway(
-    { MAX_CONCURRENT_CALLS: "1", UPSTREAM_PASSWORD: "secret" },
-    { delays: { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 1_500 } },
-  );
-  t.after(() => gateway.stop());
+  // A service that keeps its answer until it is told to give it.
+  const upstream = createServer().listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const { port } = upstream.address() as AddressInfo;
+  const gateway: Gateway = await startTestGateway({
+    MAX_CONCURRENT_CALLS: "1",
+    UPSTREAM_URL: `http://127.0.0.1:${port}`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "secret",
+    UPSTREAM_TIMEOUT: "10m",
+    AUTH_MODE: "none",
+  });
+  t.after(async () => {
+    upstream.closeAllConnections();
+    await gateway.stop();
+    upstream.close();
+  });
   const rpc = `${gateway.rpcUrl}/payments.v1.PaymentService`;
   const headers = { "content-type": "application/json" };
+  const asked = once(upstream, "request") as Promise<[IncomingMessage, ServerResponse]>;
   const slow = fetch(`${rpc}/CreatePayment`, {
     method: "POST",
     headers,
     body: JSON.stringify({
       amount: "10.00",
       currency: "UAH",
-      mode: "PAYMENT_MODE_DIRECT",
+      mode: "PAYMENT_MODE_HOSTED",
       external_id: "slow",
-      customer: { email: "jo@example.com" },
-      payment_method: {
-        cc: { number: "4000000000000747", cvv: "123", exp_month: 12, exp_year: 2031 },
-      },
+      payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" },
     }),
   });
-  const status = async () =>
-    (await fetch(`${rpc}/GetPayment`, { method: "POST", headers, body: '{"external_id":"e"}' }))
-      .status;
-  while ((await status()) !== 429);
+  const [, answer] = await asked;
+  const read = await fetch(`${rpc}/GetPayment`, {
+    method: "POST",
+    headers,
+    body: '{"external_id":"e"}',
+  });
+  assert.equal(read.status, 429);
 
   const body = '{"external_id":"other","details":{"payment_id":"p","status":"success"}}';
   const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
@@ -365,5 +381,7 @@ test("a gateway that takes on nothing more still answers callbacks, health and o
     /payments_gateway_calls_in_flight 1\n/,
     metrics.match(/.*in_flight.*/g)?.join(),
   );
+  answer.setHeader("content-type", "application/json");
+  answer.end('{"external_id":"slow","details":{"payment_id":"p","status":"pending"}}');
   assert.equal((await slow).status, 200);
 });

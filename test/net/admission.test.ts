@@ -244,6 +244,67 @@ test("a burst is served whole, however long it takes", () => {
   assert.equal(rig.begun.length, 1_000);
 });
 
+/** Thousands whose replica died, each on a connection of its own; a millisecond of work each. */
+function comeBack(rig: ReturnType<typeof createRig>, count: number, kind: CallKind) {
+  for (const name of names(count, `${kind} `)) {
+    rig.arrive(name, kind, { owner: name, workMs: 1 });
+  }
+}
+
+test("a call goes before the watches that wait", () => {
+  const rig = createRig(10_000);
+  comeBack(rig, 2_000, "watch");
+  rig.turn();
+  rig.arrive("payment", "money", { owner: "two", timeoutMs: 1_000 });
+  rig.turn();
+  const at = rig.begun.indexOf("payment");
+  assert.ok(at >= 0 && at <= 20, `begun as number ${at}`);
+});
+
+test("control: calls that are no watches go in the order in which they came", () => {
+  const rig = createRig(10_000);
+  comeBack(rig, 2_000, "other");
+  rig.turn();
+  rig.arrive("payment", "money", { owner: "two", timeoutMs: 1_000 });
+  rig.turn();
+  assert.equal(rig.begun.includes("payment"), false);
+});
+
+test("watches that come back together all begin, and no call is refused for them", () => {
+  const rig = createRig(10_000);
+  comeBack(rig, 6_000, "watch");
+  for (let call = 0; rig.turn(); call++) {
+    if (call < 200) rig.arrive(`call ${call}`, "other", { owner: "two", workMs: 1 });
+  }
+  assert.deepEqual(rig.refused, []);
+  assert.equal(rig.begun.length, 6_200);
+});
+
+test("control: as many calls, which are late for so long, are refused", () => {
+  const rig = createRig(10_000);
+  comeBack(rig, 6_000, "other");
+  rig.turns();
+  assert.ok(rig.refused.length > 1_000, `${rig.refused.length} refused`);
+});
+
+test("a watch that would wait for ten seconds is refused, and comes back", () => {
+  const rig = createRig(20_000);
+  comeBack(rig, 100, "watch");
+  rig.turns();
+  comeBack(rig, 15_000, "watch");
+  assert.ok(rig.refused.length > 1_000, `${rig.refused.length} refused`);
+  rig.turns();
+  assert.equal(rig.begun.length + rig.refused.length, 15_100);
+});
+
+test("where calls never stop, watches still begin", () => {
+  const rig = createRig(10_000);
+  comeBack(rig, 1_000, "watch");
+  overload(rig, () => "other");
+  const watches = rig.begun.filter((name) => name.startsWith("watch"));
+  assert.equal(watches.length, 1_000);
+});
+
 test("control: without a limit nothing is refused", () => {
   const rig = createRig(undefined);
   overload(rig, () => "other");

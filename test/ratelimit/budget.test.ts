@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { Priority } from "../../src/ratelimit/bucket.ts";
+import { readRateLimitHeaders } from "../../src/ratelimit/headers.ts";
 import { Budget } from "../../src/ratelimit/local/budget.ts";
 
 describe("the budget", () => {
@@ -70,7 +71,7 @@ describe("the budget", () => {
           const taken = budget.take(now);
           now += afterMs;
           const before = budget.status(now).remaining;
-          budget.observe(taken, { limit, remaining }, now);
+          budget.observe(taken, readRateLimitHeaders({ limit, remaining }), now);
           assert.ok(budget.status(now).remaining <= before);
         }
       }),
@@ -84,7 +85,7 @@ describe("the budget", () => {
     for (let now = 0; now < 10_000; now += 10) {
       if (budget.nextTokenAt("read", 0, now) > now) continue;
       taken++;
-      budget.observe(budget.take(now), { limit: "50", remaining: "30", reset: "1" }, now);
+      budget.observe(budget.take(now), { limit: 50, remaining: 30, resetSeconds: 1 }, now);
     }
     assert.ok(taken >= 90 && taken <= 100, `${taken} taken`);
   });
@@ -107,7 +108,7 @@ describe("the budget", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const windows = [budget.windowMs(0)];
     for (let rejections = 0; rejections < 3; rejections++) {
-      budget.reject(budget.take(0), { reset: "1" }, 0);
+      budget.reject(budget.take(0), { resetSeconds: 1 }, 0);
       windows.push(budget.windowMs(0));
     }
     assert.deepEqual(windows, [1_050, 1_100, 1_150, 1_250]);
@@ -118,13 +119,13 @@ describe("the budget", () => {
   it("learns once from calls that were under way together", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const together = [budget.take(0), budget.take(0), budget.take(0)];
-    for (const taken of together) budget.reject(taken, { reset: "1" }, 0);
+    for (const taken of together) budget.reject(taken, { resetSeconds: 1 }, 0);
     assert.equal(budget.windowMs(0), 1_100);
   });
 
   it("learns nothing from a rejection that tells of a lower limit", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    budget.reject(budget.take(0), { limit: "5", remaining: "0", reset: "1" }, 0);
+    budget.reject(budget.take(0), { limit: 5, remaining: 0, resetSeconds: 1 }, 0);
     assert.equal(budget.windowMs(0), 1_050);
     assert.equal(budget.capacity, 5);
   });
@@ -132,7 +133,7 @@ describe("the budget", () => {
   it("remembers what was sent when the limit drops", () => {
     const budget = new Budget({ initialLimit: 50, reserve: 0 }, 0);
     for (let calls = 0; calls < 40; calls++) budget.take(calls * 20);
-    budget.observe(budget.take(800), { limit: "20" }, 800);
+    budget.observe(budget.take(800), { limit: 20 }, 800);
     // The 20th latest take was at 420 ms: only from then on were fewer than 20 sent in a window.
     assert.equal(budget.nextTokenAt("money", 0, 800), 420 + 1_050);
   });
@@ -141,9 +142,9 @@ describe("the budget", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const first = budget.take(0);
     for (let calls = 0; calls < 5; calls++) budget.take(10);
-    budget.observe(first, { limit: "10", remaining: "9" }, 20);
+    budget.observe(first, { limit: 10, remaining: 9 }, 20);
     assert.equal(budget.status(20).remaining, 4);
-    budget.observe(budget.take(30), { limit: "10", remaining: "1" }, 40);
+    budget.observe(budget.take(30), { limit: 10, remaining: 1 }, 40);
     assert.equal(budget.status(40).remaining, 1);
   });
 
@@ -151,15 +152,15 @@ describe("the budget", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const first = budget.take(0);
     for (let calls = 0; calls < 3; calls++) budget.take(10);
-    budget.observe(first, { limit: "10", remaining: "5" }, 20);
+    budget.observe(first, { limit: 10, remaining: 5 }, 20);
     assert.equal(budget.status(20).remaining, 2);
   });
 
   it("takes the same shortage off once", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const [first, second] = [budget.take(0), budget.take(0)];
-    budget.observe(first, { remaining: "5" }, 10);
-    budget.observe(second, { remaining: "4" }, 10);
+    budget.observe(first, { remaining: 5 }, 10);
+    budget.observe(second, { remaining: 4 }, 10);
     assert.equal(budget.status(10).remaining, 4);
   });
 });

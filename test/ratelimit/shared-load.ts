@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { type BudgetSource, createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
+import type { Clock } from "../../src/ratelimit/clock.ts";
+import type { BudgetSource } from "../../src/ratelimit/queued-bucket.ts";
+import { createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { until } from "../redis/server.ts";
 import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
+import { type RunningClock, realClock } from "./turns-load.ts";
 
 export interface LoadOptions {
   readonly redisUrl: string;
@@ -32,9 +34,15 @@ export interface LoadOptions {
   /** Makes a replica's bucket. Default: on Redis. */
   readonly bucket?: (replica: Replica) => TokenBucket;
   readonly ignoreAnswers?: boolean;
+  /** Default: real time. */
+  readonly clock?: RunningClock;
+  /** Default: other numbers each time. */
+  readonly random?: () => number;
 }
 
 export interface Replica {
+  readonly id: string;
+  readonly clock: Clock;
   readonly client: RedisClient;
   readonly account: string;
   readonly limit: number;
@@ -46,6 +54,7 @@ export interface Replica {
 export interface Load {
   readonly upstream: ModelledUpstream;
   now(): number;
+  pause(ms: number): Promise<void>;
   /** Ends one replica as SIGKILL would: nothing is said to anyone. */
   killReplica(): void;
   /** Each change of a replica's source of tokens. */
@@ -79,13 +88,15 @@ export interface LoadResult {
   readonly endedAt: number;
 }
 
-/** Lets replicas of one account send to one modelled upstream, in real time. */
+/** Lets replicas of one account send to one modelled upstream. */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+  const { clock = realClock, random = Math.random } = options;
   const { limit, seconds, overload = 5, moneyShare = 0.1, reserve = 0.2, jitterMs = 20 } = options;
   const upstream = (options.model ?? slidingWindowUpstream)(limit);
   const account = randomUUID();
-  const start = performance.now();
-  const now = () => performance.now() - start;
+  const start = clock.now();
+  const now = () => clock.now() - start;
+  const pause = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
   const changes: Load["changes"] = [];
   const marks = new Map<string, number>();
   const calls: Call[] = [];
@@ -96,6 +107,8 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
       const redis = connectRedis(new Secret(options.redisUrl), () => {});
       await until(async () => redis.client.status === "ready");
       const replica: Replica = {
+        id: `${account} ${number}`,
+        clock,
         client: options.tamper?.(redis.client) ?? redis.client,
         account,
         limit,
@@ -106,7 +119,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     }),
   );
 
-  const latency = () => 5 + Math.random() * jitterMs;
+  const latency = () => 5 + random() * jitterMs;
   const { signal } = new AbortController();
 
   type Started = (typeof replicas)[number];
@@ -126,7 +139,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     if (replica.dead) return;
     const sentAt = now();
     const onTheWayMs = latency();
-    await delay(onTheWayMs);
+    await pause(onTheWayMs);
     // Late timers of this process are no latency of the network.
     const arrivedAt = Math.max(latestArrival, sentAt + onTheWayMs);
     latestArrival = arrivedAt;
@@ -141,7 +154,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
       accepted,
       unforeseeable: !accepted && !foreseeable,
     });
-    await delay(latency());
+    await pause(latency());
     if (headers.limit !== String(limit)) newsAt = Math.min(newsAt, now());
     if (options.ignoreAnswers) return;
     if (accepted) permit.observe(headers);
@@ -151,6 +164,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const load: Load = {
     upstream,
     now,
+    pause,
     changes,
     killReplica() {
       const replica = replicas.pop()!;
@@ -172,21 +186,28 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   });
   const open: Promise<void>[] = [];
   while (now() < seconds * 1_000 || !scriptEnded) {
-    await delay(2);
+    await clock.run(2);
     const passed = now() - at;
     stalledMs = Math.max(stalledMs, passed - 2);
     at += passed;
     budget += (passed / 1_000) * upstream.limit;
     due += (passed / 1_000) * limit * overload;
     for (; due >= 1; due--) {
-      const replica = replicas[Math.floor(Math.random() * replicas.length)]!;
-      open.push(call(Math.random() < moneyShare ? "money" : "read", replica));
+      const replica = replicas[Math.floor(random() * replicas.length)]!;
+      open.push(call(random() < moneyShare ? "money" : "read", replica));
     }
   }
   const endedAt = now();
   ending = true;
-  await Promise.all(replicas.map(({ bucket }) => bucket.close()));
-  const failed = (await Promise.allSettled(open)).find(({ status }) => status === "rejected");
+  const closed = Promise.all(replicas.map(({ bucket }) => bucket.close()));
+  const settled = closed.then(() => Promise.allSettled(open));
+  let over = false;
+  const stop = () => {
+    over = true;
+  };
+  settled.then(stop, stop);
+  while (!over) await clock.run(2);
+  const failed = (await settled).find(({ status }) => status === "rejected");
   await Promise.all(replicas.map(({ redis }) => redis.close()));
   if (failed?.status === "rejected") throw failed.reason;
   const scriptFailure = await scripted;
@@ -220,15 +241,13 @@ const CALM_MS = 40;
 /** What one replica hears has gone through Redis to the others after this. */
 const NEWS_MS = 20;
 
-export function bucketOnRedis({ client, account, limit, reserve, onStateChange }: Replica) {
+export function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
   return createRedisBucket({
-    client,
+    ...replica,
     keys: accountKeys("test", account),
-    replicaId: randomUUID(),
+    replicaId: id,
     initialLimit: limit,
-    reserve,
     maxWaitMs: 1_500,
-    onStateChange,
   });
 }
 

@@ -38,3 +38,32 @@ it("the take log agrees with a plain list through any use", () => {
     }),
   );
 });
+
+it("the take log has the time since each take, by cells, rather too short than too long", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat(7), { maxLength: 200 }),
+      fc.integer({ min: 1, max: 10 }),
+      fc.nat(50),
+      (gaps, cellMs, dropped) => {
+        const log = new TakeLog();
+        const times: number[] = [];
+        let now = 0;
+        for (const gap of gaps) {
+          now += gap;
+          log.push(now);
+          times.push(now);
+        }
+        log.dropFirst(dropped);
+        times.splice(0, dropped);
+        assert.equal(log.size, times.length);
+        const ago = log.ago(now, cellMs).flatMap(([ms, count]) => Array<number>(count).fill(ms));
+        assert.equal(ago.length, times.length);
+        for (const [nth, time] of times.entries()) {
+          const early = now - time - ago[nth]!;
+          assert.ok(early >= 0 && early <= cellMs, `${early} ms, cells of ${cellMs} ms`);
+        }
+      },
+    ),
+  );
+});

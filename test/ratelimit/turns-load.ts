@@ -11,6 +11,8 @@ export interface CallerLoad {
   readonly caller: TurnTaker;
   readonly perSecond: number;
   readonly priority?: Priority;
+  /** No call comes soon after another, so that none waits behind one of its own. */
+  readonly spaced?: true;
 }
 
 /** A clock that goes on for as long as it is told to. */
@@ -62,7 +64,10 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   const now = () => clock.now() - startedAt;
   let [sent, rejected, ending, latestArrival] = [0, 0, false, 0];
 
-  const figures = load.callers.map(({ caller, perSecond, priority = "read" }) => {
+  const figures = load.callers.map(({ caller, perSecond, priority = "read", spaced }, nth) => {
+    // When a caller's calls come does not depend on what becomes of others.
+    const arrivals = randomFrom(nth + 2);
+    const gap = () => (spaced ? 0.5 + arrivals() : -Math.log(1 - arrivals()));
     const counted = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
     const call = async () => {
       const bucket = buckets[Math.floor(random() * buckets.length)]!;
@@ -98,7 +103,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
     const offer = () => {
       if (ending) return;
       void call();
-      clock.after((-Math.log(1 - random()) * 1_000) / perSecond, offer);
+      clock.after((gap() * 1_000) / perSecond, offer);
     };
     offer();
     return { name: caller.name, counted };
@@ -138,7 +143,7 @@ export function jainOf(callers: readonly { offered: number; granted: number }[])
 }
 
 export function reportTurns(name: string, { callers, ...all }: TurnsFigures): void {
-  const told = callers
+  const byCaller = callers
     .slice(0, 3)
     .map(
       ({ name, offered, granted, refused, p99WaitMs, maxWaitMs }) =>
@@ -147,6 +152,6 @@ export function reportTurns(name: string, { callers, ...all }: TurnsFigures): vo
     );
   console.log(
     `${name}: Jain ${all.jain.toFixed(3)}, ${(100 * all.used).toFixed(1)}% of the budget used, ` +
-      `rejected ${all.rejected} of ${all.sent}; ${told.join("; ")}`,
+      `rejected ${all.rejected} of ${all.sent}; ${byCaller.join("; ")}`,
   );
 }

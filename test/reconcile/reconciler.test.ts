@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { firstEvent } from "../../src/events/current.ts";
@@ -16,7 +17,7 @@ import {
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
-import { createReconciler } from "../../src/reconcile/reconciler.ts";
+import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 
 const account = "default";
@@ -59,6 +60,8 @@ interface Circumstances {
   readonly remaining?: number;
   readonly afterMs?: number;
   readonly getOperation?: Upstream["getOperation"];
+  /** Default: by the machine's clock. */
+  readonly sleep?: ReconcilerOptions["sleep"];
   /** Told of each look, before anything is asked. */
   readonly onLook?: () => void;
 }
@@ -68,7 +71,14 @@ function reconcile(
   t: TestContext,
   { log, intents }: ReturnType<typeof rig>,
   resend: (request: ResendCallbackRequest) => Promise<void>,
-  { giveUpMs = 60_000, remaining = 10, afterMs = 5, getOperation, onLook }: Circumstances = {},
+  {
+    giveUpMs = 60_000,
+    remaining = 10,
+    afterMs = 5,
+    getOperation,
+    onLook,
+    sleep,
+  }: Circumstances = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
   const reconciler = createReconciler({
@@ -93,6 +103,7 @@ function reconcile(
     afterMs,
     giveUpMs,
     timeoutMs: 5,
+    ...(sleep && { sleep }),
     observer: {
       onSettled: ({ by }) => void given.settled.push(by),
       onProbe: () => void given.probes++,
@@ -186,17 +197,43 @@ test("what the service does not know three times too early stays open", async (t
     async () => {
       throw told("transaction_not_found");
     },
-    { afterMs: 10_000 },
+    { afterMs: 10_000, sleep: () => delay(1) },
   );
   await until(async () => {
-    // No pause is waited for: each look comes at once.
-    await books.tell("elsewhere", PaymentStatus.PENDING, "another");
-    await books.intents.scheduleNow(account, PAYMENT, externalId);
+    // Each look comes at once.
+    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
     return given.probes >= 4;
   });
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
   assert.deepEqual(given.settled, []);
+});
+
+test("an event ends the rest only if a call that is open may be settled by it", async (t) => {
+  const books = rig({ firstLookMs: 60_000 });
+  await books.lose();
+  const heard: string[] = [];
+  const scheduleNow = books.intents.scheduleNow.bind(books.intents);
+  books.intents.scheduleNow = async (of, subjects) => {
+    heard.push(...subjects.map((subject) => subject.externalId));
+    return await scheduleNow(of, subjects);
+  };
+  let rests = 0;
+  const sleep = async (ms: number, signal: AbortSignal) => {
+    // Those that come together are waited for a moment only.
+    if (ms < 1_000) return;
+    rests++;
+    await new Promise<void>((resolve) =>
+      signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
+  };
+  const given = reconcile(t, books, async () => {}, { afterMs: 4_000, sleep });
+  await until(() => rests === 1);
+  await books.tell("elsewhere", PaymentStatus.SUCCESS, "other");
+  await until(() => heard.includes("other"));
+  await books.tell("p", PaymentStatus.SUCCESS);
+  await until(() => rests > 1);
+  assert.deepEqual([given.settled, rests, heard], [["event"], 2, ["other", externalId]]);
 });
 
 test("each further pause between two looks is twice as long", async (t) => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -19,24 +20,24 @@ function event(cursor: string, padding = 0): Event {
 
 test("a watch that says nothing has heartbeats for those who ask, and for nobody else", async () => {
   const overWire = async ({ protocol, httpVersion, name }: (typeof wires)[number]) => {
-    const beat = Promise.withResolvers<void>();
+    let beat = Promise.withResolvers<void>();
     await using started = await start({
-      async *watchPayment({ heartbeatSeconds }) {
+      async *watchPayment({ heartbeat, heartbeatSeconds }) {
         yield event("c1");
-        await (heartbeatSeconds === undefined ? undefined : beat.promise);
+        await (heartbeat || heartbeatSeconds ? beat.promise : undefined);
         yield event("c2");
       },
     });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
-    for (const heartbeatSeconds of [1, undefined]) {
+    for (const asked of [{ heartbeatSeconds: 1 }, { heartbeat: durationFromMs(1_000) }, {}]) {
       const cursors: (string | undefined)[] = [];
-      for await (const message of client.watchPayment({
-        ...(heartbeatSeconds && { heartbeatSeconds }),
-      })) {
+      beat = Promise.withResolvers<void>();
+      for await (const message of client.watchPayment(asked)) {
         cursors.push(message.event?.cursor);
         if (!message.event) beat.resolve();
       }
-      const expected = heartbeatSeconds ? ["c1", undefined, "c2"] : ["c1", "c2"];
+      const isAsked = Object.keys(asked).length > 0;
+      const expected = isAsked ? ["c1", undefined, "c2"] : ["c1", "c2"];
       assert.deepEqual(cursors, expected, name);
     }
   };

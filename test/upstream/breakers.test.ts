@@ -123,8 +123,15 @@ test("callers with short deadlines do not turn a slow service off for others", a
 });
 
 test("five time-outs in a row open it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, states } = await serverRig(t, () => {}, { timeoutMs: 50 });
-  await fail(upstream, 6);
+  for (let n = 0; n < 5; n++) {
+    const failed = failureOf(getPayout(upstream));
+    await server.request(n);
+    t.mock.timers.tick(50);
+    assert.equal((await failed).code, "UNAVAILABLE");
+  }
+  await fail(upstream, 1);
   assert.equal(server.requests.length, 5);
   assert.deepEqual(states, ["other open"]);
 });

@@ -261,6 +261,7 @@ test("a connection lost within the answer is UNAVAILABLE to a read, unknown to m
 });
 
 test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, calls } = await serverRig(t, () => {}, { timeoutMs: 300 });
   const outcomes = [
     [getPayout, "UNAVAILABLE"],
@@ -271,6 +272,7 @@ test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (
     const ended = failureOf(call(upstream, patient));
     const { socket } = await server.request(n);
     const closed = once(socket, "close");
+    t.mock.timers.tick(300);
     assert.equal((await ended).code, code);
     await closed;
   }
@@ -281,17 +283,33 @@ test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (
 });
 
 test("UPSTREAM_TIMEOUT covers the body: one that trickles does not prolong it", async (t) => {
-  const { upstream } = await serverRig(
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let trickled = Promise.withResolvers<void>();
+  const { upstream, server } = await serverRig(
     t,
     ({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
-      const timer = setInterval(() => socket.write(" "), 5);
+      let bytes = 0;
+      const timer = setInterval(() => {
+        socket.write(" ");
+        if (++bytes === 5) trickled.resolve();
+      }, 5);
       socket.on("close", () => clearInterval(timer));
     },
     { timeoutMs: 300 },
   );
-  assert.equal((await failureOf(getPayout(upstream, patient))).code, "UNAVAILABLE");
-  assert.equal((await failureOf(createPayment(upstream, patient))).code, "UNKNOWN");
+  for (const [n, [call, code]] of [
+    [getPayout, "UNAVAILABLE"] as const,
+    [createPayment, "UNKNOWN"] as const,
+  ].entries()) {
+    trickled = Promise.withResolvers();
+    const ended = failureOf(call(upstream, patient));
+    await server.request(n);
+    t.mock.timers.tick(200);
+    await trickled.promise;
+    t.mock.timers.tick(100);
+    assert.equal((await ended).code, code);
+  }
 });
 
 for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
@@ -308,10 +326,12 @@ for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
   });
 
   test(`${name}: the caller's deadline is DEADLINE_EXCEEDED and closes the socket`, async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
     const { upstream, server } = await serverRig(t, () => {});
     const ended = failureOf(call(upstream, { ...patient, deadlineMs: Date.now() + 400 }));
     const { socket } = await server.request(0);
     const closed = once(socket, "close");
+    t.mock.timers.tick(400);
     assert.equal((await ended).code, "DEADLINE_EXCEEDED");
     await closed;
 
@@ -321,6 +341,7 @@ for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
 }
 
 test("a money call that was sent outlasts its caller's leave and deadline", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server } = await serverRig(t, () => {});
   const caller = new AbortController();
   const deadlineMs = Date.now() + 400;
@@ -328,8 +349,7 @@ test("a money call that was sent outlasts its caller's leave and deadline", asyn
   const paid = upstream.createPayment(hostedPayment, options);
   const { socket } = await server.request(0);
   caller.abort();
-  // Beyond the deadline, by a timer that fires after any which stood for it.
-  await new Promise((resolve) => setTimeout(resolve, deadlineMs + 20 - Date.now()));
+  t.mock.timers.tick(400);
   socket.write(json(200, '{"id":"p-1"}'));
   assert.equal((await paid).id, "p-1");
 });

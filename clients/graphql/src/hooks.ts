@@ -6,13 +6,16 @@ import {
   type PayMutation,
   PaymentPageDocument,
   type PaymentState,
+  type WaitUntil,
 } from "./documents.ts";
 import { type PaymentEvent, watchPayment } from "./watch-payment.ts";
 
 export type PayResult = NonNullable<PayMutation["createPayment"]>;
 
 /**
- * Pays: `const { pay, paying } = usePay()`. Switch on the result's `__typename`; an
+ * Pays: `const { pay, paying } = usePay()`. The answer comes once the customer has something to do or
+ * the payment is settled (`waitUntil: "ACTION"`); an input with another `waitUntil`, or with null, has
+ * its own. Switch on the result's `__typename`; an
  * `OutcomeUnknownError` means that the customer must not pay again, and a `Payment` is not paid unless
  * its `state` says so: a decline may be one too. Throws for what is no part of
  * the result, such as a missing scope.
@@ -21,7 +24,8 @@ export function usePay() {
   const [{ fetching }, run] = useMutation(PayDocument);
   const pay = async (input: CreatePaymentInput, idempotencyKey: string): Promise<PayResult> => {
     const headers = { "idempotency-key": idempotencyKey };
-    const { data, error } = await run({ input }, { fetchOptions: { headers } });
+    const waiting = { waitUntil, ...input };
+    const { data, error } = await run({ input: waiting }, { fetchOptions: { headers } });
     if (!data?.createPayment) throw error ?? new Error("the gateway gave no answer");
     return data.createPayment;
   };
@@ -36,6 +40,8 @@ export function usePayment(externalId: string) {
   });
   return { payment: data?.payment ?? undefined, loading: fetching, error };
 }
+
+const waitUntil: WaitUntil = "ACTION";
 
 export interface LivePayment {
   /** Is it paid? As the gateway says, after the last event; undefined until something is known. */

@@ -9,8 +9,10 @@ import {
 } from "@bufbuild/protobuf";
 import type { GenExtension } from "@bufbuild/protobuf/codegenv2";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import {
+  type DurationRules,
+  DurationRulesSchema,
   type FieldRules,
   FieldRulesSchema,
   field as fieldRules,
@@ -101,7 +103,7 @@ function fieldCheck(field: DescField): Holds {
   };
 }
 
-const fieldRuleNames = ["required", "string", "int32", "enum", "repeated"];
+const fieldRuleNames = ["required", "string", "int32", "enum", "repeated", "duration"];
 
 function listCheck(field: DescField, { type }: FieldRules): Holds {
   if (type.case !== undefined && type.case !== "repeated") throw new Error(`odd rules: ${field}`);
@@ -125,6 +127,7 @@ function listCheck(field: DescField, { type }: FieldRules): Holds {
 function valueCheck(field: DescField, rules: FieldRules | undefined): Holds {
   const { type } = rules ?? {};
   if (field.message) {
+    if (type?.case === "duration") return durationCheck(type.value);
     if (type?.case !== undefined) throw new Error(`not compiled: ${field}`);
     if (field.message.typeName.startsWith("google.protobuf.")) return always;
     if (!isCompiled(field.message)) throw new Error(`not compiled: ${field.message}`);
@@ -158,6 +161,19 @@ function integerCheck(given: Int32Rules): Holds {
     if (lessThan.case === "lte" && number > lessThan.value) return false;
     if (greaterThan.case === "gt" && number <= greaterThan.value) return false;
     return !(greaterThan.case === "gte" && number < greaterThan.value);
+  };
+}
+
+function durationCheck(given: DurationRules): Holds {
+  const { lessThan, greaterThan } = known(DurationRulesSchema, given, ["lte", "gte"]);
+  const least = greaterThan.value ? durationMs(greaterThan.value) : Number.NEGATIVE_INFINITY;
+  const most = lessThan.value ? durationMs(lessThan.value) : Number.POSITIVE_INFINITY;
+  return (value) => {
+    const { seconds, nanos } = value as Duration;
+    // Out of the type's own bounds: for others to tell.
+    if (nanos < 0 || nanos > 999_999_999) return false;
+    const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
+    return ms >= least && ms <= most;
   };
 }
 

@@ -23,7 +23,7 @@ import type {
   Topic,
   Unfinished,
 } from "../log.ts";
-import { merge, stateKey, stateOf } from "../merge.ts";
+import { merge, stateOf } from "../merge.ts";
 import { setState } from "../payment-state.ts";
 import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
@@ -85,9 +85,10 @@ export class MemoryAccount implements StoredLog {
     this.#sweep(now);
     const key = subjectKey(entry.kind, entry.externalId);
     const known = this.#known.get(key);
-    const held = known?.states.get(stateKey(entry));
-    const { replaces, late, conflict } = merge(held, entry);
     const fact = storedFact(entry, now);
+    const [operation] = fact;
+    const held = known?.states.get(operation);
+    const { replaces, late, conflict } = merge(held, entry);
     const changesHold = known !== undefined && takeHold(known, fact, entry.call);
     if (this.#isDuplicate(entry, late) && !changesHold) {
       return { outcome: "duplicate", conflict: false };
@@ -99,7 +100,7 @@ export class MemoryAccount implements StoredLog {
     touched.last = event.cursor;
     if (replaces) {
       const since = held?.since ?? event.cursor;
-      touched.states.set(stateKey(entry), stateOf(entry, event, since));
+      touched.states.set(operation, stateOf(entry, event, since));
       for (const gone of foldIn(touched.facts, fact)) {
         touched.states.delete(gone);
         touched.folded++;

@@ -2,11 +2,12 @@ import { create, type DescField, type DescMessage, type MessageShape } from "@bu
 
 /**
  * Fields that GraphQL does not take (contract, sections 3 and 4): callbacks come to the gateway, and
- * the deprecated RID is for trusted services alone.
+ * the deprecated RID is for trusted services alone. A duration stands beside its whole seconds.
  */
 export function isHidden(field: DescField): boolean {
   return (
     field.name === "callback_url" ||
+    field.message?.typeName === "google.protobuf.Duration" ||
     (field.parent.name === "CustomerIdentity" && field.name === "rid")
   );
 }

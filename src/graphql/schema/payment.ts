@@ -26,6 +26,7 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
+import { connectionField, PaymentEventConnection, pageArgs, pageOf } from "./event-connection.ts";
 import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -108,7 +109,9 @@ builder.objectFields(Payment, (t) => ({
     },
   }),
   events: t.field({
-    description: "What became known of the payment: its newest events that are kept, oldest first.",
+    description:
+      "What became known of the payment: its newest events that are kept, oldest first. " +
+      "`eventsConnection` has all of them.",
     extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
     type: [PaymentEvent],
     nullable: false,
@@ -126,6 +129,13 @@ builder.objectFields(Payment, (t) => ({
       }
       return externalId ? loaders.paymentEvents(externalId, limit) : [];
     },
+  }),
+  eventsConnection: t.field({
+    ...connectionField("payment"),
+    type: PaymentEventConnection,
+    args: pageArgs(t.arg),
+    resolve: (payment, args, { loaders }) =>
+      loaders.history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
 }));
 

@@ -13,6 +13,7 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
+import { connectionField, PayoutEventConnection, pageArgs, pageOf } from "./event-connection.ts";
 import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -66,6 +67,13 @@ builder.objectFields(Payout, (t) => ({
       "the payments service, by hand. Told as `outcomeUnknown` is.",
     nullable: false,
     resolve: (payout, _, { loaders }) => loaders.flagsOf(payout)?.needsOperator ?? false,
+  }),
+  eventsConnection: t.field({
+    ...connectionField("payout"),
+    type: PayoutEventConnection,
+    args: pageArgs(t.arg),
+    resolve: (payout, args, { loaders }) =>
+      loaders.history("payout", loaders.externalIdOf(payout), pageOf(args)),
   }),
 }));
 

@@ -28,15 +28,16 @@ export function deliveries(
       return true;
     },
   };
+  // Ends with the call's signal, and before it where a client ends one stream of several.
   const gone = new AbortController();
-  const signal = AbortSignal.any([call.signal, gone.signal]);
+  const { signal } = gone;
   let events: AsyncIterator<Event> | undefined;
   let ended = false;
 
   async function end(): Promise<void> {
     ended = true;
     call.signal.removeEventListener("abort", endQuietly);
-    gone.abort();
+    gone.abort(call.signal.aborted ? call.signal.reason : streamLeft);
     await events?.return?.();
   }
   // Nobody reads errors any more while a stream is closed.
@@ -45,7 +46,7 @@ export function deliveries(
   call.signal.addEventListener("abort", endQuietly, { once: true });
   return {
     async next() {
-      if (ended || signal.aborted) return { done: true, value: undefined };
+      if (ended || call.signal.aborted) return { done: true, value: undefined };
       try {
         events ??= open(core, { ...call, ...hooks, signal })[Symbol.asyncIterator]();
         const { done, value } = await events.next();
@@ -71,6 +72,8 @@ export function deliveries(
     },
   };
 }
+
+const streamLeft = new GatewayError("CANCELLED", "the caller went away");
 
 /** Resolves one delivery. The links of each event are read anew, within a time of their own. */
 export function received(delivery: Delivery, context: Context): Event {

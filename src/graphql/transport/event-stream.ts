@@ -60,6 +60,20 @@ export function answersEventStreams(
 
 type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
 
+/** Begins the answer to a subscription; see `beginStream`. */
+export function beginSubscription(
+  results: AsyncIterator<ExecutionResult>,
+  live: Live,
+  format: StreamFormat<ExecutionResult>,
+  method: string | undefined,
+) {
+  return beginStream({
+    ...{ results, live, format, failureOf: failureOfResult },
+    reconnects: method === "GET" && format === graphqlEvents,
+    opens: true,
+  });
+}
+
 export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "contentType">) {
   return {
     "content-type": contentType,
@@ -79,7 +93,10 @@ export function takesParts(accept: string): boolean {
 }
 
 /** What is no stream goes as one only to those who take nothing else. */
-function formatOf(accept: string, isStream: boolean): StreamFormat<ExecutionResult> | undefined {
+export function formatOf(
+  accept: string,
+  isStream: boolean,
+): StreamFormat<ExecutionResult> | undefined {
   const types = typesOf(accept);
   if (!isStream) {
     const only = types.every((type) => type === eventStreamType || type === "text/*");

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
+import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
 
 /** Writes a fetch Response out. */
@@ -24,7 +25,7 @@ const unreadTimeoutMs = 5_000;
  * end by itself when the client goes away.
  */
 export async function sendEventStream(
-  answer: Response,
+  answer: Head,
   { blocks, heartbeat, live, pushed }: EventStream,
   response: ServerResponse,
   { heartbeatMs }: EventStreamSending,
@@ -34,7 +35,7 @@ export async function sendEventStream(
   const beats = setInterval(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
   }, heartbeatMs);
-  const stopCutting = cutIfUnread(response, live.failing);
+  const stopCutting = cutIfUnread(response, live);
   const push: Push = (event) => {
     const { socket } = response;
     if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
@@ -72,7 +73,13 @@ async function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-function writeHead(answer: Response, response: ServerResponse): void {
+/** Status and headers of an answer: a Response has them. */
+interface Head {
+  readonly status: number;
+  readonly headers: Iterable<readonly [name: string, value: string]>;
+}
+
+function writeHead(answer: Head, response: ServerResponse): void {
   response.statusCode = answer.status;
   for (const [name, value] of answer.headers) {
     if (name === "vary") response.appendHeader(name, value);
@@ -80,17 +87,16 @@ function writeHead(answer: Response, response: ServerResponse): void {
   }
 }
 
-function cutIfUnread(response: ServerResponse, failing: AbortSignal): () => void {
+function cutIfUnread(response: ServerResponse, live: Live): () => void {
   let timer: NodeJS.Timeout | undefined;
-  const onFailing = () => {
+  live.onFailing = () => {
     timer = setTimeout(() => {
       if (response.writableLength > 0) response.destroy();
     }, unreadTimeoutMs);
   };
-  if (failing.aborted) onFailing();
-  else failing.addEventListener("abort", onFailing, { once: true });
+  if (live.isFailing) live.onFailing();
   return () => {
-    failing.removeEventListener("abort", onFailing);
+    live.onFailing = undefined;
     clearTimeout(timer);
   };
 }

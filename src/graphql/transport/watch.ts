@@ -161,7 +161,7 @@ export function createWatchEndpoint(
       if (!stream) {
         response.writeHead(status).end();
       } else if (status === 200) {
-        const head = new Response(null, { status, headers: streamHeaders(format) });
+        const head = { status, headers: Object.entries(streamHeaders(format)) };
         await sendEventStream(head, stream, response, { heartbeatMs });
       } else {
         await stream.blocks.return();

@@ -96,7 +96,7 @@ export function createProtocol(options: ProtocolOptions) {
         stream.write(frames(id));
         return true;
       };
-      live.failing.addEventListener("abort", () => cutIfUnread(extra.socket, isOver));
+      live.onFailing = () => cutIfUnread(extra.socket, isOver);
       try {
         const surroundings = { lifetime, live, authenticate: async () => stillValid(extra.caller) };
         const query = documentOf(payload) ?? "";

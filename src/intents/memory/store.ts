@@ -1,5 +1,6 @@
 import type { Kind } from "../../kinds.ts";
 import {
+  type Subject as AboutSubject,
   type Begun,
   type Ending,
   type Intent,
@@ -168,15 +169,18 @@ export class MemoryIntents implements IntentStore {
     kept.dueMs = this.#now() + next.inMs;
   }
 
-  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
-    const subject = this.#subjects.get(id(account, kind, externalId));
-    if (!subject) return;
+  async scheduleNow(account: string, subjects: readonly AboutSubject[]): Promise<boolean> {
     const now = this.#now();
-    for (const intentId of subject.open) {
-      const kept = this.#intents.get(id(account, intentId));
-      if (!kept || kept.intent.state === "running" || kept.intent.needsOperator) continue;
-      kept.dueMs = Math.min(kept.dueMs, now);
+    let found = false;
+    for (const { kind, externalId } of subjects) {
+      for (const intentId of this.#subjects.get(id(account, kind, externalId))?.open ?? []) {
+        const kept = this.#intents.get(id(account, intentId));
+        if (!kept || kept.intent.needsOperator) continue;
+        if (kept.intent.state !== "running") kept.dueMs = Math.min(kept.dueMs, now);
+        found ||= kept.dueMs <= now;
+      }
     }
+    return found;
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
@@ -344,6 +348,7 @@ function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean
 /** Of more external ids it is not remembered what was answered for them, unless a call is open. */
 const maxSubjects = 100_000;
 
-function id(...parts: readonly (string | number)[]): string {
-  return JSON.stringify(parts);
+/** Names an intent by its id, or an external_id by its kind and text, so that no two of a sort are alike. */
+function id(account: string, ...parts: readonly (string | number)[]): string {
+  return `${account.length}:${account}:${parts.join(":")}`;
 }

@@ -1,13 +1,26 @@
--- Makes intents due now, except those that are due already or are not looked at any more.
+-- Makes the calls for external_ids due now, except those that are running and those that are not looked
+-- at any more.
 --
--- KEYS[1] intents due
--- ARGV[1...] ids
+-- KEYS[1] intents due   KEYS[2...] intents of each external_id
+-- ARGV[1] what the key of an intent begins with; its id follows
+--
+-- Returns 1 if one of the calls is due now, else 0
 
+local due, prefix = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, id in ipairs(ARGV) do
-  local at = redis.call('ZSCORE', KEYS[1], id)
-  if at and tonumber(at) > now then
-    redis.call('ZADD', KEYS[1], string.format('%.0f', now), id)
+local found = 0
+
+for i = 2, #KEYS do
+  for _, field in ipairs(redis.call('HKEYS', KEYS[i])) do
+    local id = string.match(field, '^open:(.+)$')
+    local at = id and redis.call('ZSCORE', due, id)
+    if at and tonumber(at) <= now then
+      found = 1
+    elseif at and redis.call('HGET', prefix .. id, 'state') ~= 'running' then
+      redis.call('ZADD', due, string.format('%.0f', now), id)
+      found = 1
+    end
   end
 end
+return found

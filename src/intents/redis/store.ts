@@ -22,6 +22,7 @@ import {
   type NewIntent,
   type NextLook,
   type Pending,
+  type Subject,
   type Unsettled,
   type UnsettledIntent,
 } from "../store.ts";
@@ -194,13 +195,17 @@ class RedisIntents implements IntentStore {
     await this.#ask(() => scripts.postpone.run(this.#client, on, args));
   }
 
-  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
-    const ids = (await this.open(account, kind, externalId))
-      .filter(({ state }) => state !== "running")
-      .map(({ id }) => id);
-    if (ids.length === 0) return;
+  async scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
+    if (subjects.length === 0) return false;
     const keys = this.#keys(account);
-    await this.#ask(() => scripts.scheduleNow.run(this.#client, [keys.intentsDue], ids));
+    const on = [
+      keys.intentsDue,
+      ...subjects.map(({ kind, externalId }) => keys.intentsOf(String(kind), externalId)),
+    ];
+    const found = await this.#ask(() =>
+      scripts.scheduleNow.run(this.#client, on, [keys.intent("")]),
+    );
+    return found === 1;
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {

@@ -14,6 +14,7 @@ import {
   type NewIntent,
   type NextLook,
   type Pending,
+  type Subject,
   type Unsettled,
 } from "../store.ts";
 import type { IntentRow, KeyRow, Rows, SubjectRow } from "./rows.ts";
@@ -131,11 +132,14 @@ class SqliteIntents implements IntentStore {
     await this.#save(namesOf(account, intent, [intent.id]));
   }
 
-  async scheduleNow(account: string, kind: Kind, externalId: string): Promise<void> {
-    await this.#memory.scheduleNow(account, kind, externalId);
-    const open = await this.#memory.open(account, kind, externalId);
-    const ids = open.map(({ id }) => id);
-    if (ids.length > 0) await this.#save(namesOf(account, { kind, externalId }, ids));
+  async scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
+    const found = await this.#memory.scheduleNow(account, subjects);
+    for (const { kind, externalId } of subjects) {
+      const open = await this.#memory.open(account, kind, externalId);
+      const ids = open.map(({ id }) => id);
+      if (ids.length > 0) await this.#save(namesOf(account, { kind, externalId }, ids));
+    }
+    return found;
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {

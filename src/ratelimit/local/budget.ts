@@ -1,5 +1,5 @@
-import type { Priority, RateLimitHeaders, RateLimitStatus } from "../bucket.ts";
-import { type RateLimitReading, readRateLimitHeaders } from "../headers.ts";
+import type { Priority, RateLimitStatus } from "../bucket.ts";
+import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
 export interface BudgetOptions {
@@ -41,7 +41,6 @@ export class Budget {
   #limit: number;
   #takes = 0;
   #lowered = 0;
-  #pausedUntil = -Infinity;
   /** The latest take whose answer was believed. */
   #newestAnswered = 0;
   /** Up to this take, a rejection has a cause that is known. */
@@ -82,10 +81,7 @@ export class Budget {
   nextTokenAt(priority: Priority, ahead: number, now: number): number {
     const interval = this.intervalMs(now);
     const { capacity } = this;
-    const at = Math.max(
-      this.#pausedUntil,
-      this.#log.latest(capacity - ahead) + capacity * interval,
-    );
+    const at = this.#log.latest(capacity - ahead) + capacity * interval;
     if (priority === "money") return at;
     // Reads keep the same rate over a shorter window. After a burst that leaves the reserve alone
     // until the tokens begin to come back, and under a steady load it wastes nothing.
@@ -106,11 +102,10 @@ export class Budget {
     );
   }
 
-  /** Takes for a call that waited. */
-  takePaced(now: number): Taken {
+  /** The next token is for a call that waited. */
+  pace(now: number): void {
     const lateMs = now - this.#pacedAt;
     this.#pacedAt = (lateMs > budgetRules.catchUpMs ? now : this.#pacedAt) + this.intervalMs(now);
-    return this.take(now);
   }
 
   take(now: number): Taken {
@@ -128,18 +123,15 @@ export class Budget {
    * Folds an answer's headers in; one that is older than what was folded in before is ignored.
    * True if tokens may now come later than they would have.
    */
-  observe(taken: Taken, answer: RateLimitHeaders, now: number): boolean {
+  observe(taken: Taken, answer: RateLimitReading, now: number): boolean {
     const [limit, lowered] = [this.#limit, this.#lowered];
-    this.#fold(taken, readRateLimitHeaders(answer), now);
+    this.#fold(taken, answer, now);
     return this.#limit < limit || this.#lowered > lowered;
   }
 
-  /** The upstream refused: no token until its Reset, or for a second if Reset makes no sense. */
-  reject(taken: Taken, answer: RateLimitHeaders, now: number): void {
-    const reading = readRateLimitHeaders(answer);
-    this.#fold(taken, reading, now);
-    const resetMs = (reading.resetSeconds ?? 1) * 1_000;
-    this.#pausedUntil = Math.max(this.#pausedUntil, now + resetMs);
+  /** The upstream refused this take: if no cause is known, tokens stay out for longer from now on. */
+  reject(taken: Taken, answer: RateLimitReading, now: number): void {
+    this.#fold(taken, answer, now);
     if (taken.order > this.#explained) {
       const learned = Math.max(budgetRules.jitterMs, 2 * this.#learned(now));
       this.#learnedMs = Math.min(budgetRules.maxLearnedMs, learned);
@@ -151,11 +143,10 @@ export class Budget {
 
   status(now: number): RateLimitStatus {
     this.#forget(now);
-    const paused = this.#pausedUntil > now;
-    const fullAt = Math.max(this.#pausedUntil, this.#log.latest(1) + this.windowMs(now), now);
+    const fullAt = Math.max(this.#log.latest(1) + this.windowMs(now), now);
     return {
       limit: this.capacity,
-      remaining: paused ? 0 : Math.max(0, this.capacity - this.#log.size),
+      remaining: Math.max(0, this.capacity - this.#log.size),
       resetSeconds: Math.ceil((fullAt - now) / 1_000),
     };
   }
@@ -217,4 +208,6 @@ export const budgetRules = {
   catchUpMs: 50,
   /** Part of the limit that all replicas use together while each is without the others. */
   fallbackShare: 0.8,
+  /** The shared budget counts takes in cells of this length. */
+  cellMs: 5,
 } as const;

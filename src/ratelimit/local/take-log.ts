@@ -32,4 +32,25 @@ export class TakeLog {
     this.#times.splice(0, this.#oldest);
     this.#oldest = 0;
   }
+
+  /** Forgets the oldest takes, so many of them. */
+  dropFirst(count: number): void {
+    this.#times.splice(0, this.#oldest + count);
+    this.#oldest = 0;
+  }
+
+  /** `[milliseconds ago, takes]` by cells of this length, oldest first, each as of its cell's end. */
+  ago(now: number, cellMs: number): [number, number][] {
+    const cells: [number, number][] = [];
+    let cellAt = -Infinity;
+    for (let nth = this.#oldest; nth < this.#times.length; nth++) {
+      const at = this.#times[nth]!;
+      if (at - cellAt >= cellMs) {
+        cellAt = at;
+        cells.push([Math.max(0, Math.floor(now - at - cellMs)), 0]);
+      }
+      cells.at(-1)![1]++;
+    }
+    return cells;
+  }
 }

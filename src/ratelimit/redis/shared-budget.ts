@@ -6,13 +6,17 @@ import type { Priority } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
-import { cellMs, RecentTakes } from "./recent-takes.ts";
+import { TakeLog } from "../local/take-log.ts";
 
-export interface SharedBudgetOptions {
+/** Where the shared budget is kept, and who this replica is. */
+export interface SharedBudgetKey {
   readonly client: RedisClient;
   readonly key: string;
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
+}
+
+export interface SharedBudgetOptions extends SharedBudgetKey {
   readonly initialLimit: number;
   readonly reserve: number;
   readonly clock: Clock;
@@ -57,33 +61,29 @@ interface LineReply {
 /** A token that Redis granted: what the script's reply says of it. */
 export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
 
-/** What the newest answer told, and the take that it belongs to. */
-interface NewestAnswer extends Pick<TakeReply, "order" | "out" | "lowered"> {
-  readonly limit: number | undefined;
-  readonly remaining: number | undefined;
-}
+/** What the newest answer said, and the take that it belongs to if Redis knows of that. */
+type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & RateLimitReading;
 
 /**
  * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
- * repeated until they were heard, except of unused tokens: those come back once at most.
+ * repeated until Redis has replied, except of unused tokens: those come back once at most.
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  /** Granted and used; told again when Redis may have forgotten them. */
-  readonly #used = new RecentTakes(longestWindowMs);
+  /** Granted and used; reported again when Redis may have forgotten them. */
+  readonly #used = new TakeLog();
   /** Used without Redis. */
-  readonly #uncounted = new RecentTakes(longestWindowMs);
+  readonly #uncounted = new TakeLog();
   readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
-  #told: { readonly limit: number } | undefined;
   #stateId = "";
   #limit: number;
   #replicas = 1;
   /** Requests that neither were replied to nor failed, in time or late. */
   #open = 0;
   #askedAt = -Infinity;
-  #heardAt = -Infinity;
+  #repliedAt = -Infinity;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -91,12 +91,12 @@ export class SharedBudget {
     this.#limit = options.initialLimit;
   }
 
-  /** Requests a second, as last heard. */
+  /** Requests a second, by the last reply. */
   get limit(): number {
     return this.#limit;
   }
 
-  /** How many replicas there are, this one included, as last heard. */
+  /** How many replicas there are, this one included, by the last reply. */
   get replicas(): number {
     return this.#replicas;
   }
@@ -108,12 +108,13 @@ export class SharedBudget {
 
   /** A granted token is being used. */
   use(now: number): void {
-    this.#used.add(1, now);
+    this.#used.dropUntil(now - longestWindowMs);
+    this.#used.push(now);
   }
 
   /** A token was used that Redis knows nothing of. */
   useUncounted(now: number): void {
-    this.#uncounted.add(1, now);
+    this.#uncounted.push(now);
   }
 
   /** A granted token will not be used, or was not. */
@@ -123,10 +124,10 @@ export class SharedBudget {
 
   /** An answer's headers. Of several before the next request the newest take's are what counts. */
   observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading): void {
-    const { limit, remaining } = reading;
+    const { limit = this.#newest?.limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
-    if (this.#newest && order < this.#newest.order) return;
-    this.#newest = { order, out, lowered, limit: limit ?? this.#newest?.limit, remaining };
+    if (order < (this.#newest?.order ?? 0)) return;
+    this.#newest = { order, out, lowered, limit, remaining };
   }
 
   /** The upstream refused; without a token if Redis knows nothing of that take. */
@@ -138,12 +139,12 @@ export class SharedBudget {
     };
   }
 
-  /** An answer told this limit to a call that was sent without Redis, at `sentAt`. */
-  tellLimit(limit: number, sentAt: number): void {
-    // Redis may have heard better since it is back.
-    if (sentAt < this.#heardAt) return;
+  /** An answer to a call that was sent without Redis, at `sentAt`, had this limit. */
+  observeLimit(limit: number, sentAt: number): void {
+    // Redis may have a newer one since it is back.
+    if (sentAt < this.#repliedAt) return;
     this.#limit = limit;
-    this.#told = { limit };
+    this.#newest = { limit };
   }
 
   /**
@@ -153,24 +154,21 @@ export class SharedBudget {
   async request(request: TakeRequest): Promise<TakeReply> {
     const { client, key, replicaId, reserve, clock } = this.#options;
     const now = clock.now();
-    // Told as long as it holds: Redis may forget it meanwhile.
+    // Reported as long as it holds: Redis may forget it meanwhile.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
-    const [newest, rejected, told, doubtful] = [
-      this.#newest,
-      this.#rejected,
-      this.#told,
-      this.#doubtful,
-    ];
+    const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
+    this.#uncounted.dropUntil(now - longestWindowMs);
+    const uncounted = this.#uncounted.size;
+    const spent = doubtful ? [this.#used, this.#uncounted] : [this.#uncounted];
     const text = JSON.stringify({
       ...request,
       replica: replicaId,
       state: this.#stateId,
-      recent: this.#used.latestAt > now - longestLossMs,
+      recent: this.#used.latest(1) > now - longestLossMs,
       limit: this.#limit,
       reserve,
-      spent: [...(doubtful ? this.#used.tell(now) : []), ...this.#uncounted.tell(now)],
+      spent: spent.flatMap((log) => log.ago(now, budgetRules.cellMs)),
       unused: [...this.#unused],
-      told: told?.limit,
       answer: newest,
       rejected: rejected && {
         order: rejected.order,
@@ -186,14 +184,13 @@ export class SharedBudget {
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
-    this.#uncounted.clearTold();
+    this.#uncounted.dropFirst(uncounted);
     if (this.#newest === newest) this.#newest = undefined;
-    if (this.#told === told) this.#told = undefined;
     if (doubtful) this.#doubtful = false;
     if (reply.id !== this.#stateId) this.#enter(reply.id);
-    this.#limit = this.#told?.limit ?? reply.limit;
+    this.#limit = this.#newest?.limit ?? reply.limit;
     this.#replicas = reply.replicas;
-    this.#heardAt = clock.now();
+    this.#repliedAt = clock.now();
     return reply;
   }
 
@@ -201,7 +198,7 @@ export class SharedBudget {
   #enter(stateId: string): void {
     this.#stateId = stateId;
     this.#unused.clear();
-    this.#newest = undefined;
+    if (this.#newest?.order !== undefined) this.#newest = undefined;
     if (this.#rejected) this.#rejected = { ...this.#rejected, order: 0 };
   }
 
@@ -216,7 +213,7 @@ export class SharedBudget {
       const ended = (failed: boolean) => {
         stop();
         this.#open--;
-        // A connection that broke, or a server that lost its memory: what it was told may be gone.
+        // A connection that broke, or a server that lost its memory: what was reported may be gone.
         if (failed) this.#doubtful = true;
         if (clock.now() - askedAt > requestTimeoutMs) onLateReply();
       };
@@ -235,7 +232,7 @@ export class SharedBudget {
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
-const rules = JSON.stringify({ ...budgetRules, cellMs });
+const rules = JSON.stringify(budgetRules);
 
 /** Longest wait for one reply. */
 const requestTimeoutMs = 250;

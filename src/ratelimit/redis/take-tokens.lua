@@ -22,11 +22,11 @@ ARGV[1]  what the replica asks and reports, as JSON:
   maxWaitMs  longest that these calls wait
   spent      [[ms ago, tokens], ...] sent without being counted here
   unused     [[at, tokens], ...] taken here and never sent; `at` as granted
-  told       limit that an answer told while the replica was alone, if any
-  answer     {order, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to
+  answer     {order?, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to;
+             its limit alone if that take was not of this state
   rejected   {order, ms}: the upstream refused this take; nothing may be sent for that long
-ARGV[2]  what budget.ts computes with as well, as JSON: `budgetRules`, and `cellMs`: takes are counted
-         in cells of this length, each as of its end
+ARGV[2]  what budget.ts computes with as well, as JSON: `budgetRules`; takes are counted in cells of
+         `cellMs`, each as of its end
 
 Returns JSON:
   id         of this state
@@ -237,16 +237,17 @@ if request.returning then
 end
 
 for _, spent in ipairs(request.spent) do lower(spent[2], now - spent[1]) end
-if request.told then setLimit(request.told) end
+local answer, rejected = request.answer, request.rejected
 if strange then
   -- Takes of another state mean nothing here.
-  if request.rejected then request.rejected.order = 0 end
-  if request.answer and request.answer.limit then setLimit(request.answer.limit) end
+  if rejected then rejected.order = 0 end
+  if answer then answer.order = nil end
 else
   for _, unused in ipairs(request.unused) do remove(unused[1], unused[2]) end
-  if request.answer then fold(request.answer) end
 end
-if request.rejected then reject(request.rejected) end
+if answer and answer.order then fold(answer)
+elseif answer and answer.limit then setLimit(answer.limit) end
+if rejected then reject(rejected) end
 
 -- Turns ------------------------------------------------------------------------------------------
 
@@ -432,9 +433,6 @@ for _, line in ipairs({ money, read }) do
   end
   own.callers[line.name], state.turns[line.name] = places, tags
 end
--- For gateways from before callers took turns, as long as some run beside this one.
-own.money, own.reads = placed and money.unmet or 0, placed and read.unmet or 0
-own.moneyTicket, own.readsTicket = state.tickets, state.tickets
 
 if not request.leaving then replicas[request.replica] = own end
 state.replicas = replicas
@@ -443,14 +441,14 @@ state.last = now
 redis.call('SET', KEYS[1], cmsgpack.pack(state), 'EX', KEEP_S)
 
 local fullAt = math.max(now, state.paused, latest(1) + window)
-local function told(line)
+local function lineReply(line)
   return {
     granted = line.granted, unmet = line.unmet, others = line.others,
     nextMs = line.unmet > 0 and nextAt(line, 0) - now or 0
   }
 end
 return cjson.encode({
-  id = state.id, money = told(money), read = told(read),
+  id = state.id, money = lineReply(money), read = lineReply(read),
   at = grantedAt, order = orderBefore, out = outBefore, lowered = loweredBefore,
   placed = placed, againMs = againMs, intervalMs = interval,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),

@@ -9,7 +9,7 @@ export function eventService(core: Core): ServiceImpl<typeof EventService> {
   return {
     streamEvents(request, context) {
       const open = (call: Call) => core.streamEvents(request, call);
-      return eventStream(open, context, request.heartbeatSeconds);
+      return eventStream(open, context, request);
     },
     listEvents: (request, context) => core.listEvents(request, callOf(context)),
     createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
@@ -10,21 +11,22 @@ import { pushOf } from "../pushed-events.ts";
  * A watch as the answer of a streaming method. An iteration that merely stops when its signal aborts
  * must not look like a stream that came to its end. Events that come while it waits for one are written
  * past it.
- * @param heartbeatSeconds silence after which a message without an event is sent; undefined: never
+ * @param asked the silence after which a message without an event is sent; without one: never
  * @throws GatewayError what the core threw, or what the abort of the call's signal means
  */
 export async function* eventStream(
   open: (call: Call) => AsyncIterable<Event>,
   context: HandlerContext,
-  heartbeatSeconds?: number,
+  asked: Heartbeat,
 ): AsyncGenerator<{ event?: Event }, void> {
   const call = callOf(context);
+  const heartbeatMs = heartbeatMsOf(asked);
   const silence: Silence = { sinceMs: 0 };
   const push = pushOf(context);
   const events = open({
     ...call,
     push:
-      push && heartbeatSeconds !== undefined
+      push && heartbeatMs !== undefined
         ? (event) => {
             const isTaken = push(event);
             if (isTaken) silence.sinceMs = performance.now();
@@ -32,9 +34,20 @@ export async function* eventStream(
           }
         : push,
   });
-  if (heartbeatSeconds === undefined) for await (const event of events) yield { event };
-  else yield* withHeartbeats(events, heartbeatSeconds * 1_000, silence);
+  if (heartbeatMs === undefined) for await (const event of events) yield { event };
+  else yield* withHeartbeats(events, heartbeatMs, silence);
   if (call.signal.aborted) throw errorOfAbort(call.signal);
+}
+
+/** What a request says of heartbeats. */
+interface Heartbeat {
+  readonly heartbeat?: Duration | undefined;
+  readonly heartbeatSeconds?: number | undefined;
+}
+
+function heartbeatMsOf({ heartbeat, heartbeatSeconds }: Heartbeat): number | undefined {
+  if (heartbeat) return durationMs(heartbeat);
+  return heartbeatSeconds === undefined ? undefined : heartbeatSeconds * 1_000;
 }
 
 interface Silence {
@@ -55,7 +68,8 @@ async function* withHeartbeats(
       pending ??= iterator.next();
       silence.sinceMs = performance.now();
       let result: Awaited<typeof pending> | undefined;
-      for (let leftMs = intervalMs; result === undefined && leftMs > 0; ) {
+      // It is waited for at least once: an interval that is none is refused by the first outcome.
+      for (let leftMs = Math.max(intervalMs, 1); result === undefined && leftMs > 0; ) {
         result = await within(pending, leftMs);
         leftMs = silence.sinceMs + intervalMs - performance.now();
       }

@@ -31,7 +31,7 @@ export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
     },
     watchPayment(request, context) {
       const open = (call: Call) => core.watchPayment(request, call);
-      return eventStream(open, context, request.heartbeatSeconds);
+      return eventStream(open, context, request);
     },
   };
 }

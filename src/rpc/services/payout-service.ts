@@ -17,7 +17,7 @@ export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {
       const open = (call: Call) => core.watchPayout(request, call);
-      return eventStream(open, context, request.heartbeatSeconds);
+      return eventStream(open, context, request);
     },
   };
 }

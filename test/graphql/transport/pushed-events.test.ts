@@ -173,7 +173,7 @@ const documents: readonly (readonly [query: string, shares: boolean, eventOf?: t
     [ofPayment("payment { operations { operationId } }"), false],
     [ofPayment("payment { id events(first: 1) { cursor } }"), false],
     [ofPayment("payment { events(first: 1000) { cursor } }"), false],
-    [ofPayment("cursor @include(if: true)"), false],
+    [ofPayment("cursor @include(if: true) payment @skip(if: true) { operations { at } }"), true],
   ];
 
 function fragment(): string {

@@ -3,11 +3,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import {
-  type BudgetSource,
-  createRedisBucket,
-  type RedisBucketOptions,
-} from "../../../src/ratelimit/redis/bucket.ts";
+import type { BudgetSource } from "../../../src/ratelimit/queued-bucket.ts";
+import { createRedisBucket, type RedisBucketOptions } from "../../../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -116,7 +113,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       const caller = new AbortController();
       const waiting = take(replicas[0]!, "read", caller.signal);
       const waits = async () =>
-        Object.values((await stateOf(keys.bucket)).replicas)[0]!.reads === 1;
+        Object.values((await stateOf(keys.bucket)).replicas)[0]!.callers.read["s:"] !== undefined;
       await until(waits);
       caller.abort();
       await assert.rejects(waiting, { code: "CANCELLED" });
@@ -237,7 +234,9 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
 });
 
 interface State {
-  readonly replicas: Readonly<Record<string, { readonly money: number; readonly reads: number }>>;
+  readonly replicas: Readonly<
+    Record<string, { readonly callers: Record<Priority, Record<string, unknown>> }>
+  >;
 }
 
 const STATE = "return cjson.encode(cmsgpack.unpack(redis.call('GET', KEYS[1])))";

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import type { Priority } from "../../../src/ratelimit/bucket.ts";
 import { budgetRules } from "../../../src/ratelimit/local/budget.ts";
-import { cellMs } from "../../../src/ratelimit/redis/recent-takes.ts";
 import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/shared-budget.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { loadScript } from "../../../src/redis/script.ts";
@@ -14,7 +13,7 @@ const takeTokens = loadScript(
   new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url),
 );
 
-const rules = JSON.stringify({ ...budgetRules, cellMs });
+const rules = JSON.stringify(budgetRules);
 
 interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly answer?: Record<string, number>;

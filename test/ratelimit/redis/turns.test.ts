@@ -23,6 +23,7 @@ import { redisOn } from "./virtual-redis.ts";
 
 const bucketOptions = { reserve: 0.2, maxWaitMs: 1_500 };
 const roundTripMs = 1;
+const spaced = { spaced: true } as const;
 
 describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   let server: RedisServer;
@@ -101,7 +102,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
       it("within money as within reads, and money goes first", async () => {
         const callers = [
           { caller: { name: "large payer" }, perSecond: 100, priority: "money" as const },
-          { caller: { name: "small payer" }, perSecond: 2, priority: "money" as const },
+          { caller: { name: "small payer" }, perSecond: 2, ...spaced, priority: "money" as const },
           { caller: { name: "reader" }, perSecond: 50 },
         ];
         const figures = await run(`money ${where}`, home, { callers });
@@ -135,11 +136,11 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   }
 });
 
-/** Two callers, of whom the small one wants so little that it hardly ever waits behind itself. */
+/** Two callers, of whom the small one never waits behind itself. */
 function hundredToOne(limit: number): CallerLoad[] {
   return [
     { caller: { name: "large" }, perSecond: 2.5 * limit },
-    { caller: { name: "small" }, perSecond: limit / 40 },
+    { caller: { name: "small" }, perSecond: limit / 40, ...spaced },
   ];
 }
 

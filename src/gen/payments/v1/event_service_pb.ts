@@ -5,8 +5,8 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Event, EventKind } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event_service.proto.
  */
 export const file_payments_v1_event_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSLKAQoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCK7AQoRTGlzdEV2ZW50c1JlcXVlc3QSMQoEa2luZBgBIAEoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEILukgIyAEBggECEAESIAoLZXh0ZXJuYWxfaWQYAiABKAlCC7pICMgBAXIDKP8BEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAyj/ARIUCgxuZXdlc3RfZmlyc3QYBSABKAgiUQoSTGlzdEV2ZW50c1Jlc3BvbnNlEiIKBmV2ZW50cxgBIAMoCzISLnBheW1lbnRzLnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKlAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEjEKBGtpbmQYAiABKA4yFi5wYXltZW50cy52MS5FdmVudEtpbmRCC7pICMgBAYIBAhABEiUKC3R0bF9zZWNvbmRzGAMgASgFQgu6SAgaBhiAowUoAUgAiAEBQg4KDF90dGxfc2Vjb25kcyJeChhDcmVhdGVXYXRjaFRva2VuUmVzcG9uc2USEgoFdG9rZW4YASABKAlCA4ABARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDLPAgoMRXZlbnRTZXJ2aWNlEmkKDFN0cmVhbUV2ZW50cxIgLnBheW1lbnRzLnYxLlN0cmVhbUV2ZW50c1JlcXVlc3QaIS5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXNwb25zZSISkAIBirUYC2V2ZW50czpyZWFkMAESYQoKTGlzdEV2ZW50cxIeLnBheW1lbnRzLnYxLkxpc3RFdmVudHNSZXF1ZXN0Gh8ucGF5bWVudHMudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIhKQAgGKtRgLZXZlbnRzOnJlYWQScQoQQ3JlYXRlV2F0Y2hUb2tlbhIkLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXF1ZXN0GiUucGF5bWVudHMudjEuQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlIhCKtRgMd2F0Y2g6Y3JlYXRlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
+  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSKJAgoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQESPQoJaGVhcnRiZWF0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiAwiQHDICCAFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCK7AQoRTGlzdEV2ZW50c1JlcXVlc3QSMQoEa2luZBgBIAEoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEILukgIyAEBggECEAESIAoLZXh0ZXJuYWxfaWQYAiABKAlCC7pICMgBAXIDKP8BEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAyj/ARIUCgxuZXdlc3RfZmlyc3QYBSABKAgiUQoSTGlzdEV2ZW50c1Jlc3BvbnNlEiIKBmV2ZW50cxgBIAMoCzISLnBheW1lbnRzLnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLfAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEjEKBGtpbmQYAiABKA4yFi5wYXltZW50cy52MS5FdmVudEtpbmRCC7pICMgBAYIBAhABEiUKC3R0bF9zZWNvbmRzGAMgASgFQgu6SAgaBhiAowUoAUgAiAEBEjgKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIQukgNqgEKIgQIgKMFMgIIAUIOCgxfdHRsX3NlY29uZHMiXgoYQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlEhIKBXRva2VuGAEgASgJQgOAAQESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyzwIKDEV2ZW50U2VydmljZRJpCgxTdHJlYW1FdmVudHMSIC5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXF1ZXN0GiEucGF5bWVudHMudjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiEpACAYq1GAtldmVudHM6cmVhZDABEmEKCkxpc3RFdmVudHMSHi5wYXltZW50cy52MS5MaXN0RXZlbnRzUmVxdWVzdBofLnBheW1lbnRzLnYxLkxpc3RFdmVudHNSZXNwb25zZSISkAIBirUYC2V2ZW50czpyZWFkEnEKEENyZWF0ZVdhdGNoVG9rZW4SJC5wYXltZW50cy52MS5DcmVhdGVXYXRjaFRva2VuUmVxdWVzdBolLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXNwb25zZSIQirUYDHdhdGNoOmNyZWF0ZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
 
 /**
  * Which events.
@@ -39,13 +39,19 @@ export type StreamEventsRequest = Message<"payments.v1.StreamEventsRequest"> & {
   kinds: EventKind[];
 
   /**
-   * Send a message without an event whenever so many seconds have passed without one, 1
-   * to 3600: for proxies that cut streams which say nothing. Without it, every message
-   * has an event.
+   * heartbeat in whole seconds, 1 to 3600. Where both are given, heartbeat holds.
    *
    * @generated from field: optional int32 heartbeat_seconds = 3;
    */
   heartbeatSeconds?: number | undefined;
+
+  /**
+   * Send a message without an event whenever so long has passed without one, 1 s to 1 h: for
+   * proxies that cut streams which say nothing. Without it, every message has an event.
+   *
+   * @generated from field: google.protobuf.Duration heartbeat = 4;
+   */
+  heartbeat?: Duration | undefined;
 };
 
 /**
@@ -62,7 +68,7 @@ export const StreamEventsRequestSchema: GenMessage<StreamEventsRequest> = /*@__P
  */
 export type StreamEventsResponse = Message<"payments.v1.StreamEventsResponse"> & {
   /**
-   * The event. Absent from a heartbeat, for which heartbeat_seconds asks.
+   * The event. Absent from a heartbeat, for which the request asks.
    *
    * @generated from field: payments.v1.Event event = 1;
    */
@@ -175,11 +181,19 @@ export type CreateWatchTokenRequest = Message<"payments.v1.CreateWatchTokenReque
   kind: EventKind;
 
   /**
-   * How long the token is good for, in seconds, 1 to 86400. Default 900.
+   * How long the token is good for, in whole seconds, 1 to 86400. Default 900.
    *
    * @generated from field: optional int32 ttl_seconds = 3;
    */
   ttlSeconds?: number | undefined;
+
+  /**
+   * ttl_seconds as a duration, whose fraction of a second does not count. Where both are
+   * given, ttl holds.
+   *
+   * @generated from field: google.protobuf.Duration ttl = 4;
+   */
+  ttl?: Duration | undefined;
 };
 
 /**

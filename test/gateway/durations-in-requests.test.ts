@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
+const about = { kind: EventKind.PAYMENT, externalId: "order-1" };
+
+test("a watch token lasts as long as its ttl says, before ttl_seconds and the default", async () => {
+  const { createWatchToken } = createClient(EventService, transport());
+  for (const [init, seconds] of [
+    [{ ttl: durationFromMs(3_600_999) }, 3_600],
+    [{ ttl: durationFromMs(60_000), ttlSeconds: 5 }, 60],
+    [{ ttlSeconds: 5 }, 5],
+    [{}, 900],
+  ] as const) {
+    const earliest = Math.floor(Date.now() / 1_000) + seconds;
+    const { expiresAt } = await createWatchToken({ ...about, ...init });
+    const latest = Math.floor(Date.now() / 1_000) + seconds;
+    const expires = timestampMs(expiresAt ?? assert.fail()) / 1_000;
+    assert.ok(earliest <= expires && expires <= latest, `${seconds} s`);
+  }
+});
+
+test("a duration out of its bounds is refused by the field's name", async () => {
+  const { createWatchToken } = createClient(EventService, transport());
+  for (const ttl of [0, 999, 86_400_001]) {
+    await assert.rejects(createWatchToken({ ...about, ttl: durationFromMs(ttl) }), (error) =>
+      /^\[invalid_argument\] ttl: /.test(ConnectError.from(error).message),
+    );
+  }
+  const { watchPayment } = createClient(PaymentService, transport());
+  for (const heartbeat of [-1, 0, 500, 3_600_001]) {
+    const request = { externalId: "order-1", heartbeat: durationFromMs(heartbeat) };
+    await assert.rejects(watchPayment(request)[Symbol.asyncIterator]().next(), (error) =>
+      /^\[invalid_argument\] heartbeat: /.test(ConnectError.from(error).message),
+    );
+  }
+  // None is sent before the request was looked at, nor is its refusal left to nobody.
+  for (const heartbeatSeconds of [-1, 0, 3_601]) {
+    const request = { externalId: "order-1", heartbeatSeconds };
+    await assert.rejects(watchPayment(request)[Symbol.asyncIterator]().next(), (error) =>
+      /^\[invalid_argument\] heartbeat_seconds: /.test(ConnectError.from(error).message),
+    );
+  }
+});
+
+test("durations come as JSON texts too", async () => {
+  const answer = await fetch(`${gateway.rpcUrl}/payments.v1.EventService/CreateWatchToken`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"kind":"EVENT_KIND_PAYMENT","external_id":"order-1","ttl":"1.5s"}',
+  });
+  assert.equal(answer.status, 200);
+});

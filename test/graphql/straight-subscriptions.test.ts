@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import type { Identify } from "../../src/auth/identify.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createErrorFormatter } from "../../src/graphql/errors.ts";
+import { createLive } from "../../src/graphql/live.ts";
+import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
+import { createOperationRecord } from "../../src/graphql/operation-record.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
+import { createStraightPath } from "../../src/graphql/straight-path.ts";
+import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { fakeCore } from "./fake-core.ts";
+import { paymentEvent } from "./feed.ts";
+import { type Served, serve, somebody } from "./serve.ts";
+
+/*
+ * The same subscriptions by the straight path and by Yoga: status, headers, body, records and what
+ * reaches the core must be the same. Not compared: ids that each answer gets anew, and times.
+ */
+
+const { PENDING, SUCCESS } = PaymentStatus;
+
+/** Ends as its external_id says. */
+async function* watchPayment(
+  { externalId }: WatchPaymentRequest,
+  { onOpen }: Call,
+): AsyncGenerator<Event> {
+  const refused = /^refused-(.*)$/.exec(externalId)?.[1];
+  if (refused) throw new GatewayError(refused as GatewayError["code"], "refused", {});
+  if (externalId === "over") return;
+  onOpen?.(externalId === "silent" ? "c-0" : undefined);
+  yield paymentEvent("c-1", PENDING);
+  yield paymentEvent("c-2", SUCCESS);
+  if (externalId !== "fails") return;
+  throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c-2" });
+}
+
+const core: Partial<Core> = {
+  watchPayment: watchPayment as Core["watchPayment"],
+  async *streamEvents(_, { onOpen }) {
+    onOpen?.("c-0");
+    yield paymentEvent("c-1", PENDING);
+  },
+  getOperation: async () => create(OperationSchema, { bankName: "Bank" }),
+  paymentEvents: async () => {
+    throw new GatewayError("UNAVAILABLE", "the log is away", {});
+  },
+  getPayment: async () => {
+    throw new Error("a secret of the inside");
+  },
+};
+
+const identify: Identify = async ({ header, watchToken }) => {
+  if (header("authorization") === "wrong" || watchToken === "wrong") {
+    throw new GatewayError("UNAUTHENTICATED", "who is that?", { reason: "NO_SUCH_KEY" });
+  }
+  return somebody;
+};
+
+const query = `subscription S($id: ID!) { paymentUpdated(externalId: $id) { cursor final } }`;
+const of = (id: unknown, document = query) => ({ query: document, variables: { id } });
+const selecting = (selection: string) =>
+  `subscription S($id: ID!) { paymentUpdated(externalId: $id) { ${selection} } }`;
+
+/** What is asked: by POST, and by GET where it can be. */
+const asked: readonly Readonly<Record<string, unknown>>[] = [
+  ...["order-1", "silent", "over", "fails", "", "x".repeat(300), null, 7].map((id) => of(id)),
+  ...["UNAVAILABLE", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "INTERNAL"].map(
+    (code) => of(`refused-${code}`),
+  ),
+  of("order-1", selecting("payment { operationInfo { bankName } state }")),
+  of("order-1", selecting("payment { events { cursor } id }")),
+  of("order-1", selecting("payment { operations { operationId } }")),
+  of("order-1", selecting("cursor @skip(if: false) __typename")),
+  of("order-1", `${query} query Q { rateLimit { limit } }`),
+  { ...of("order-1", `${query} query Q { rateLimit { limit } }`), operationName: "S" },
+  { ...of("order-1", `${query} query Q { rateLimit { limit } }`), operationName: "Q" },
+  { ...of("order-1"), operationName: "None" },
+  { query, variables: {} },
+  { query, variables: { id: "order-1", more: 1 } },
+  { query, extensions: { persistedQuery: { sha256Hash: "none" } }, variables: { id: "order-1" } },
+  { documentId: "known", variables: { id: "order-1" } },
+  { documentId: "unknown", variables: { id: "order-1" } },
+  of("order-1", selecting("nonsense")),
+  of("order-1", "subscription {"),
+  of("order-1", selecting(`cursor ${"a: cursor ".repeat(2_000)}`)),
+  of("order-1", "subscription { events { cursor } more: events { cursor } }"),
+  { query: "subscription { events { cursor kind } }" },
+  { query: 'subscription { paymentUpdated(externalId: "order-1", after: "c-0") { cursor } }' },
+  { query: "{ rateLimit { limit } }" },
+  { query: "mutation { resendCallback(input: {externalId: 7}) { __typename } }" },
+];
+
+const headerSets: readonly Readonly<Record<string, string>>[] = [
+  { accept: "text/event-stream" },
+  { accept: "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json" },
+  { accept: "text/event-stream, application/json" },
+  { accept: "text/event-stream", "last-event-id": "c-0" },
+  { accept: "text/event-stream", "last-event-id": "" },
+  { accept: "text/event-stream", authorization: "wrong" },
+  { accept: "text/event-stream", origin: "https://shop.example" },
+  { accept: "text/event-stream", origin: "https://other.example" },
+  { accept: "text/event-stream", "content-encoding": "gzip" },
+];
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+async function answerOf(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, init);
+  const { "x-request-id": _, date: __, ...headers } = Object.fromEntries(response.headers);
+  const text = await response.text();
+  return { status: response.status, headers, text: text.replaceAll(/retry: \d+/g, "retry: n") };
+}
+
+/** What the log says of so many operations, less what differs each time. */
+async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    const lines = logged().split("\n").slice(0, -1);
+    const records = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "graphql");
+    if (records.length >= count) {
+      return records
+        .map(({ type, field, code, caller, transport }) =>
+          JSON.stringify([type, field, code, caller, transport]),
+        )
+        .sort();
+    }
+    assert.ok(Date.now() < end, `${records.length} of ${count} records`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test("the straight path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
+  const { core: fake } = fakeCore(core);
+  const formatError = createErrorFormatter(createLogger("silent"));
+  const path = createStraightPath({
+    ...{ core: fake, schema, formatError, introspection: false, corsOrigins: [] },
+    documentOf: createDocumentOf(schema),
+    overload: { refusalsOf: () => [] },
+  });
+  const results = async (params: Record<string, string>, headers: Record<string, string>) => {
+    const request = {
+      method: "GET",
+      url: `/graphql?${new URLSearchParams(params)}`,
+      headers: { host: "localhost", ...headers },
+    } as unknown as IncomingMessage;
+    const span = noTracing.start("graphql", { kind: "server" });
+    const log = createLogger("silent");
+    const record = createOperationRecord({ requestId: "r", connection: "http", span, log });
+    const underWay = new Set<AbortController>();
+    const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
+    t.after(lifetime.end);
+    const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
+    return path.streamFormatOf(request) && (await path.subscribe(request, surroundings));
+  };
+  const accept = "text/event-stream";
+  const ordinary = { query, variables: '{"id":"order-1"}' };
+  const started = await results(ordinary, { accept });
+  assert.deepEqual(
+    { ...((await started?.next())?.value.data?.paymentUpdated as object) },
+    {
+      cursor: "c-1",
+      final: false,
+    },
+  );
+  await started?.return?.();
+  for (const [params, headers] of [
+    [ordinary, { accept: "text/html" }],
+    [ordinary, { accept, "transfer-encoding": "chunked" }],
+    [ordinary, { accept, host: "a b" }],
+    [ordinary, { accept, origin: "https://other.example" }],
+    [{ query }, { accept }],
+    [{ ...ordinary, variables: "[" }, { accept }],
+    [{ ...ordinary, variables: "[]" }, { accept }],
+    [{ query: "{ rateLimit { limit } }" }, { accept }],
+  ] as const) {
+    assert.equal(await results(params, headers), undefined, JSON.stringify([params, headers]));
+  }
+});
+
+async function both(t: TestContext) {
+  const options = {
+    identify,
+    corsOrigins: ["https://shop.example"],
+    trustedDocuments: { documents: new Map([["known", query]]), only: false },
+  };
+  const straight = await serve(t, core, options);
+  const byYoga = await serve(t, core, { ...options, straight: false });
+  return [straight, byYoga] as const;
+}
+
+test("a subscription is answered alike by the straight path and by Yoga", async (t) => {
+  const [straight, byYoga] = await both(t);
+  const seenOf = (served: Served) =>
+    served.seen().map(({ method, args }) => ({
+      method,
+      request: JSON.stringify(args[0]),
+      resumed: (args[1] as Call).resumed,
+      transport: (args[1] as Call).transport,
+    }));
+  let count = 0;
+  const compare = async (about: string, path: string, init: RequestInit) => {
+    const [one, other] = await Promise.all(
+      [straight, byYoga].map(({ url }) => answerOf(url + path, init)),
+    );
+    assert.deepEqual(one, other, about.slice(0, 400));
+    // Node refuses an address that is too long.
+    if (one?.status !== 431) count += 1;
+  };
+  for (const headers of headerSets) {
+    // What is said of who asks, and from where, has to do with few of them.
+    const { origin, authorization } = headers;
+    for (const params of (origin ?? authorization) ? asked.slice(0, 3) : asked) {
+      const search = new URLSearchParams();
+      for (const [name, value] of Object.entries(params)) {
+        search.set(name, typeof value === "string" ? value : JSON.stringify(value));
+      }
+      const post: RequestInit = {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body: JSON.stringify(params),
+      };
+      const about = JSON.stringify([headers, params]);
+      await compare(`GET ${about}`, `?${search}`, { headers });
+      await compare(`POST ${about}`, "", post);
+    }
+  }
+  for (const path of ["?variables={&query=x", "?query=%ff", "?", "?watch_token=wrong&query=x"]) {
+    await compare(path, path, { headers: { accept: "text/event-stream" } });
+  }
+  assert.deepEqual(seenOf(straight), seenOf(byYoga));
+  assert.ok(seenOf(straight).length > 100);
+  assert.deepEqual(await recordsOf(straight, count), await recordsOf(byYoga, count));
+});

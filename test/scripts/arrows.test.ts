@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+
+const script = join(import.meta.dirname, "../../scripts/arrows.ts");
+
+test("takes imports along the arrows", async (t) => {
+  const files = {
+    "rpc/a.ts": 'import { b } from "../core/b.ts";\nimport type { E } from "../errors.ts";',
+    "core/b.ts": 'import {\n  type C,\n  c,\n} from "../events/redis/c.ts";',
+    "events/redis/c.ts": 'export * from "../log.ts";',
+  };
+  assert.deepEqual(await check(t, files), []);
+});
+
+const broken: Record<string, Record<string, string>> = {
+  "core/a.ts -> rpc/b.ts (what core imports)": { "core/a.ts": 'import "../rpc/b.ts";' },
+  "rpc/a.ts -> graphql/b.ts (what rpc imports)": {
+    "rpc/a.ts": 'import type {\n  B,\n} from "../graphql/b.ts";',
+  },
+  "graphql/a.ts -> callbacks/b.ts (what graphql imports)": {
+    "graphql/a.ts": 'const { b } = await import("../callbacks/b.ts");',
+  },
+  "sandbox/a.ts -> upstream/b.ts (what sandbox imports)": {
+    "sandbox/a.ts": 'export { b } from "../upstream/b.ts";',
+  },
+  "gen/a.ts -> errors.ts (generated code stands alone)": {
+    "gen/a.ts": 'import { e } from "../errors.ts";',
+  },
+  "admin/a.ts -> app/gateway.ts (only serve starts the gateway)": {
+    "admin/a.ts": 'import { start } from "../app/gateway.ts";',
+  },
+  "app/stores.ts -> cli/serve.ts (nobody imports commands)": {
+    "app/stores.ts": 'import { run } from "../cli/serve.ts";',
+  },
+  "cli.ts -> app/gateway.ts (only serve starts the gateway)": {
+    "cli.ts": 'import { start } from "./app/gateway.ts";',
+  },
+  "wire/a.ts -> wire/b.ts -> wire/a.ts (a circle)": {
+    "wire/a.ts": 'import type { B } from "./b.ts";',
+    "wire/b.ts": 'import { a } from "./a.ts";',
+  },
+};
+for (const [finding, files] of Object.entries(broken)) {
+  test(`finds ${finding}`, async (t) => {
+    assert.ok((await check(t, files)).includes(finding));
+  });
+}
+
+/** What the script finds in a tree of these files of `src`. */
+async function check(t: TestContext, files: Readonly<Record<string, string>>): Promise<string[]> {
+  const root = await mkdtemp(join(tmpdir(), "arrows-"));
+  t.after(() => rm(root, { recursive: true }));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(root, "src", path)), { recursive: true });
+    await writeFile(join(root, "src", path), text);
+  }
+  const { code, findings } = await new Promise<{ code: number | null; findings: string[] }>(
+    (resolve) => {
+      const options = { timeout: 60_000 };
+      const child = execFile(process.execPath, [script, root], options, (_error, _out, stderr) =>
+        resolve({
+          code: child.exitCode,
+          findings: stderr.split("\n").filter((line) => line.includes(" -> ")),
+        }),
+      );
+    },
+  );
+  // The verdict is what `npm run check` goes by.
+  assert.equal(code, findings.length > 0 ? 1 : 0);
+  return findings;
+}
