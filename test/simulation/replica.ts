@@ -94,7 +94,7 @@ export class Replica {
       const request = Object.assign(Readable.from([body]), {
         ...{ method: "POST", url: `/callbacks/${account}/${resource}` },
         headers: { "content-length": `${body.length}` },
-        headersDistinct: { "x-service-signature": [signature] },
+        rawHeaders: ["x-service-signature", signature],
       }) as unknown as IncomingMessage;
       let answered = 503;
       const response = {
