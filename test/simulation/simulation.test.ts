@@ -9,7 +9,7 @@ import { planting } from "./plant.ts";
 import { runPlan, runSeed, shrink } from "./run.ts";
 
 /** `npm run simulate` makes more of them. */
-const histories = 300;
+const histories = 200;
 
 test(`nothing is broken in ${histories} histories`, async () => {
   let [calls, charged, cuts] = [0, 0, 0];
