@@ -24,5 +24,7 @@ USER 65532:65532
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["/nodejs/bin/node", "-e", "fetch('http://' + process.env.ADMIN_ADDR + '/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["/nodejs/bin/node", "--enable-source-maps", "dist/cli.js"]
+# By a memory limit of 512 MiB V8 would give the young generation of the heap 1 MiB, and a call cost half
+# as much again; without a limit, 32.
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=16", "--enable-source-maps", "dist/cli.js"]
 CMD ["serve"]

@@ -143,6 +143,8 @@ async function startGateway(upstream: string, redisUrl: string | undefined) {
     ...{ UPSTREAM_URL: upstream, UPSTREAM_LOGIN: "merchant", UPSTREAM_PASSWORD: password },
     ...{ AUTH_MODE: "keys", API_KEYS_FILE: keys, WATCH_TOKEN_SECRET: "x".repeat(40) },
     ...{ RATE_LIMIT_INITIAL: "100000", NODE_ENV: "production" },
+    // As `npm start` and the image have it.
+    NODE_OPTIONS: "--max-semi-space-size=16",
     ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
   });
 }

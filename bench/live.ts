@@ -274,6 +274,7 @@ interface RedisUse {
   readonly calls: Readonly<Record<string, number>>;
   readonly cpuSeconds: number;
   readonly bytesOut: number;
+  readonly bytesHeld: number;
 }
 
 async function useOf(redis: Redis): Promise<RedisUse> {
@@ -284,6 +285,7 @@ async function useOf(redis: Redis): Promise<RedisUse> {
     calls: Object.fromEntries(calls.map(([, name = "", count]) => [name, Number(count)])),
     cpuSeconds: number("used_cpu_sys") + number("used_cpu_user"),
     bytesOut: number("total_net_output_bytes"),
+    bytesHeld: number("used_memory"),
   };
 }
 
@@ -401,6 +403,7 @@ async function measureDeep(): Promise<void> {
           ((cpu / requests.length) * 1e6).toFixed(0),
           (requests.length / cpu).toFixed(0),
           (((use.cpuSeconds - before.use.cpuSeconds) / requests.length) * 1e6).toFixed(0),
+          ((use.bytesHeld - before.use.bytesHeld) / requests.length).toFixed(0),
           ...[`${lost}`, `${wrong}`],
         ]);
       } finally {
@@ -414,7 +417,7 @@ async function measureDeep(): Promise<void> {
     "Deep: a watcher each, callbacks at full speed, Redis",
     [
       ...["payments", "callbacks/s", "CPU µs each", "a core's worth/s", "Redis CPU µs each"],
-      ...["lost", "repeated or out of order"],
+      ...["Redis bytes each", "lost", "repeated or out of order"],
     ],
     rows,
   );

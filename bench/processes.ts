@@ -9,6 +9,13 @@ import { createInterface } from "node:readline";
 const children = new Set<ChildProcess>();
 let folder: string | undefined;
 
+// Whoever ends the run ends what it has started.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    void stopAll().finally(() => process.kill(process.pid, signal));
+  });
+}
+
 /** A folder for files of this run, gone with it. */
 export function directory(): string {
   folder ??= mkdtempSync(join(tmpdir(), "bench-"));

@@ -10,7 +10,7 @@ export interface EventRow {
   readonly final: boolean;
   readonly subjectId: string | undefined;
   readonly operation: string | undefined;
-  /** What the event told: the state after it, or what became of a call. */
+  /** What the event says: the state after it, or what became of a call. */
   readonly shownState: ShownState;
   /** How the payment or payout stands after it. */
   readonly state: ShownState;

@@ -13,7 +13,7 @@ export interface Done {
   readonly isUnderstood?: boolean;
 }
 
-/** Does it to one of them. Never throws: whatever happens is told. */
+/** Does it to one of them. Never throws: whatever happens is shown. */
 export async function act(
   action: LetterAction,
   client: Client,

@@ -37,7 +37,7 @@ const shownStates: Readonly<Record<ShownState, readonly [glyph: string, text: st
   needs_operator: ["!", "Needs you"],
 };
 
-/** A state, told by colour, sign and word. */
+/** A state, shown by colour, sign and word. */
 export function Badge({ shownState }: { shownState: ShownState }) {
   const [glyph, text] = shownStates[shownState];
   return (

@@ -10,7 +10,7 @@ import { kindTexts } from "./kinds.ts";
 import { Badge, capital, Skeleton } from "./parts.tsx";
 import { useStore } from "./store.ts";
 
-/** One payment or payout: all that became known of it, and the messages that told. */
+/** One payment or payout: all that became known of it, and the messages that brought it. */
 export function SubjectDialog(props: {
   client: Client;
   account: string;
@@ -82,7 +82,7 @@ const sources: Readonly<Record<string, string>> = {
 
 const outcomes: Readonly<Record<string, string>> = {
   UNKNOWN: "The call was sent, and no answer was understood: the money may have moved.",
-  SETTLED: "It is known by now: the events beside this one tell.",
+  SETTLED: "The outcome is known by now: see the events beside this one.",
   NOT_DONE: "The service, asked several times, does not know of it: nothing moved.",
   NEEDS_OPERATOR: "It could not be found out in time: look at the payments service, by hand.",
 };

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { sign } from "../../src/wire/signature.ts";
 
 export const password = "secret";
@@ -58,7 +59,7 @@ export class Sender {
     this.#sockets = new Array(connections).fill(undefined);
   }
 
-  /** @throws Error for an answer that is no 200 */
+  /** @throws Error for an answer that is neither 200 nor 503, after which it is sent again */
   async send(requests: readonly Buffer[]): Promise<void> {
     let next = 0;
     await Promise.all(
@@ -66,7 +67,7 @@ export class Sender {
         for (;;) {
           const request = requests[next++];
           if (!request) return;
-          await exchange(await this.#connection(i), request);
+          while (!(await exchange(await this.#connection(i), request))) await delay(retryMs);
         }
       }),
     );
@@ -87,18 +88,23 @@ export class Sender {
   }
 }
 
-/** Answers are short: each comes in one piece. */
-function exchange(socket: net.Socket, request: Buffer): Promise<void> {
+/** When the service would send a callback again that could not be stored. */
+const retryMs = 250;
+
+/** Answers are short: each comes in one piece. @returns false for one that is to be sent again */
+function exchange(socket: net.Socket, request: Buffer): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const settle = (error?: Error) => {
+    const settle = (answer: boolean | Error) => {
       socket.off("data", onData);
       socket.off("close", onClose);
-      if (error) reject(error);
-      else resolve();
+      if (answer instanceof Error) reject(answer);
+      else resolve(answer);
     };
     const onData = (data: Buffer) => {
       const [line = ""] = data.toString("latin1", 0, 64).split("\r\n", 1);
-      settle(line.startsWith("HTTP/1.1 200") ? undefined : new Error(`a callback got ${line}`));
+      const status = line.split(" ")[1];
+      if (status === "200" || status === "503") settle(status === "200");
+      else settle(new Error(`a callback got ${line}`));
     };
     const onClose = () => settle(new Error("a callback got no answer"));
     socket.on("data", onData);

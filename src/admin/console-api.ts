@@ -119,9 +119,9 @@ export interface CallbackStatus {
 }
 
 export interface ReconciledStatus {
-  /** By what told. */
+  /** By source. */
   readonly settled: Readonly<Record<string, number>>;
-  /** By rail and outcome, such as `resend asked`. */
+  /** By look-up method and outcome, such as `resend asked`. */
   readonly probes: Readonly<Record<string, number>>;
   readonly givenUp: number;
 }

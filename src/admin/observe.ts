@@ -7,7 +7,7 @@ import type { ActivityWindow } from "./activity-window.ts";
 /** What the console remembers, by account. */
 export type ActivityWindows = ReadonlyMap<string, ActivityWindow>;
 
-/** Observers that also tell the console, besides the one that they are given. */
+/** Observers that pass what they receive on to the console as well. */
 export function observeUpstream(
   activity: ActivityWindow | undefined,
   next: UpstreamObserver,

@@ -16,7 +16,7 @@ export interface AdminOptions {
   readonly exposition: (accept: string | undefined) => Promise<Exposition>;
   /** Empty when traffic may come; else the reasons why not. */
   readonly notReady: () => readonly string[];
-  /** What `/readyz` tells besides, which turns no traffic away; undefined for nothing. */
+  /** What else `/readyz` reports, which turns no traffic away; undefined for nothing. */
   readonly details?: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;

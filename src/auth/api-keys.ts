@@ -22,7 +22,7 @@ export interface ApiKeysOptions {
 }
 
 /**
- * The file holds hashes alone, and a key is found by its hash: what the time of a look-up tells is
+ * The file holds hashes alone, and a key is found by its hash: what the time of a look-up reveals is
  * about the hash, from which nobody gets to the key.
  * @throws Error for a file that cannot be read or is wrong, naming what is wrong
  */
@@ -49,7 +49,7 @@ export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysO
 
 interface KeyEntry {
   readonly credential: Credential;
-  /** The entry as one text, to tell whether it has changed. */
+  /** The entry as one text, to see whether it has changed. */
   readonly text: string;
   readonly withdraw: () => void;
 }

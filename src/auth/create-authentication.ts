@@ -28,7 +28,7 @@ export interface AuthenticationOptions extends AuthOptions {
   readonly observer: AuthObserver;
 }
 
-/** What authentication tells its surroundings, for logs. `variable` says where it is configured. */
+/** What authentication reports, for logs. `variable` says where it is configured. */
 export interface AuthObserver {
   onReload(variable: string): void;
   /** Something new could not be had or used: what was known before stays in force. */

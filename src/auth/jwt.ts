@@ -84,7 +84,7 @@ async function verified(
     ...(customer === undefined
       ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
       : {
-          // Logs tell customers apart, and do not say who they are.
+          // Logs distinguish customers, and do not say who they are.
           name: `customer:${digest(customer)}`,
           scopes: customerScopesOf(granted),
           customer,

@@ -22,7 +22,7 @@ export interface ReloadOptions<Content> {
 
 /**
  * Reads a file and keeps looking at it. The watchers of the operating system lose a file that is
- * replaced by a rename or behind a link, as tools and orchestrators do; its attributes tell.
+ * replaced by a rename or behind a link, as tools and orchestrators do; its attributes show it.
  * @throws what reading or `parse` throws for the file's first version
  */
 export function reloadedFile<Content>(options: ReloadOptions<Content>): ReloadedFile<Content> {

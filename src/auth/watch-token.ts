@@ -91,7 +91,7 @@ async function verified(token: string, keys: readonly Uint8Array[]): Promise<JWT
   throw invalid();
 }
 
-/** Whether a token says that it is a watch token; whether it is a good one, `verify` tells. */
+/** Whether a token says that it is a watch token; `verify` says whether it is valid. */
 export function isWatchToken(token: string): boolean {
   // Anything else makes the parser build an error, on every call with an API key.
   if (!jwtShape.test(token)) return false;

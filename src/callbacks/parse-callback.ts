@@ -19,7 +19,7 @@ export interface UnparsedCallback {
 }
 
 /**
- * Reads a callback's body. `onFault` is told of each field that was not read as it stood. Never
+ * Reads a callback's body. `onFault` is called for each field that was not read as it stood. Never
  * throws: what cannot be read for whatever reason can be kept and read again later.
  */
 export function parseCallback(

@@ -58,7 +58,7 @@ export type Verdict =
   | "method_not_allowed"
   | "unavailable";
 
-/** What the receiver tells its surroundings, for metrics and logs. */
+/** What the receiver reports, for metrics and logs. */
 export interface CallbackObserver {
   onVerdict(received: {
     readonly verdict: Verdict;

@@ -3,7 +3,7 @@ import { CommandError, type ExitCode, exitCodes } from "./command-error.ts";
 import { commands, createProgram } from "./program.ts";
 
 /**
- * Runs the command that these arguments name to its end. What goes wrong is told on standard error.
+ * Runs the command that these arguments name to its end. Errors go to standard error.
  *
  * @returns with what the process is to end
  */

@@ -21,7 +21,7 @@ import { note, paint, print, printable, printJson } from "./terminal.ts";
 import { wholeNumber } from "./whole-number.ts";
 
 const help = `
-Every event of the merchant account, one a line: what callbacks told, what answers to calls told
+Every event of the merchant account, one a line: what callbacks brought, what answers to calls said
 (response), and what the gateway looked up (reconciliation). A line has the status of the operation
 that the event is about, and then the state: whether the payment as a whole is paid. When the connection breaks it is
 opened again, and goes on behind the last event. Needs the scope events:read. Card tokens are left
@@ -138,7 +138,7 @@ async function listen(options: Options, env: Environment): Promise<void> {
 
 /**
  * Whether a gateway is there, and what time it is there, in whole seconds: an open stream without an
- * event tells neither.
+ * event shows neither.
  */
 async function clockOf(
   transport: Parameters<typeof createClient>[1],

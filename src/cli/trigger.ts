@@ -202,8 +202,8 @@ async function byCallback(
     bodies.length === 1
       ? `the callback was answered ${expected}`
       : `${bodies.length} callbacks were answered ${expected}`;
-  const told = !callback.forged && bodies.some((body) => body.includes(subjectId));
-  if (!told) return { answer };
+  const reported = !callback.forged && bodies.some((body) => body.includes(subjectId));
+  if (!reported) return { answer };
   return { answer, [subjectNames[callback.kind]]: subjectId };
 }
 

@@ -3,15 +3,15 @@ import type { OperationState, Snapshot } from "../events/log.ts";
 import { boundedId } from "../redis/bounded-id.ts";
 import type { Intent, MoneyMethod } from "./store.ts";
 
-/** What the event log tells of a call that has no understood answer, or a pending one. */
+/** What the event log says about a call that has no understood answer, or a pending one. */
 export type Evidence =
-  /** It is over, or can move no money any more; `mark` is that of what it made, where that is told. */
+  /** It is over, or can move no money any more; `mark` is that of what it made, where that is known. */
   | { readonly kind: "settled"; readonly mark?: string }
   /** The service has it: it goes on as this payment or payout. */
   | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
 
 /**
- * Reads what became of a call from the events of its external_id; undefined while they do not tell.
+ * Reads what became of a call from the events of its external_id; undefined while they do not say.
  * What one call made is no word about another one, so each state is evidence for one call at most:
  * - not for this one if it is marked as accounted for (`Intent.answered`), or began before the call;
  * - not if another call that is open has the first claim to it: one that is running, since its own
@@ -20,7 +20,7 @@ export type Evidence =
  *
  * A success of a payment settles every CreatePayment, whosever it was: at most one payment per
  * external_id succeeds (spec, Payments).
- * @param open all calls for the external_id that are open, this one too, as `IntentStore.open` tells
+ * @param open all calls for the external_id that are open, this one too, as `IntentStore.open` returns them
  * them; the snapshot is read behind them
  */
 export function evidenceOf(
@@ -56,7 +56,7 @@ export function methodOf(operation: string): MoneyMethod | undefined {
   return methods.find((method) => operations[method][0] === operation);
 }
 
-/** What tells the doings of a call from those of others for its external_id. */
+/** What distinguishes the effects of a call from those of others for its external_id. */
 export function markOf(
   method: MoneyMethod,
   { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
@@ -66,7 +66,7 @@ export function markOf(
 }
 
 /**
- * Marks a call that was refused. A failure may be told of it yet; where the refusal names no payment
+ * Marks a call that was refused. Its failure may yet be reported; where the refusal names no payment
  * (or names the one that was to be confirmed), it is not known of which.
  */
 export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
@@ -133,8 +133,8 @@ function byClaim(a: Intent, b: Intent): number {
 }
 
 /**
- * When the log first heard of it, on the clock that intents are timed by too. Confirmations of one
- * payment share a state: there the last that was heard tells.
+ * When the log first received it, on the clock that intents are timed by too. Confirmations of one
+ * payment share a state: there the last one received counts.
  */
 function beganAtMs(method: MoneyMethod, { since, event }: OperationState): number {
   return decodeCursor(method === "ConfirmPayment" ? event.cursor : since).ms;

@@ -14,7 +14,7 @@ export interface CallStores {
   readonly intents: IntentStore;
 }
 
-/** A call that is open, with what the log tells of it. */
+/** A call that is open, with what the log says about it. */
 export interface OpenCall {
   readonly intent: Intent;
   readonly evidence: Evidence | undefined;
@@ -22,10 +22,10 @@ export interface OpenCall {
   readonly isRecorded: boolean;
 }
 
-/** All calls for an external_id that are open, and what the log tells of it. */
+/** All calls for an external_id that are open, and what the log says about it. */
 export interface OpenCalls {
   readonly openCalls: readonly OpenCall[];
-  /** Without the calls of which the events tell what became: no further word of them is waited for. */
+  /** Without the calls whose outcome is in the events: nothing further is expected of them. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -77,7 +77,7 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
 
 /**
  * Ends an intent that is not running any more, as far as the events of its external_id tell what
- * became of it, and tells those who watch. @returns whether it needs to be looked at no longer, or
+ * became of it, and notifies watchers. @returns whether it needs to be looked at no longer, or
  * `arrived`: it goes on as a pending one.
  */
 export async function settleByEvents(
@@ -104,7 +104,7 @@ export async function settleByEvents(
 /**
  * Settles the calls of unknown outcome for an external_id of which the service says that it is paid:
  * after doubt, that means that one of them paid it.
- * @param intent the call that was told so
+ * @param intent the call that got this answer
  * @param said the Error object that says so; it may name the payment
  */
 export async function settleAsPaid(

@@ -26,7 +26,7 @@ export interface KeyUse {
   readonly digest: string;
   /**
    * Keyed hashes of the request, one per password that is accepted, the present one first: they
-   * tell another request apart, and nothing of its content.
+   * distinguish another request, and reveal nothing of its content.
    */
   readonly fingerprints: readonly string[];
 }
@@ -103,7 +103,7 @@ export type KeyEnding = "free" | "keep" | Buffer;
 /** What is pending without a call of ours, or without one that is still remembered. */
 export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
   readonly subjectId: string;
-  /** How long ago it was first heard of. */
+  /** How long ago it was first reported. */
   readonly ageMs: number;
 }
 
@@ -126,7 +126,7 @@ export interface IntentStats {
 /** See `IntentStore.unsettled`. */
 export interface Unsettled {
   readonly intents: readonly UnsettledIntent[];
-  /** How many there are, with those that are not told. */
+  /** How many there are, with those that are not listed. */
   readonly total: number;
 }
 
@@ -150,13 +150,13 @@ export interface UnsettledIntent extends Intent {
 export interface IntentStore {
   /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
   begin(account: string, intent: NewIntent): Promise<Begun>;
-  /** Never throws: what cannot be written now is written later. An intent ends as often as told. */
+  /** Never throws: what cannot be written now is written later. Ending it again does no harm. */
   end(account: string, intent: Intent, ending: Ending): Promise<void>;
   /** Calls for one external_id that are not settled, the oldest first, as they are at one instant. */
   open(account: string, kind: Kind, externalId: string): Promise<Intent[]>;
 
   /**
-   * Looks after what is pending as after an answered call, from now on; told again it changes nothing.
+   * Looks after what is pending as after an answered call, from now on; a repeat changes nothing.
    * @returns false if so many are looked after that this one has to wait
    */
   track(account: string, pending: Pending): Promise<boolean>;
@@ -178,7 +178,7 @@ export interface IntentStore {
    * is looked into.
    */
   unsettled(account: string, limit: number): Promise<Unsettled>;
-  /** The clock by which intents are timed, in milliseconds since the epoch, as it was last heard. */
+  /** The clock by which intents are timed, in milliseconds since the epoch, as it was last received. */
   nowMs(account: string): number;
   /** Makes the holder the one that looks, or keeps it so, for `ttlMs`. False: another one does. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
@@ -207,7 +207,7 @@ export const maxAnswered = 50;
  */
 export const endedForMs = 10 * 60_000;
 
-/** Whether nothing tells what became of a call: no answer came, or its replica is gone. */
+/** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
 export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
   return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
 }

@@ -3,7 +3,7 @@ export type Priority = "money" | "read";
 
 /** Who takes turns at the bucket. */
 export interface TurnTaker {
-  /** Tells callers apart. */
+  /** Identifies the caller. */
   readonly name: string;
   /** Set for customers, who all together take turns with services as one. */
   readonly customer?: string | undefined;
@@ -15,7 +15,7 @@ export interface TakeOptions {
   readonly caller?: TurnTaker | undefined;
   /** Gives the place in the queue up when it aborts; a token that was not used is not spent. */
   readonly signal: AbortSignal;
-  /** Wall-clock end of the caller's patience, in milliseconds since the epoch. */
+  /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
 }
 
@@ -74,7 +74,7 @@ export interface TokenBucket {
 }
 
 export interface TokenBucketOptions {
-  /** Requests a second to assume until the upstream's first answer tells. */
+  /** Requests a second to assume until the upstream's first answer. */
   readonly initialLimit: number;
   /** Share of the capacity, 0 to 1, that is only for calls that move money. */
   readonly reserve: number;

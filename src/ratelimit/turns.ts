@@ -158,7 +158,7 @@ function inTurns<Of extends { readonly total: number }>(
   return tokens;
 }
 
-/** A caller as Redis may know it: a digest of its name, behind what tells customers from services. */
+/** A caller as Redis may know it: `c:` for a customer or `s:` for a service, and a digest of its name. */
 export function keyOf(caller: TurnTaker | undefined): string {
   if (!caller) return "s:";
   const kind = caller.customer === undefined ? "s" : "c";

@@ -21,7 +21,7 @@ export interface WaitQueueOptions {
   readonly clock: Clock;
   /** Longest a call queues, in milliseconds. */
   readonly maxWaitMs: number;
-  /** Hears of each call that went away by itself. */
+  /** Called for each call that went away by itself. */
   readonly onLeave: () => void;
 }
 

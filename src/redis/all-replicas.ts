@@ -13,7 +13,7 @@ import {
 import type { Holders, PipelineAnswers, Question } from "./holders.ts";
 import type { SentinelView, ServerAddress } from "./sentinels.ts";
 
-/** How long a replica is remembered that was in sync: longer than Sentinels take to learn of one. */
+/** How long a replica is remembered that was in sync: longer than Sentinels take to discover one. */
 const recentMs = 30_000;
 /** What the Sentinels said is good for so long where every replica they named holds a write. */
 const viewMs = 1_000;
@@ -138,7 +138,7 @@ export class AllReplicas implements Holders {
   /**
    * Leaves out those that are not promoted while another one holds the write: Sentinels and nodes
    * prefer the one that has most. Either all Sentinels rank it last, or it says itself that it has
-   * been a replica out of sync for longer than they take to learn of it.
+   * been a replica out of sync for longer than they take to discover it.
    */
   async #notLeftBehind(
     { following, written }: Reading,

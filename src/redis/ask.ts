@@ -32,10 +32,10 @@ export class StoreUnavailable extends GatewayError {
   /**
    * Whether it is away, for others as for this process: refused, closed, unreachable, or without a
    * primary by its cluster. Else it is silent or refuses what it is asked (read-only, loading, out of
-   * memory, too few replicas): it may hold what was not told.
+   * memory, too few replicas): it may hold what it did not return.
    */
   readonly away: boolean;
-  /** The connection broke or was not there: the next one tells whether the store is away. */
+  /** The connection broke or was not there: the next one shows whether the store is away. */
   readonly broken: boolean;
 
   constructor(cause: unknown, { away, broken }: { away: boolean; broken: boolean }) {
@@ -49,12 +49,12 @@ export class StoreUnavailable extends GatewayError {
   }
 }
 
-/** @param client the one that was asked; without it nothing tells that the store is away. */
+/** @param client the one that was asked; without it no outage is reported. */
 export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   if (error instanceof GatewayError) return error;
   if (!client) return new StoreUnavailable(error, { away: false, broken: false });
   const link = linkOf(client);
-  // The driver asks a few times more before it tells.
+  // The driver asks a few times more before it reports the failure.
   if (error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
     link.onClusterDown?.();
     const away = link.onClusterDown === undefined || link.isAway();

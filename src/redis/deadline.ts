@@ -25,5 +25,5 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   });
 }
 
-/** A timer that is this late tells of a process that stood still. */
+/** A timer that is this late means that the process stood still. */
 const stallMs = 50;

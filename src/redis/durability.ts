@@ -4,7 +4,7 @@ import type { RedisClient } from "./connect.ts";
 
 /**
  * Says what is lost with Redis's process, for the operator at start; undefined when its settings
- * keep what was acknowledged. In a cluster all masters are asked, and the first warning told.
+ * keep what was acknowledged. In a cluster all masters are asked, and the first warning is returned.
  * @throws GatewayError UNAVAILABLE when Redis cannot be asked.
  */
 export async function describeDurability(client: RedisClient): Promise<string | undefined> {

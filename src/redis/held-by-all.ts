@@ -32,8 +32,8 @@ export function readRole(answer: unknown): Following | undefined {
 
 /**
  * What the Sentinels say together, for a primary. A replica counts as down only when all of them that
- * know it say so, and most of all Sentinels were heard: any of the others may lead the next failover.
- * @param size how many Sentinels there are, as far as the configuration tells
+ * know it say so, and most of all Sentinels answered: any of the others may lead the next failover.
+ * @param size how many Sentinels there are, as far as the configuration says
  * @returns why nothing may be acknowledged: too few answer, or another primary was promoted
  */
 export function candidatesOf(

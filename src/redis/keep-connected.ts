@@ -32,7 +32,7 @@ export function keepConnected(
     clearTimeout(reopening);
     if (released) return;
     reopening = setTimeout(() => {
-      // Rejects while another try is under way; what becomes of this one, the events tell.
+      // Rejects while another try is under way; the events report what becomes of this one.
       client.connect().catch(() => {});
       watch();
     }, ms).unref();

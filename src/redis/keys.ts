@@ -17,7 +17,7 @@ export interface AccountKeys {
   state(kind: string, externalId: string): string;
   /** The digest of a callback's body was seen: string. */
   seenBody(digest: string): string;
-  /** What identifies an event was seen: string, `c` if a callback told it, else `o`. */
+  /** What identifies an event was seen: string, `c` if a callback brought it, else `o`. */
   seenIdentity(digest: string): string;
   /** Callbacks that were not understood, by id: hash. */
   readonly deadLetters: string;
@@ -25,7 +25,7 @@ export interface AccountKeys {
   readonly deadLetterOrder: string;
   /** The length of all their bodies together: string. */
   readonly deadLetterSize: string;
-  /** Operations that have not come to their end, by when they were first told of: sorted set. */
+  /** Operations that have not come to their end, by the time of their first report: sorted set. */
   readonly unfinished: string;
   /** Channel on which the id of each stored event is published, to wake readers of `events`. */
   readonly wakeUp: string;

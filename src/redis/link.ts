@@ -29,7 +29,7 @@ const silentMs = 500;
 function connectionLink(client: Redis): Link & { isSilent(): boolean } {
   let state: "unknown" | "ready" | "silent" | "away" = "unknown";
   let acceptedMs: number | undefined;
-  // The client closed the connection by itself: that tells nothing of the other side.
+  // The client closed the connection by itself: that says nothing about the server.
   let closedHere = false;
   client.on("connecting", () => {
     acceptedMs = undefined;
@@ -51,7 +51,7 @@ function connectionLink(client: Redis): Link & { isSilent(): boolean } {
   });
   client.on("close", () => {
     if (closedHere) return;
-    // The next connection tells whether it is back at once.
+    // The next connection shows at once whether it is back.
     if (state === "ready") state = "unknown";
     else if (acceptedMs === undefined) state = "away";
     else if (state === "silent" && performance.now() - acceptedMs < silentMs) state = "away";

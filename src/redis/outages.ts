@@ -19,7 +19,7 @@ export interface Outages {
 const everyMs = 1_000;
 
 /**
- * Asks Redis once a second for a key of each account, and tells when that begins to fail and when it
+ * Asks Redis once a second for a key of each account, and reports when that begins to fail and when it
  * succeeds again: once per outage, whatever the connections go through meanwhile.
  */
 export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {

@@ -1,15 +1,31 @@
 import type { RedisClient } from "./connect.ts";
 
+/** Of each client, those that wait for it: a thousand accounts do at a start, by one listener. */
+const waiting = new WeakMap<RedisClient, Set<() => void>>();
+
 /** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */
 export function readyWithin(ms: number, client: RedisClient): Promise<void> {
   if (client.status === "ready") return Promise.resolve();
+  const all = waitersOf(client);
   return new Promise((resolve) => {
     const go = () => {
-      client.off("ready", go);
+      all.delete(go);
       clearTimeout(timer);
       resolve();
     };
     const timer = setTimeout(go, ms).unref();
-    client.once("ready", go);
+    all.add(go);
   });
+}
+
+function waitersOf(client: RedisClient): Set<() => void> {
+  const known = waiting.get(client);
+  if (known) return known;
+  const all = new Set<() => void>();
+  waiting.set(client, all);
+  client.once("ready", () => {
+    waiting.delete(client);
+    for (const go of all) go();
+  });
+  return all;
 }

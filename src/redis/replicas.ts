@@ -10,7 +10,7 @@ const retryMs = 500;
 
 /**
  * Counts every 10 s how many replicas are in sync: in a cluster those of the primary that has the
- * fewest. What cannot be counted is not told.
+ * fewest. What cannot be counted is not reported.
  */
 export function countReplicas(
   client: RedisClient,

@@ -84,7 +84,7 @@ export class Sentinels {
     });
     const answers = await this.#answersOf(asked, 0);
     if (answers.length === 0) throw unreachable(await Promise.allSettled(asked));
-    this.#hear(answers);
+    this.#adopt(answers);
     return this.#primary ?? "";
   }
 
@@ -99,7 +99,7 @@ export class Sentinels {
       return { ...reply, replicas: replicas.map(replicaOf) };
     });
     const answers = await this.#answersOf(asked, stragglersMs);
-    this.#hear(answers);
+    this.#adopt(answers);
     return answers;
   }
 
@@ -133,7 +133,7 @@ export class Sentinels {
     });
   }
 
-  #hear(views: readonly Pick<SentinelView, "primary" | "epoch">[]): void {
+  #adopt(views: readonly Pick<SentinelView, "primary" | "epoch">[]): void {
     for (const { primary, epoch } of views) {
       if (epoch < this.#epoch || (epoch === this.#epoch && this.#primary !== undefined)) continue;
       const moved = this.#primary !== undefined && this.#primary !== primary;
@@ -155,7 +155,7 @@ export class Sentinels {
 
 /**
  * The driver's way to a set's primary. Its own one asks the Sentinels one after the other, gives up
- * when a failover is told meanwhile, and leaves the errors of its connections to standard error.
+ * when a failover is announced meanwhile, and leaves the errors of its connections to standard error.
  */
 export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Connector"]> {
   return class extends AbstractConnector {

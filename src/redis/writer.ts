@@ -26,7 +26,7 @@ export interface Writer {
     keys: readonly string[],
     args: readonly (string | Buffer)[],
   ): Promise<unknown>;
-  /** The same for what is of use also when too few servers hold it: tells so instead of throwing. */
+  /** The same for what is of use also when too few servers hold it: says so instead of throwing. */
   attempt(
     script: Script,
     keys: readonly string[],
@@ -181,7 +181,7 @@ class Batches {
 }
 
 interface Asked {
-  /** Undefined in a cluster, whose nodes tell their names. */
+  /** Undefined in a cluster, whose nodes report their names. */
   readonly connection: unknown;
   /** In a set that has Sentinels. */
   readonly primary: ServerAddress | undefined;

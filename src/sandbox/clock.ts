@@ -11,7 +11,7 @@ export interface SandboxClock {
 export function createClock(): SandboxClock {
   let movedMs = 0;
   const sleepers = new Set<Sleeper>();
-  /** Timers do not hear of it when the machine's clock is put right. */
+  /** Timers do not notice when the machine's clock is put right. */
   const steady = () => performance.now() + movedMs;
 
   function arm(sleeper: Sleeper): void {

@@ -78,7 +78,7 @@ function createRun(options: EmulatorOptions, baseUrl: string): Run {
   };
 }
 
-/** Compares digests: equal lengths, so that the comparison tells nothing about the lengths. */
+/** Compares digests: equal lengths, so that the comparison reveals nothing about the lengths. */
 function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

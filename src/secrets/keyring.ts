@@ -16,7 +16,7 @@ export interface Keyring {
   /** Bodies of callbacks that were not understood. */
   readonly deadLetters: Seal;
   /**
-   * Keyed hashes of a request, one per accepted password, the present one first: they tell another
+   * Keyed hashes of a request, one per accepted password, the present one first: they distinguish another
    * request apart, and nothing of its content.
    */
   fingerprints(request: Uint8Array): string[];

@@ -135,7 +135,7 @@ function endOfValue(text: string, from: number): number {
     const end = skip(quoted[mark as '"'], text, open) ?? open;
     return Math.min(end + 1, text.length);
   }
-  // Where a list or an object ends cannot be told in what is no JSON.
+  // Where a list or an object ends is unknown in what is not JSON.
   if (text[from] === "[" || text[from] === "{") return text.length;
   return skip(bare, text, from) ?? from;
 }

@@ -33,7 +33,7 @@ export function unescaped(text: string): string {
   }
 }
 
-/** No name is longer: of what is, its end tells what it is of. */
+/** No name is longer: a longer one is judged by its end. */
 const maxNameLength = 200;
 
 /** One word, or two in a row, of names that others give to what pays, signs or lets in. */

@@ -5,7 +5,7 @@ import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAttempts } from "./attempt.ts";
 import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
-import { createConnections } from "./connections.ts";
+import { type Connections, createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
 import { createInFlight, type SharedWaitBudget } from "./in-flight.ts";
 import { unavailable } from "./outcome.ts";
@@ -25,6 +25,8 @@ export interface ClientOptions {
   readonly tracing?: Tracing;
   /** For https: a private CA, say. Default: Node's own trust. */
   readonly tls?: Partial<buildConnector.BuildOptions>;
+  /** The connections to the service. Default: as many as are needed, over HTTP/1.1. */
+  readonly connections?: Connections;
   /** A longer body is not understood. Default: 4 MiB. */
   readonly maxResponseBytes?: number;
   /** Where the breakers' policies differ from their defaults. */
@@ -52,7 +54,7 @@ export function createClient(options: ClientOptions): Client {
   const { now = () => performance.now(), random = Math.random } = options;
   const { maxResponseBytes = 4 * 1024 * 1024, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
-  const connections = createConnections({ origin, timeoutMs, tls: options.tls, now });
+  const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
   const breakers = createBreakers({ policy: options.breaker, now, random, observer });
   const attempts = createAttempts({
     account,

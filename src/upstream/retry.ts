@@ -7,7 +7,7 @@ export interface FailedCall {
   readonly verdict: Verdict;
   /** How often it was tried again already. */
   readonly retries: number;
-  /** What is left of the caller's patience and of UPSTREAM_TIMEOUT, whichever ends first. */
+  /** What is left of the caller's deadline and of UPSTREAM_TIMEOUT, whichever ends first. */
   readonly leftMs: number;
   readonly breakerOpen: boolean;
   readonly withinBudget: boolean;

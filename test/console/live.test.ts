@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { createRedisLog } from "../../src/events/redis/log.ts";
@@ -27,6 +28,11 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   after(() => gateway.stop());
 
   const idsOf = (page: Page) => page.locator("#events .row strong").allInnerTexts();
+  /** Waits, since the page draws after what it is told. */
+  const shows = async (page: Page, expected: readonly string[]) => {
+    const shown = async () => isDeepStrictEqual(await idsOf(page), expected);
+    await until(shown).catch(async () => assert.deepEqual(await idsOf(page), expected));
+  };
   const send = (externalId: string, status = "success") =>
     sendCallback(gateway.publicUrl, { externalId, status });
 
@@ -49,7 +55,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await send("after-the-cut");
     await rowsOf(page, "after-the-cut").waitFor();
     const expected = ["before-the-cut", ...during, "after-the-cut"].reverse();
-    assert.deepEqual(await idsOf(page), expected);
+    await shows(page, expected);
     await page.getByText("Not up to date").first().waitFor({ state: "detached" });
     await browser.close(opened, /Failed to load resource: net::ERR/);
     await link.close();
@@ -80,15 +86,16 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await rowsOf(page, "filter-one").waitFor();
     const filter = page.getByRole("searchbox", { name: "External id" });
     await filter.fill("FILTER-");
-    assert.deepEqual(await idsOf(page), ["filter-two", "filter-one"]);
+    await shows(page, ["filter-two", "filter-one"]);
     await page.getByLabel("State").selectOption("failed");
-    assert.deepEqual(await idsOf(page), ["filter-two"]);
+    await shows(page, ["filter-two"]);
     await page.getByRole("combobox", { name: "Kind", exact: true }).selectOption("payout");
     await page.getByText("None of the events on this page match.").waitFor();
     await page.getByRole("button", { name: "Look up payout FILTER-" }).click();
     await page.getByText("Nothing is kept of this payout.").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Clear" }).click();
+    await rowsOf(page, "before-the-cut").waitFor();
     assert.ok((await idsOf(page)).includes("filter-one"));
     await browser.close(opened);
   });
@@ -98,6 +105,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const { page } = opened;
     await rowsOf(page, "filter-two").waitFor();
     await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Go on" }).waitFor();
     const held = await idsOf(page);
     await send("while-held");
     await page.getByRole("button", { name: "Go on (1 new)" }).waitFor();
@@ -117,9 +125,11 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await send("the-last");
     await rowsOf(page, "the-last").waitFor();
     await page.getByText("500 events; the page keeps the newest 500").waitFor();
-    assert.equal(await page.locator("#events .row").count(), 100);
+    const counts = (count: number) =>
+      until(async () => (await page.locator("#events .row").count()) === count);
+    await counts(100);
     await page.getByRole("button", { name: "Show more" }).click();
-    assert.equal(await page.locator("#events .row").count(), 200);
+    await counts(200);
     await browser.close(opened);
   });
 
@@ -153,8 +163,11 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.keyboard.press("ArrowDown");
     await focusIsOn(second);
     await page.keyboard.press("End");
+    await focusIsOn((await idsOf(page)).at(-1));
     await page.keyboard.press("Home");
+    await focusIsOn(first);
     await page.keyboard.press("ArrowDown");
+    await focusIsOn(second);
     await page.keyboard.press("Enter");
     await page.getByRole("dialog", { name: `payment ${second}` }).waitFor();
     await page.keyboard.press("Escape");
@@ -241,7 +254,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     const cards = letters.locator(".card");
     await letters.getByRole("button", { name: "Show all 50" }).click();
     await letters.getByText(/^The newest 50 of \d+\.$/).waitFor();
-    assert.equal(await cards.count(), 50);
+    await until(async () => (await cards.count()) === 50);
     await letters.getByRole("button", { name: "Load older" }).click();
     await cards.nth(many - 1).waitFor();
     const before = await cards.count();

@@ -7,6 +7,8 @@ import { parseEnv } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { readConfig } from "../../src/config/config.ts";
+import { createRegistry } from "../../src/telemetry/registry.ts";
+import { streamsTelemetry } from "../../src/telemetry/streams.ts";
 import { kinds } from "./manifest-kinds.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -163,6 +165,24 @@ describe("the Kubernetes manifests", () => {
     for (const port of [53, 443, 6379, 4318]) assert.ok(ports.includes(port), String(port));
   });
 
+  it("scale by CPU and by watchers, so that the rest can take over those of a lost zone", async () => {
+    const objects = await manifests();
+    const { metrics } = find(objects, "HorizontalPodAutoscaler").spec;
+    const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
+    assert.equal(of("Resource").resource.name, "cpu");
+    const { metric, target } = of("Pods").pods;
+    const registry = createRegistry();
+    streamsTelemetry(registry);
+    assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
+    const zones = 3;
+    const { maxConnections = Number.POSITIVE_INFINITY } = readConfig(await settingsInMemory());
+    assert.ok(Number(target.averageValue) * (zones / (zones - 1)) <= maxConnections);
+    // A replica takes as many watchers as connections; see docs/operations.md.
+    const [container] = find(objects, "Deployment").spec.template.spec.containers;
+    const limitMiB = mebibytes(container.resources.limits.memory);
+    assert.ok(processMiB + (maxConnections * watcherKiB) / 1_024 <= limitMiB, `${limitMiB} MiB`);
+  });
+
   it("run without rights, on a file system that is not written to", async () => {
     const pod = find(await manifests(), "Deployment").spec.template.spec;
     assert.equal(pod.securityContext.runAsNonRoot, true);
@@ -173,6 +193,21 @@ describe("the Kubernetes manifests", () => {
     assert.deepEqual(securityContext.capabilities.drop, ["ALL"]);
   });
 });
+
+/** What a replica needs beside its watchers, and what one of them takes at most. */
+const processMiB = 350;
+const watcherKiB = 64;
+
+function mebibytes(quantity: string): number {
+  const [, number, unit = ""] = /^(\d+)(Mi|Gi)$/.exec(quantity) ?? [];
+  return Number(number) * (unit === "Gi" ? 1_024 : 1);
+}
+
+/** The settings with the sandbox in place of what the Secret names. */
+async function settingsInMemory(): Promise<NodeJS.Dict<string>> {
+  const { MAX_CONNECTIONS } = await settings();
+  return { ...(MAX_CONNECTIONS && { MAX_CONNECTIONS }) };
+}
 
 /** What the ConfigMap is generated of. */
 async function settings(): Promise<NodeJS.Dict<string>> {

@@ -163,16 +163,25 @@ export const kinds: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
             minReplicas: count.min(1),
             maxReplicas: count.min(1),
             metrics: z.array(
-              object({
-                type: z.literal("Resource"),
-                resource: object({
-                  name: z.enum(["cpu", "memory"]),
-                  target: object({
-                    type: z.literal("Utilization"),
-                    averageUtilization: count.min(1),
+              z.discriminatedUnion("type", [
+                object({
+                  type: z.literal("Resource"),
+                  resource: object({
+                    name: z.enum(["cpu", "memory"]),
+                    target: object({
+                      type: z.literal("Utilization"),
+                      averageUtilization: count.min(1),
+                    }),
                   }),
                 }),
-              }),
+                object({
+                  type: z.literal("Pods"),
+                  pods: object({
+                    metric: object({ name: z.string() }),
+                    target: object({ type: z.literal("AverageValue"), averageValue: quantity }),
+                  }),
+                }),
+              ]),
             ),
             behavior: object({
               scaleDown: object({

@@ -12,7 +12,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { launchChromium, withoutChromium } from "../chromium.ts";
-import { startRedis, withoutRedis } from "../redis/server.ts";
+import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { patienceMs, startTestGateway } from "../start.ts";
 import { type Link, sendEvent, startProxy, until } from "./live-rig.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
@@ -246,7 +246,8 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
     const { public: publicUrl = "", rpc: rpcUrl = "" } = await spawned.ready;
     return { ...spawned, publicUrl, rpcUrl };
   };
-  let gateway = await start({});
+  // Not one that the system gives to another while the gateway is away.
+  let gateway = await start({ PUBLIC_ADDR: `127.0.0.1:${await freePort()}` });
   const address = new URL(gateway.publicUrl);
   const tab = await browser.newPage();
   await tab.goto(`${address.origin}/demo`);

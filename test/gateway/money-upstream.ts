@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { sign } from "../../src/wire/signature.ts";
+import { freePort } from "../redis/server.ts";
 
 /** What goes wrong with a payment, told by how its external_id begins. */
 export const moneyFaults = [
@@ -115,9 +115,10 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     );
   }
 
-  server.listen(0, "127.0.0.1");
+  // Not one that the system gives to another while it is left.
+  const port = await freePort();
+  server.listen(port, "127.0.0.1");
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   const leave = async () => {
     server.close();
     server.closeAllConnections();

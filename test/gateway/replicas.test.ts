@@ -24,7 +24,7 @@ const long = process.env.FAULTS === "long";
 const loadSeconds = long ? 20 : 2;
 const goals = long
   ? { used: 0.9, rejected: 0.001, slowestMs: 1_000, refusedPayments: 0 }
-  : { used: 0.1, rejected: 0.3, slowestMs: 20_000, refusedPayments: 0.5 };
+  : { used: 0.01, rejected: 0.3, slowestMs: 20_000, refusedPayments: 0.5 };
 const password = "password";
 
 describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }, () => {

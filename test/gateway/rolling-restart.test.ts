@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { freePort, type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
@@ -51,11 +51,13 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
 
   /** At the addresses of the one before, if there was one. */
   async function start({ rpc, public: web, admin }: Record<string, string> = {}): Promise<Replica> {
-    const address = (url = "http://127.0.0.1:0") => new URL(url).host;
+    // None that the system gives to another while the gateway is away.
+    const address = async (url?: string) =>
+      url ? new URL(url).host : `127.0.0.1:${await freePort()}`;
     const spawned = spawnCli(["serve"], {
-      PUBLIC_ADDR: address(web),
-      RPC_ADDR: address(rpc),
-      ADMIN_ADDR: address(admin),
+      PUBLIC_ADDR: await address(web),
+      RPC_ADDR: await address(rpc),
+      ADMIN_ADDR: await address(admin),
       UPSTREAM_URL: upstream.url,
       UPSTREAM_LOGIN: "shop",
       UPSTREAM_PASSWORD: password,

@@ -55,6 +55,8 @@ export interface Load {
   readonly upstream: ModelledUpstream;
   now(): number;
   pause(ms: number): Promise<void>;
+  /** How many calls have arrived at the upstream. */
+  sent(): number;
   /** Ends one replica as SIGKILL would: nothing is said to anyone. */
   killReplica(): void;
   /** Each change of a replica's source of tokens. */
@@ -165,6 +167,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     upstream,
     now,
     pause,
+    sent: () => calls.length,
     changes,
     killReplica() {
       const replica = replicas.pop()!;

@@ -12,7 +12,7 @@ export interface ImportIntentsOptions {
   readonly nowMs: number;
 }
 
-/** Takes over calls, locks and keys that another store kept; told again it changes nothing. */
+/** Takes over calls, locks and keys that another store kept; a repeat changes nothing. */
 export async function importIntents(rows: Rows, options: ImportIntentsOptions): Promise<void> {
   const commands = [
     ...rows.intents.map((row) => ({ account: row.account, add: intent(row, options) })),

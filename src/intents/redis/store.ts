@@ -106,7 +106,7 @@ class RedisIntents implements IntentStore {
     });
   }
 
-  /** A connection that breaks is no absence: the next one tells whether it can be made. */
+  /** A connection that breaks is no absence: the next one shows whether it can be made. */
   async #whileBroken<T>(ask: () => Promise<T>): Promise<T> {
     const endsMs = performance.now() + this.#answerMs;
     for (;;) {
@@ -127,7 +127,7 @@ class RedisIntents implements IntentStore {
 
   async end(account: string, intent: Intent, ending: Ending): Promise<void> {
     await this.#own.end(account, intent, ending);
-    // What is settled in Redis by others would never be heard of here: only what has no answer, and
+    // What is settled in Redis by others would never be noticed here: only what has no answer, and
     // so bars a second call, is still of use when Redis goes away.
     if (ending.state !== "unknown") this.#own.remove(account, intent);
     const given = this.#running.get(intent.id);
@@ -331,7 +331,7 @@ class RedisIntents implements IntentStore {
 
 const openField = "open:";
 
-/** What ZRANGE WITHSCORES tells, members and scores in turn. */
+/** What ZRANGE WITHSCORES returns, members and scores in turn. */
 function scoresOf(members: readonly string[]): Map<string, number> {
   const scores = new Map<string, number>();
   for (let at = 0; at + 1 < members.length; at += 2) {

@@ -106,7 +106,7 @@ export class RedisIntentWrites {
 
   /**
    * Records an ending, until the replicas that the writer waits for hold it: one that a failover
-   * loses would let a call that was never sent be told as unknown.
+   * loses would let a call that was never sent be reported as unknown.
    * @param key how the call used its key, so that it is written again where it was lost
    * @returns whether the intent was known
    */

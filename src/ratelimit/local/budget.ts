@@ -3,7 +3,7 @@ import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
 export interface BudgetOptions {
-  /** Requests a second until an answer tells. */
+  /** Requests a second until the first answer. */
   readonly initialLimit: number;
   /** Share of the capacity, 0 to 1, that is only for calls that move money. */
   readonly reserve: number;
@@ -25,8 +25,8 @@ export interface Taken {
 }
 
 /**
- * The arithmetic of the token bucket for one process: no timers, no queue; every method is told the time, in
- * milliseconds of one monotonic clock.
+ * The arithmetic of the token bucket for one process: no timers, no queue; every method is passed the
+ * time, in milliseconds of one monotonic clock.
  *
  * A token comes back one window after it was taken, the window being a second and a margin. So the
  * bucket refills by `limit` a second and holds `limit` at most, and yet no second sees more than
@@ -121,7 +121,7 @@ export class Budget {
 
   /**
    * Folds an answer's headers in; one that is older than what was folded in before is ignored.
-   * True if tokens may now come later than they would have.
+   * @returns true if tokens may now come later than they would have
    */
   observe(taken: Taken, answer: RateLimitReading, now: number): boolean {
     const [limit, lowered] = [this.#limit, this.#lowered];

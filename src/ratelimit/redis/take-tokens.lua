@@ -4,14 +4,14 @@ replica has to report is folded in, then tokens are granted, or places in line.
 
 A token comes back one window after it was taken, so that no second sees more than the limit; the
 same arithmetic as in budget.ts, for all replicas together. Calls that wait stand in two lines, money
-before reads, and in each of them callers take turns, wherever they wait. Each replica is told when
-the first of its turns comes and asks again then.
+before reads, and in each of them callers take turns, wherever they wait. The reply says when the
+first of the replica's turns comes, and it asks again then.
 
 KEYS[1]  state of the budget: string, MessagePack. Another layout needs another key.
 
 ARGV[1]  what the replica asks and reports, as JSON:
   replica    its id
-  state      id of the state that it heard of last, and that its reports are about; empty if none
+  state      id of the state in the last reply, which the reports are about; empty if none
   recent     true if it used tokens of that state within the last seconds
   returning  true if it went on alone since its last call: others may have done so too
   leaving    true if it stops
@@ -50,7 +50,7 @@ All times are milliseconds of a clock that begins with the state and never goes 
 
 -- An account that nobody uses vanishes after this.
 local KEEP_S = 86400
--- Nobody is told to ask again sooner, or later: places are given up and tokens given back meanwhile.
+-- No reply asks for a pause that is shorter, or longer: places are given up and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
 local MAX_PAUSE_MS = 250
 -- Tokens are kept for a replica from this long before its turn to this long after.
@@ -180,7 +180,7 @@ local function setLimit(limit)
   lower(capacity - size - tokens)
 end
 
--- What an answer tells was true when the upstream counted that call, so it is held against what was
+-- What an answer says was true when the upstream counted that call, so it is held against what was
 -- left right after its take.
 local function fold(answer)
   if answer.order < state.answered then return end
@@ -224,8 +224,8 @@ own.seen = now
 -- The state that others' takes were counted in is gone: assume the most.
 if lost then lower(capacity - size) end
 
--- Alone, a replica begins without tokens. So who was heard within a window has spent none, and who
--- was silent for longer at most its share.
+-- Alone, a replica begins without tokens. So one that asked within the last window has spent none, and
+-- one that was silent for longer at most its share.
 if request.returning then
   local share = math.max(1, math.floor(state.limit * rules.fallbackShare / replicaCount))
   for _, replica in pairs(replicas) do

@@ -2,7 +2,7 @@ import { checkCardNumber, cvv } from "../ledger/cards.ts";
 import type { MethodType } from "../ledger/records.ts";
 import { type Fields, uuid } from "./fields.ts";
 
-/** Which card pays, as far as the request tells. */
+/** Which card pays, as far as the request says. */
 export type CardDetails = (
   | {
       readonly by: "number";

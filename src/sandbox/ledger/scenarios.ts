@@ -19,7 +19,7 @@ export interface Scenario {
   readonly resends: boolean;
   /** How a call is answered that is declined at once: by an Error object or by payment data. */
   readonly declines: "error" | "payment";
-  /** Codes of the fiscal receipt, each told by a callback of its own; none without a receipt. */
+  /** Codes of the fiscal receipt, each sent by a callback of its own; none without a receipt. */
   readonly receipt: readonly ReceiptCode[];
   /** Whether a look-up of the state follows the success, with a callback of its own. */
   readonly lookup: boolean;

@@ -103,19 +103,23 @@ export async function suffer(
     load.mark("back");
     await delay(afterMs);
   };
-  const load = { redisUrl: redis.url, limit: LIMIT, seconds: 0, script, ...options };
+  const load = { redisUrl: redis.url, limit, seconds: 0, script, ...options };
   await calmly(() => runLoad(load), check);
 }
 
 /** Nothing was refused, and no second saw more than the limit. */
 export function assertBudgetHolds(result: LoadResult): void {
   const { rejected, sent, mostInAnySecond } = figuresOf(result);
-  assert.ok(mostInAnySecond <= LIMIT, `${mostInAnySecond} in a second`);
+  assert.ok(mostInAnySecond <= limit, `${mostInAnySecond} in a second`);
   assert.equal(rejected, 0, `${rejected} of ${sent} rejected`);
 }
 
 /** All replicas used Redis again within 2 s of its return, and then this part of the budget. */
-export function assertBack(result: LoadResult, { noticed }: Outage, leastUsed: number): void {
+export function assertBack(
+  result: LoadResult,
+  { noticed }: Pick<Outage, "noticed">,
+  leastUsed: number,
+): void {
   const [away, back] = [result.marks.get("away")!, result.marks.get("back")!];
   const sources = result.changes.map(({ source }) => source);
   const alone = sources.filter((source) => source === "local").length;
@@ -127,7 +131,7 @@ export function assertBack(result: LoadResult, { noticed }: Outage, leastUsed: n
       assert.ok(at < back + 2_000, `${at - back} ms after`);
     }
   }
-  const used = usedBetween(result, LIMIT, back + 2_000, back + 4_000);
+  const used = usedBetween(result, limit, back + 2_000, back + 4_000);
   assert.ok(used >= leastUsed, `${used} of the budget used once Redis was back`);
 }
 
@@ -152,4 +156,4 @@ export function tampering(
 }
 
 /** The upstream's, a second. */
-const LIMIT = 30;
+export const limit = 30;

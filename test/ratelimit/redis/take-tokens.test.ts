@@ -18,6 +18,7 @@ const rules = JSON.stringify(budgetRules);
 interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly answer?: Record<string, number>;
   readonly rejected?: Record<string, number>;
+  readonly unused?: readonly (readonly [at: number, tokens: number])[];
 }
 
 const one = { "s:": 1 };
@@ -57,6 +58,21 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
       if (moneyWaits) {
         assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
       }
+    }
+  });
+
+  it("keeps a token that came back for who asks soon, and for nobody else", async () => {
+    for (const [passMs, granted] of [
+      [0, one],
+      [210, {}],
+    ] as const) {
+      const account = accountOf(2);
+      const { at } = await account.ask("one", { money: { "s:": 2 } });
+      const { againMs } = await account.ask("other", { money: one });
+      assert.equal(againMs, 250);
+      account.pass(passMs);
+      const { money } = await account.ask("third", { money: one, unused: [[at, 1]] });
+      assert.deepEqual(money.granted, granted, `${passMs} ms later`);
     }
   });
 

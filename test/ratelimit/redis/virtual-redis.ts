@@ -9,6 +9,33 @@ const lua = readFileSync(file, "utf8");
 const onGivenTime = lua.replace("redis.call('TIME')", "{ ARGV[3], ARGV[4] }");
 assert.notEqual(onGivenTime, lua);
 
+/** What lies between a Redis and those who ask it. */
+export class Link {
+  #state: "open" | "cut" | "still" = "open";
+  #waiting: (() => void)[] = [];
+
+  /** Each command fails from now on. */
+  cut(): void {
+    this.#state = "cut";
+  }
+
+  /** Commands wait, and their callers with them. */
+  hold(): void {
+    this.#state = "still";
+  }
+
+  /** Goes on, with what waits too. */
+  open(): void {
+    this.#state = "open";
+    for (const go of this.#waiting.splice(0)) go();
+  }
+
+  async passed(): Promise<void> {
+    if (this.#state === "cut") throw new Error("Connection is closed.");
+    if (this.#state === "still") await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+}
+
 /**
  * A real Redis that lives on a virtual clock: it runs the real script, reads the time from the clock,
  * and each reply takes `roundTripMs` of that time.
@@ -17,8 +44,10 @@ export function redisOn(
   clock: VirtualClock,
   client: RedisClient,
   roundTripMs: number,
+  link?: Link,
 ): RedisClient {
   const run = async (_script: string, keys: number, key: string, ...args: string[]) => {
+    await link?.passed();
     const micros = Math.round(clock.now() * 1_000) % 1_000_000;
     const time = [1_000_000 + Math.floor(clock.now() / 1_000), micros].map(String);
     const reply: unknown = await clock.holdFor(

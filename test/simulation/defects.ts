@@ -1,0 +1,277 @@
+import type { kept } from "./kept.ts";
+
+/** An error as somebody might make it: one place of the code, written otherwise. */
+export interface Defect {
+  readonly name: string;
+  /** Under `src`. */
+  readonly file: string;
+  /** Stands there once: when it does not any more, the defect has to be planted anew. */
+  readonly line: string;
+  readonly instead: string;
+  /** The checks that may find it. */
+  readonly brokenChecks: readonly string[];
+  /** The seed of a history that showed it when this was written, or one that is kept. */
+  readonly shownBy: number | keyof typeof kept;
+}
+
+/** Errors that the simulation must find, each by a check that it breaks. */
+export const defects: readonly Defect[] = [
+  {
+    name: "the lock is given back when the outcome is unknown",
+    file: "intents/memory/store.ts",
+    line: 'if (ending.state !== "unknown") subject.locks.delete(intentId);',
+    instead: "subject.locks.delete(intentId);",
+    brokenChecks: ["sent while another is open"],
+    shownBy: 1,
+  },
+  {
+    name: "an unknown outcome is told as a definite failure",
+    file: "core/money-calls.ts",
+    line: "if (!isUnderstood(error)) {",
+    instead: "if (false) {",
+    brokenChecks: ["sent while another is open", "charged, told as failed"],
+    shownBy: 1,
+  },
+  {
+    name: "a call that was sent is told as cancelled when its caller's deadline passes",
+    file: "core/money-calls.ts",
+    line: "const onAbort = () => reject(perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));",
+    instead: "const onAbort = () => reject(errorOfAbort(signal));",
+    brokenChecks: ["charged, told as failed"],
+    shownBy: 1,
+  },
+  {
+    name: "a key is free again when the outcome is unknown",
+    file: "intents/memory/keys.ts",
+    line: 'if (ending.state === "unknown") used.outcome = "unknown";',
+    instead: 'if (ending.state === "unknown") this.#used.delete(id(account, digest));',
+    brokenChecks: ["key sent twice"],
+    shownBy: 7,
+  },
+  {
+    name: "callbacks are deduplicated by payment_id alone",
+    file: "events/entry.ts",
+    line: "const identity = [kind, subjectId, operation, operationId, status, statusCode];",
+    instead: "const identity: unknown[] = [kind, subjectId];",
+    brokenChecks: ["acknowledged, not in the log once", "not what the ledger says"],
+    shownBy: 1,
+  },
+  {
+    name: "callbacks are not deduplicated",
+    file: "events/memory/account.ts",
+    line: "if (this.#isDuplicate(entry, late) && !changesHold) {",
+    instead: "if (!entry.digest && this.#isDuplicate(entry, late) && !changesHold) {",
+    brokenChecks: ["acknowledged, not in the log once"],
+    shownBy: 1,
+  },
+  {
+    name: "a callback is answered 200 though it was not stored",
+    file: "callbacks/receiver.ts",
+    line: 'return answer(res, 503, "the event store is out of reach",',
+    instead: 'return answer(res, 200, "",',
+    brokenChecks: ["acknowledged, not in the log once"],
+    shownBy: 9,
+  },
+  {
+    name: "the lease is counted from its answer",
+    file: "core/money-calls.ts",
+    line: "return { begun, elapsedMs };",
+    instead: "return { begun, elapsedMs: startStopwatch() };",
+    brokenChecks: ["charged, told as not done"],
+    shownBy: "a gateway stands still for a minute when a call is about to leave",
+  },
+  {
+    name: "what has stood still for too long is sent all the same",
+    file: "core/money-calls.ts",
+    line: 'if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");',
+    instead: "elapsedMs();",
+    brokenChecks: ["charged, told as not done"],
+    shownBy: "a gateway stands still for a minute when a call is about to leave",
+  },
+  {
+    name: "an intent is recorded without its lock",
+    file: "intents/memory/store.ts",
+    line: "locks.set(intent.id, { method: intent.method, untilMs });",
+    instead: "locks.size; untilMs;",
+    brokenChecks: ["sent while another is open"],
+    shownBy: 1,
+  },
+  {
+    name: "a lock lasts as long as the lease",
+    file: "intents/memory/store.ts",
+    line: "const untilMs = intent.startedAtMs + this.#options.giveUpMs;",
+    instead: "const untilMs = intent.leaseUntilMs;",
+    brokenChecks: ["sent while another is open"],
+    shownBy: 6,
+  },
+  {
+    name: "live events are yielded though the page has told them",
+    file: "events/tail.ts",
+    line: "if (event.cursor <= this.#position) continue;",
+    instead: "",
+    brokenChecks: ["shown twice or out of order"],
+    shownBy: 74,
+  },
+  {
+    name: "the live part is attached behind the first page",
+    file: "events/tail.ts",
+    line: "this.#position = (await this.#log.bounds()).tail;",
+    instead:
+      "this.#queue.clear(); this.#position = (await this.#log.bounds()).tail; this.#queue.clear();",
+    brokenChecks: ["left out"],
+    shownBy: "a payment is made while streams begin",
+  },
+  {
+    name: "a page begins one event behind the cursor",
+    file: "events/memory/account.ts",
+    line: "let at = this.#stored.findFirst(({ event }) => isBehind(event));",
+    instead: "let at = this.#stored.findFirst(({ event }) => isBehind(event)) + (after ? 1 : 0);",
+    brokenChecks: ["left out"],
+    shownBy: 5,
+  },
+  {
+    name: "a page begins with the event at the cursor",
+    file: "events/memory/account.ts",
+    line: "const isBehind = (event: Event) => after === undefined || event.cursor > after;",
+    instead: "const isBehind = (event: Event) => after === undefined || event.cursor >= after;",
+    brokenChecks: ["shown twice or out of order"],
+    shownBy: 1,
+  },
+  {
+    name: "a late callback takes its operation back",
+    file: "events/merge.ts",
+    line: "return { replaces: !lower, late: lower && !another, conflict: false };",
+    instead: "return { replaces: true, late: lower && !another, conflict: false };",
+    brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
+    shownBy: 7,
+  },
+  {
+    name: "a later failed attempt hides the success",
+    file: "events/payment-state.ts",
+    line: "if (moved.length > 0) return PaymentState.PAID;",
+    instead:
+      'if (paying.at(-1)?.status === "failure") return PaymentState.FAILED;\n  if (moved.length > 0) return PaymentState.PAID;',
+    brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
+    shownBy: 1,
+  },
+  {
+    name: "an open call does not show in the state",
+    file: "events/payment-state.ts",
+    line: "if (isOpen) return PaymentState.UNKNOWN;",
+    instead: "",
+    brokenChecks: ["charged, shown as failed"],
+    shownBy: 1,
+  },
+  {
+    name: "one NOT_FOUND is taken for not done",
+    file: "reconcile/reconciler.ts",
+    line: "notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs",
+    instead: "notFound >= 1 && longEnoughMs > startedAtMs - startedAtMs",
+    brokenChecks: ["charged, told as not done", "sent while another is open"],
+    shownBy: 1,
+  },
+  {
+    name: "the reconciler forgets what it could not reach",
+    file: "reconcile/reconciler.ts",
+    line: "await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });",
+    instead: 'await intents.end(account, intent, { state: "closed", key: "keep" });',
+    brokenChecks: [
+      "charged, shown as failed",
+      "sent while another is open",
+      "not what the ledger says",
+    ],
+    shownBy: 76,
+  },
+  {
+    name: "the refill is doubled",
+    file: "ratelimit/local/budget.ts",
+    line: "return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));",
+    instead: "return (500 + margin / 2) * Math.max(1, 1 / (this.#limit * this.#share));",
+    brokenChecks: ["over the budget"],
+    shownBy: 11,
+  },
+  {
+    name: "an answer about another payment is believed",
+    file: "upstream/parse-response.ts",
+    line: 'if (!named || named === about?.externalId) return { kind: "result", result };',
+    instead: 'if (named !== "") return { kind: "result", result };',
+    brokenChecks: [
+      "told as paid, not charged",
+      "told of another payment",
+      "not what the ledger says",
+    ],
+    shownBy: 7,
+  },
+  {
+    name: "an own error of the service is taken for a refusal",
+    file: "upstream/parse-response.ts",
+    line: "if (money && (reading.leavesOpen || !isRejection(status, object))) {",
+    instead: "if (money && !isRejection(status, object)) {",
+    brokenChecks: ["charged, told as failed", "sent while another is open"],
+    shownBy: 7,
+  },
+  {
+    name: "an answer that cannot be written is not looked up",
+    file: "core/money-calls.ts",
+    line: 'if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });',
+    instead: 'if (rank < 2 && recorded) await end({ state: "pending", subjectId, mark, key });',
+    brokenChecks: ["charged, shown as failed", "not what the ledger says"],
+    shownBy: "a payment is answered, and the store does not hear of it",
+  },
+  {
+    name: "a key's answer is not kept",
+    file: "intents/memory/keys.ts",
+    line: 'else if (ending.key !== "keep") used.outcome = ending.key;',
+    instead: 'else if (ending.key !== "keep") this.#used.delete(id(account, digest));',
+    brokenChecks: ["key sent twice", "one key, two answers"],
+    shownBy: 5,
+  },
+  {
+    name: "an ending that could not be written is forgotten",
+    file: "intents/outbox.ts",
+    line: "this.#writes.add(write);",
+    instead: "this.#writes.size; write;",
+    brokenChecks: ["a key's answer is forgotten"],
+    shownBy: "a key's answer does not reach the store at once",
+  },
+  {
+    name: "a call waits for the store however long its caller waits",
+    file: "core/money-calls.ts",
+    line: 'signal.addEventListener("abort", onAbort, { once: true });',
+    instead: "onAbort.name;",
+    brokenChecks: ["outlived its deadline"],
+    shownBy: 1,
+  },
+  {
+    name: "a failed payout is told while the store cannot say whether a call is open",
+    file: "core/payouts.ts",
+    line: 'const isOpen = newEntry?.status === "failure";',
+    instead: "const isOpen = false;",
+    brokenChecks: ["charged, shown as failed"],
+    shownBy: "a payout failed, the next one is on its way, and the store is silent",
+  },
+  {
+    name: "a call whose answer is not in the log counts as known",
+    file: "intents/settle.ts",
+    line: "outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),",
+    instead: "outcomeUnknown: unexplained.some(({ intent }) => !isNamed(intent)),",
+    brokenChecks: ["charged, shown as failed"],
+    shownBy: "a payment is answered, and the store does not hear of it",
+  },
+  {
+    name: "a hold that a silent store could not note is sent",
+    file: "core/payments.ts",
+    line: "if (!isSilent(error)) return;",
+    instead: "if (isSilent(error)) return;",
+    brokenChecks: ["not what the ledger says"],
+    shownBy: "a hold is paid, and the store hears of it by the callback alone",
+  },
+  {
+    name: "the state behind an answer is asked for however long its caller waits",
+    file: "core/state-after.ts",
+    line: "await whileWaiting(known, call.signal);",
+    instead: "await known; whileWaiting.name;",
+    brokenChecks: ["outlived its deadline"],
+    shownBy: "a key is answered again by a gateway whose store is silent",
+  },
+];

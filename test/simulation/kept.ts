@@ -1,0 +1,71 @@
+import type { PayStep, Plan, Step, StoreTrouble } from "./plan.ts";
+
+const pay: PayStep = {
+  ...{ do: "pay", atMs: 1_000, id: "order-0.1", method: "CreatePayment", externalId: "order-0" },
+  ...{ replica: 0, turns: [], callbacks: "soon", retries: 0, echoes: [] },
+};
+const payout = { ...pay, method: "RequestPayout", externalId: "out-0" } as const;
+
+function plan(steps: readonly Step[], replicas = 1): Plan {
+  return { seed: 1, perSecond: 50, replicas, steps };
+}
+
+function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0): Step {
+  return { do: "store", atMs, forMs, replica, trouble, share: 1 };
+}
+
+/** Histories that broke a promise once, or would, in their fewest steps. They run for ever. */
+export const kept = {
+  "a payment is answered, and the store does not hear of it": plan([
+    { ...pay, turns: ["pending"], callbacks: "late" },
+    store(1_004, 200, "losesRequests"),
+    { do: "look", atMs: 2_500, externalId: "order-0", replica: 0 },
+  ]),
+  "a payout failed, the next one is on its way, and the store is silent": plan([
+    { ...payout, id: "out-0.1", turns: ["decline"] },
+    { ...payout, id: "out-0.2", atMs: 1_500, turns: ["payLate"] },
+    store(3_510, 3_000, "losesAnswers"),
+    { do: "look", atMs: 3_520, externalId: "out-0", replica: 0 },
+  ]),
+  "a hold is paid, and the store hears of it by the callback alone": plan([
+    { ...pay, held: true },
+    store(1_002, 8_000, "losesRequests"),
+  ]),
+  "a lost call turns out as not done while a watch begins": plan([
+    { ...pay, turns: ["silenceBefore"] },
+    { do: "watch", atMs: 31_314, id: "w0", externalId: "order-0", replica: 0, cutsAfterMs: [] },
+  ]),
+  "a key is answered again by a gateway whose store is silent": plan(
+    [
+      { ...pay, key: "key", deadlineMs: 400, echoes: [{ afterMs: 2_000, replica: 1 }] },
+      store(3_001, 8_000, "losesAnswers", 1),
+    ],
+    2,
+  ),
+  "a key's answer does not reach the store at once": plan([
+    { ...pay, key: "key" },
+    store(1_012, 200, "losesRequests"),
+  ]),
+  "a payment is made while streams begin": plan(
+    [
+      pay,
+      ...Array.from({ length: 12 }, (_, n) => ({
+        ...{ do: "watch" as const, atMs: 1_004 + n, id: `all-${n}`, replica: 1 },
+        cutsAfterMs: [],
+      })),
+    ],
+    2,
+  ),
+  "a gateway stands still for a minute when a call is about to leave": plan(
+    [pay, { do: "pause", atMs: 1_003, forMs: 60_000, replica: 0 }],
+    2,
+  ),
+  "a payout has no answer while the callback of the one before it is on its way": plan([
+    { ...payout, id: "out-0.1", callbacks: "late" },
+    store(1_004, 200, "losesRequests"),
+    { ...payout, id: "out-0.2", atMs: 1_500, turns: ["payThenSilence"], callbacks: "late" },
+    ...Array.from({ length: 8 }, (_, n) => ({
+      ...{ ...payout, id: `out-0.${n + 3}`, atMs: 4_200 + 400 * n },
+    })),
+  ]),
+} satisfies Readonly<Record<string, Plan>>;

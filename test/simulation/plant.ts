@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import type { Defect } from "./defects.ts";
+
+type Simulation = typeof import("./run.ts");
+
+const root = new URL("../../", import.meta.url).href;
+const planted: Defect[] = [];
+
+/**
+ * The simulation of the code with a defect in it; the code without it stays loaded beside.
+ * @throws Error when what is to be replaced does not stand there, once
+ */
+export async function planting(defect: Defect): Promise<Simulation> {
+  textWith(defect);
+  if (planted.length === 0) registerHooks({ resolve, load });
+  const n = planted.push(defect) - 1;
+  return await import(`./run.ts?defect=${n}`);
+}
+
+/** All that may differ imports what may differ. */
+const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
+  specifier,
+  context,
+  next,
+) => {
+  const resolved = next(specifier, context);
+  const [, variant] = /\?defect=(\d+)$/.exec(context.parentURL ?? "") ?? [];
+  if (variant === undefined || !mayDiffer(resolved.url)) return resolved;
+  return { ...resolved, url: `${resolved.url}?defect=${variant}` };
+};
+
+const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, context, next) => {
+  const loaded = next(url, context);
+  const [, file, variant] = /\/src\/([^?]+)\?defect=(\d+)$/.exec(url) ?? [];
+  const defect = planted[Number(variant)];
+  return defect && defect.file === file ? { ...loaded, source: textWith(defect) } : loaded;
+};
+
+function mayDiffer(url: string): boolean {
+  if (url.includes("?") || !url.startsWith(root)) return false;
+  const path = url.slice(root.length);
+  return path.startsWith("src/")
+    ? !/^src\/(gen\/|secrets\/|wire\/|errors\.ts|kinds\.ts)/.test(path)
+    : path.startsWith("test/simulation/") && !/\/(scheduler|random|merchant)\.ts$/.test(path);
+}
+
+function textWith({ file, line, instead, name }: Defect): string {
+  const source = readFileSync(new URL(`src/${file}`, root), "utf8");
+  const places = source.split(line).length - 1;
+  if (places === 1) return source.replace(line, () => instead);
+  throw new Error(`${name}: ${file} has ${places} times what is to be replaced: ${line}`);
+}

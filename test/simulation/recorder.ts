@@ -1,0 +1,65 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type {
+  CallbackRecord,
+  CallRecord,
+  History,
+  Line,
+  LookRecord,
+  PostRecord,
+  RequestRecord,
+  ShownRecord,
+  WatcherRecord,
+} from "./history.ts";
+
+/** The caller's call that the code which runs is for. */
+const call = new AsyncLocalStorage<string>();
+
+export function currentCall(): string | undefined {
+  return call.getStore();
+}
+
+export function inCall<T>(id: string, work: () => T): T {
+  return call.run(id, work);
+}
+
+/** Writes a history down while it happens. */
+export class Recorder {
+  readonly calls: CallRecord[] = [];
+  readonly posts: PostRecord[] = [];
+  readonly requests: RequestRecord[] = [];
+  readonly shown: ShownRecord[] = [];
+  readonly watchers = new Map<string, WatcherRecord>();
+  readonly refusedCursors: { watcher: string; cursor: string }[] = [];
+  readonly looks: LookRecord[] = [];
+  readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
+  readonly limits: { fromMs: number; perSecond: number }[] = [];
+  readonly lines: Line[] = [];
+  readonly #callbacks = new Map<string, CallbackRecord>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  callback(id: string): CallbackRecord {
+    const known = this.#callbacks.get(id) ?? { id, answers: [] };
+    this.#callbacks.set(id, known);
+    return known;
+  }
+
+  line(from: string, to: string, text: string): void {
+    this.lines.push({ atMs: this.#nowMs(), from, to, text });
+  }
+
+  history(end: Pick<History, "log" | "ends">): History {
+    return {
+      endedMs: this.#nowMs(),
+      ...{ calls: this.calls, posts: this.posts, requests: this.requests, shown: this.shown },
+      callbacks: [...this.#callbacks.values()],
+      watchers: [...this.watchers.values()],
+      ...{ refusedCursors: this.refusedCursors, looks: this.looks, absences: this.absences },
+      ...{ limits: this.limits, lines: this.lines },
+      ...end,
+    };
+  }
+}

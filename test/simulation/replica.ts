@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
+import { createCore, type RunningCore } from "../../src/core/create-core.ts";
+import { defaultPayoutEnds } from "../../src/events/entry.ts";
+import { createReconciler } from "../../src/reconcile/reconciler.ts";
+import type { Connections } from "../../src/upstream/connections.ts";
+import { createUpstream } from "../../src/upstream/create-upstream.ts";
+import { account, keyrings, merchant } from "./merchant.ts";
+import { Process } from "./scheduler.ts";
+import type { ReplicaStores, Stores } from "./stores/stores.ts";
+
+/** How patient the gateways of all simulations are: their defaults, made shorter. */
+export const times = {
+  maxWaitMs: 1_000,
+  timeoutMs: 2_000,
+  /** RECONCILE_AFTER */
+  afterMs: 4_000,
+  /** RECONCILE_GIVE_UP */
+  giveUpMs: 90_000,
+} as const;
+
+/** One gateway process: the rooms joined as `src/app/gateway.ts` joins them, without the edges. */
+export class Replica {
+  readonly name: string;
+  readonly #stores: Stores;
+  readonly #connections: Connections;
+  process: Process;
+  #core: Promise<RunningCore> | undefined;
+  #receive: ReturnType<typeof createCallbackHandler> | undefined;
+  #incarnation = 0;
+
+  constructor(name: string, stores: Stores, connections: Connections) {
+    this.name = name;
+    this.#stores = stores;
+    this.#connections = connections;
+    this.process = new Process(name);
+  }
+
+  /** Rejects while it starts and cannot. */
+  get core(): Promise<RunningCore> {
+    return this.#core ?? Promise.reject(new Error("not started"));
+  }
+
+  get isUp(): boolean {
+    return !this.process.isDead && this.#receive !== undefined;
+  }
+
+  start(): void {
+    if (this.#incarnation++ > 0) this.process = new Process(this.name);
+    const { process } = this;
+    process.run(() => {
+      this.#core = this.#stores.open(process).then((stores) => this.#join(stores));
+      // A process that cannot start is started again.
+      this.#core.catch(() => {
+        if (!process.isDead) setTimeout(() => this.start(), 1_000);
+      });
+    });
+  }
+
+  kill(): void {
+    this.#receive = undefined;
+    this.process.kill();
+  }
+
+  #join({ log, intents, bucket }: ReplicaStores): RunningCore {
+    const upstream = createUpstream({
+      ...{ account: merchant, bucket, timeoutMs: times.timeoutMs, connections: this.#connections },
+      observer: { onCall() {}, onFieldFault() {}, onCredentials() {} },
+    });
+    const accounts = new Map([[account, { bucket, upstream }]]);
+    const core = createCore({
+      ...{ accounts, log, intents, keyrings, watchTokens: undefined },
+      timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
+      payoutEnds: defaultPayoutEnds,
+      callbackUrl: (name, resource) => `http://gateways/callbacks/${name}/${resource}`,
+      observer: { onUnrecorded() {}, onConflict() {} },
+    });
+    this.#receive = createCallbackHandler({
+      ...{ accounts: new Map([[account, merchant]]), payoutEnds: defaultPayoutEnds, log },
+      observer: { onVerdict() {}, onFieldFault() {} },
+    });
+    createReconciler({
+      ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
+      ...{ payoutEnds: defaultPayoutEnds, timeoutMs: times.timeoutMs },
+      observer: { onSettled() {}, onProbe() {}, onGivenUp() {}, onStats() {}, onFailure() {} },
+    });
+    return core;
+  }
+
+  /** @returns the HTTP status that a callback is answered with */
+  receive(resource: "payments" | "payouts", body: Buffer, signature: string): Promise<number> {
+    return new Promise((resolve) => {
+      const request = Object.assign(Readable.from([body]), {
+        ...{ method: "POST", url: `/callbacks/${account}/${resource}` },
+        headers: { "content-length": `${body.length}` },
+        rawHeaders: ["x-service-signature", signature],
+      }) as unknown as IncomingMessage;
+      let answered = 503;
+      const response = {
+        ...{ headersSent: false, setHeader() {}, write() {} },
+        writeHead(status: number) {
+          answered = status;
+          return response;
+        },
+        end: () => resolve(answered),
+      } as unknown as ServerResponse;
+      if (this.#receive) void this.#receive(request, response);
+      else resolve(503);
+    });
+  }
+}

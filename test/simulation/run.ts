@@ -1,0 +1,80 @@
+import { type Violation, violationsOf } from "./checks.ts";
+import type { History } from "./history.ts";
+import { type Plan, planOf, type Step } from "./plan.ts";
+import { type OpenStores, simulate } from "./simulate.ts";
+import { createMemoryStores } from "./stores/memory.ts";
+import { createSqliteStores } from "./stores/sqlite.ts";
+
+/** What the gateways of a simulation keep their state in. */
+export const forms: Readonly<Record<string, { open: OpenStores; oneProcess: boolean }>> = {
+  memory: { open: createMemoryStores, oneProcess: false },
+  sqlite: { open: createSqliteStores, oneProcess: true },
+};
+
+/** What came of one plan. */
+export interface Run {
+  readonly plan: Plan;
+  readonly history: History;
+  readonly violations: readonly Violation[];
+}
+
+export async function runSeed(seed: number, form = "memory"): Promise<Run> {
+  return await runPlan(planOf(seed, forms[form]), form);
+}
+
+export async function runPlan(plan: Plan, form = "memory"): Promise<Run> {
+  const { open } = forms[form] ?? {};
+  if (!open) throw new Error(`there is no store ${form}: ${Object.keys(forms).join(", ")}`);
+  const history = await simulate(plan, open);
+  return { plan, history, violations: violationsOf(history) };
+}
+
+/**
+ * The fewest steps of a plan in which a check is still broken: what can be left out is left out, the
+ * larger parts first, and what is left is made simpler.
+ */
+export async function shrink({ plan, violations }: Run, form = "memory"): Promise<Run> {
+  const [first] = violations;
+  if (!first) throw new Error("nothing is broken");
+  let smallest: Run = { ...(await runPlan(plan, form)) };
+  let tries = 400;
+  const attempt = async (steps: readonly Step[], change: Partial<Plan> = {}) => {
+    if (tries-- <= 0) return false;
+    try {
+      const run = await runPlan({ ...smallest.plan, ...change, steps }, form);
+      if (!run.violations.some(({ check }) => check === first.check)) return false;
+      smallest = run;
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (let size = Math.ceil(plan.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    for (let at = 0; at < smallest.plan.steps.length; ) {
+      const { steps } = smallest.plan;
+      if (!(await attempt(steps.toSpliced(at, size)))) at += size;
+    }
+  }
+  for (let at = 0; at < smallest.plan.steps.length; at++) {
+    for (const simpler of simplerOf(smallest.plan.steps[at] as Step)) {
+      await attempt(smallest.plan.steps.with(at, simpler));
+    }
+  }
+  for (const replicas of [1, 2]) {
+    if (replicas < smallest.plan.replicas) await attempt(smallest.plan.steps, { replicas });
+  }
+  return smallest;
+}
+
+function simplerOf(step: Step): Step[] {
+  if (step.do === "watch") return [{ ...step, cutsAfterMs: [] }];
+  if (step.do !== "pay") return [];
+  const { key: _, deadlineMs: __, ...unlimited } = step;
+  return [
+    { ...step, echoes: [] },
+    { ...step, retries: 0 },
+    { ...step, turns: [] },
+    { ...step, callbacks: "soon" },
+    { ...unlimited, echoes: [] },
+  ];
+}

@@ -1,0 +1,333 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import timersPromises from "node:timers/promises";
+import { Random } from "./random.ts";
+
+/** A process of the simulation: what it waits for comes to it only while it runs. */
+export class Process {
+  readonly name: string;
+  #state: "running" | "paused" | "dead" = "running";
+  #held: (() => void)[] = [];
+  readonly #onDeath = new Set<() => void>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get isDead(): boolean {
+    return this.#state === "dead";
+  }
+
+  get isPaused(): boolean {
+    return this.#state === "paused";
+  }
+
+  /** Runs what has come for it: now, or when it goes on; never once it is dead. */
+  run(work: () => void): void {
+    if (this.#state === "running") current.run(this, work);
+    else if (this.#state === "paused") this.#held.push(work);
+  }
+
+  pause(): void {
+    if (this.#state === "running") this.#state = "paused";
+  }
+
+  resume(): void {
+    if (this.#state !== "paused") return;
+    this.#state = "running";
+    for (const work of this.#held.splice(0)) this.run(work);
+  }
+
+  kill(): void {
+    this.#state = "dead";
+    this.#held = [];
+    for (const hear of [...this.#onDeath]) hear();
+    this.#onDeath.clear();
+  }
+
+  /** @returns what takes it back */
+  onDeath(hear: () => void): () => void {
+    this.#onDeath.add(hear);
+    return () => this.#onDeath.delete(hear);
+  }
+}
+
+/** Whose code runs: timers that it sets are its own. */
+const current = new AsyncLocalStorage<Process>();
+
+export function currentProcess(): Process | undefined {
+  return current.getStore();
+}
+
+/** Runs as no process: a server of the simulation, say, on behalf of a caller. */
+export function asNobody<T>(work: () => T): T {
+  return current.exit(work);
+}
+
+interface Job {
+  readonly atMs: number;
+  readonly order: number;
+  run: (() => void) | undefined;
+}
+
+/**
+ * Virtual time. Nothing in a simulation waits for real time: what is due next runs, then everything
+ * that follows from it, and then the clock goes on to the next. The order is the same each time.
+ */
+export class Scheduler {
+  readonly #heap: Job[] = [];
+  #nowMs = 0;
+  #order = 0;
+  readonly random: Random;
+  /** Something escaped that nobody handles. */
+  failure: unknown;
+
+  constructor(seed: number) {
+    this.random = new Random(seed, "machine");
+  }
+
+  /** Milliseconds since the simulation began. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get epochMs(): number {
+    return Math.floor(epochMs + this.#nowMs);
+  }
+
+  /** @returns what cancels it */
+  after(ms: number, run: () => void, process?: Process): () => void {
+    const atMs = this.#nowMs + Math.max(0, ms);
+    const job: Job = { atMs, order: ++this.#order, run: process ? () => process.run(run) : run };
+    this.#push(job);
+    return () => {
+      job.run = undefined;
+    };
+  }
+
+  wait(ms: number, process?: Process): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve, process));
+  }
+
+  /** What is made before the simulation runs, at its beginning. */
+  prepare<T>(make: () => T): T {
+    active = this;
+    try {
+      return make();
+    } finally {
+      active = undefined;
+    }
+  }
+
+  /**
+   * Runs until `isOver`, or nothing is left to do, or for so long at most; then `end`, and what follows
+   * from that at once: no simulation meets what the one before it left in the queues of the rooms.
+   */
+  async run(isOver: () => boolean, maxMs: number, end: () => void): Promise<void> {
+    active = this;
+    const onRejection = (error: unknown) => {
+      this.failure ??= error;
+    };
+    process.on("unhandledRejection", onRejection);
+    try {
+      await settled();
+      for (let job = this.#pop(); job && job.atMs <= maxMs; job = this.#pop()) {
+        this.#nowMs = job.atMs;
+        job.run?.();
+        await settled();
+        if (this.failure !== undefined) throw this.failure;
+        if (isOver()) return;
+      }
+    } finally {
+      end();
+      await settled();
+      for (let left = this.#popSoon(); left; left = this.#popSoon()) {
+        left.run?.();
+        await settled();
+      }
+      process.off("unhandledRejection", onRejection);
+      active = undefined;
+    }
+  }
+
+  #push(job: Job): void {
+    const heap = this.#heap;
+    let at = heap.push(job) - 1;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (!isBefore(job, heap[above] as Job)) break;
+      heap[at] = heap[above] as Job;
+      at = above;
+    }
+    heap[at] = job;
+  }
+
+  #pop(): Job | undefined {
+    for (;;) {
+      const job = this.#take();
+      if (!job || job.run) return job;
+    }
+  }
+
+  #popSoon(): Job | undefined {
+    return (this.#heap[0]?.atMs ?? Infinity) <= this.#nowMs ? this.#take() : undefined;
+  }
+
+  #take(): Job | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (!last || heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let below = 2 * at + 1;
+      if (below >= heap.length) break;
+      if (below + 1 < heap.length && isBefore(heap[below + 1] as Job, heap[below] as Job)) below++;
+      if (!isBefore(heap[below] as Job, last)) break;
+      heap[at] = heap[below] as Job;
+      at = below;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+function isBefore(a: Job, b: Job): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+const realImmediate = setImmediate;
+
+/** Resolves once all that follows from what has run has run too: no I/O is under way, only promises. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => realImmediate(resolve));
+}
+
+/** When every simulation begins. */
+export const epochMs = Date.UTC(2030, 0, 1);
+
+let active: Scheduler | undefined;
+
+/** What the code under test gets for a timer. */
+class VirtualTimer {
+  #cancel: () => void;
+  readonly #again: () => () => void;
+
+  constructor(again: () => () => void) {
+    this.#again = again;
+    this.#cancel = again();
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return true;
+  }
+
+  refresh(): this {
+    this.#cancel();
+    this.#cancel = this.#again();
+    return this;
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel();
+  }
+}
+
+let installed = false;
+
+/**
+ * Gives this process the virtual clock, timers and randomness wherever the code under test asks for the
+ * machine's: that code runs unchanged. Outside a simulation they are the machine's again.
+ */
+export function installVirtualTime(): void {
+  if (installed) return;
+  installed = true;
+  const real = {
+    ...{ setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate },
+    dateNow: Date.now,
+    now: performance.now.bind(performance),
+    random: Math.random,
+    delay: timersPromises.setTimeout,
+    randomUUID: crypto.randomUUID,
+  };
+  type Callback = (...args: unknown[]) => void;
+
+  const virtual = {
+    setTimeout(run: Callback, ms = 0, ...args: unknown[]) {
+      const scheduler = active;
+      if (!scheduler) return real.setTimeout(run, ms, ...args);
+      const owner = currentProcess();
+      return new VirtualTimer(() => scheduler.after(ms, () => run(...args), owner));
+    },
+    setInterval(run: Callback, ms = 0, ...args: unknown[]) {
+      const scheduler = active;
+      if (!scheduler) return real.setInterval(run, ms, ...args);
+      const owner = currentProcess();
+      const timer: VirtualTimer = new VirtualTimer(() =>
+        scheduler.after(
+          ms,
+          () => {
+            timer.refresh();
+            run(...args);
+          },
+          owner,
+        ),
+      );
+      return timer;
+    },
+    setImmediate(run: Callback, ...args: unknown[]) {
+      if (!active) return real.setImmediate(run, ...args);
+      // A turn of the event loop is no process's own: its queues are shared.
+      const scheduler = active;
+      return new VirtualTimer(() => scheduler.after(0, () => run(...args)));
+    },
+  };
+  const clear = (clearReal: (timer: never) => void) => (timer: unknown) => {
+    if (timer instanceof VirtualTimer) timer.close();
+    else clearReal(timer as never);
+  };
+  Object.assign(globalThis, {
+    ...virtual,
+    clearTimeout: clear(real.clearTimeout),
+    clearInterval: clear(real.clearInterval),
+    clearImmediate: clear(real.clearImmediate),
+  });
+  Date.now = () => active?.epochMs ?? real.dateNow();
+  performance.now = () => active?.nowMs ?? real.now();
+  Math.random = () => active?.random.next() ?? real.random();
+  timersPromises.setTimeout = ((ms: number, value: unknown, options?: { signal?: AbortSignal }) => {
+    if (!active) return real.delay(ms, value, options);
+    const { signal } = options ?? {};
+    return new Promise<unknown>((resolve, reject) => {
+      const onAbort = () => {
+        globalThis.clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      const timer = globalThis.setTimeout(() => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve(value);
+      }, ms);
+      if (signal?.aborted) onAbort();
+      else signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }) as typeof timersPromises.setTimeout;
+  crypto.randomUUID = ((options?: crypto.RandomUUIDOptions) => {
+    if (!active) return real.randomUUID(options);
+    const { random } = active;
+    return `${random.hex(8)}-${random.hex(4)}-4${random.hex(3)}-8${random.hex(3)}-${random.hex(12)}`;
+  }) as typeof crypto.randomUUID;
+  syncBuiltinESMExports();
+}

@@ -1,0 +1,584 @@
+import { create, type DescEnum } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Call } from "../../src/core/core.ts";
+import type { RunningCore } from "../../src/core/create-core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import {
+  CallOutcome,
+  CallOutcomeSchema,
+  type Event,
+  EventSource,
+} from "../../src/gen/payments/v1/event_pb.ts";
+import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  PaymentOperation,
+  PaymentOperationSchema,
+  PaymentStateSchema,
+  PaymentStatusSchema,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  GetPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+  WatchPaymentRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutStateSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+  WatchPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import type { CallRecord, EndRecord, History, LoggedEvent, WatcherRecord } from "./history.ts";
+import { account } from "./merchant.ts";
+import { StoreNetwork } from "./network.ts";
+import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
+import { inCall, Recorder } from "./recorder.ts";
+import { Replica, times } from "./replica.ts";
+import { epochMs, installVirtualTime, Scheduler } from "./scheduler.ts";
+import { Service } from "./service.ts";
+import type { StoreOptions, Stores } from "./stores/stores.ts";
+
+installVirtualTime();
+
+/** Opens the stores of one simulation. */
+export type OpenStores = (options: StoreOptions) => Stores;
+
+/** Longest that a simulation goes on for things to come right, once all was done, in milliseconds. */
+const quietMs = 150_000;
+
+/** What happens by a plan, from the first step until all is quiet. */
+export async function simulate(plan: Plan, openStores: OpenStores): Promise<History> {
+  const scheduler = new Scheduler(plan.seed);
+  const recorder = new Recorder(() => scheduler.nowMs);
+  const network = new StoreNetwork(scheduler, recorder);
+  const replicas: Replica[] = [];
+  const service = new Service({
+    ...{ scheduler, recorder, perSecond: plan.perSecond, timeoutMs: times.timeoutMs },
+    targets: () => replicas.filter(({ isUp }) => isUp),
+  });
+  const stores = scheduler.prepare(() =>
+    openStores({
+      ...{ scheduler, network, recorder, perSecond: plan.perSecond },
+      ...{ maxWaitMs: times.maxWaitMs, firstLookMs: times.afterMs, giveUpMs: times.giveUpMs },
+    }),
+  );
+  const world = new World(plan, scheduler, recorder, network, service, stores, replicas);
+  try {
+    return await world.run();
+  } finally {
+    await stores.close();
+  }
+}
+
+class World {
+  readonly #plan: Plan;
+  readonly #scheduler: Scheduler;
+  readonly #recorder: Recorder;
+  readonly #network: StoreNetwork;
+  readonly #service: Service;
+  readonly #stores: Stores;
+  readonly #replicas: Replica[];
+  /** Steps that have not come to their end. */
+  #underWay = 0;
+  #isOver = false;
+  #end: Pick<History, "log" | "ends"> | undefined;
+
+  constructor(
+    plan: Plan,
+    scheduler: Scheduler,
+    recorder: Recorder,
+    network: StoreNetwork,
+    service: Service,
+    stores: Stores,
+    replicas: Replica[],
+  ) {
+    this.#plan = plan;
+    this.#scheduler = scheduler;
+    this.#recorder = recorder;
+    this.#network = network;
+    this.#service = service;
+    this.#stores = stores;
+    this.#replicas = replicas;
+  }
+
+  async run(): Promise<History> {
+    const scheduler = this.#scheduler;
+    const { steps, replicas } = this.#plan;
+    scheduler.after(0, () => {
+      for (let n = 0; n < replicas; n++) {
+        const replica = new Replica(`gateway-${n}`, this.#stores, this.#service.connections);
+        this.#replicas.push(replica);
+        replica.start();
+      }
+    });
+    let lastMs = 0;
+    for (const step of steps) {
+      if (step.do === "pay") this.#service.expect(step.id, { ...step, held: step.held ?? false });
+      lastMs = Math.max(lastMs, step.atMs + ("forMs" in step ? step.forMs : 0));
+      scheduler.after(startMs + step.atMs, () => this.#do(step));
+    }
+    scheduler.after(startMs + lastMs + 50, () => void this.#finish(lastMs + quietMs));
+    const end = () => {
+      for (const replica of this.#replicas) replica.kill();
+    };
+    await scheduler.run(() => this.#end !== undefined, lastMs + 2 * quietMs, end);
+    if (!this.#end) throw new Error("the simulation did not come to its end");
+    return this.#recorder.history(this.#end);
+  }
+
+  #do(step: Step): void {
+    switch (step.do) {
+      case "pay":
+        void this.#whileUnderWay(this.#pay(step));
+        return;
+      case "watch":
+        void this.#watch(step);
+        return;
+      case "look":
+        void this.#whileUnderWay(this.#look(step.externalId, this.#replica(step.replica)));
+        return;
+      case "rush":
+        for (let n = 0; n < step.calls; n++) {
+          void this.#whileUnderWay(this.#ask(this.#replica(step.replica)));
+        }
+        return;
+      case "pause":
+      case "kill":
+        this.#stop(step.do, this.#replica(step.replica), step.forMs);
+        return;
+      case "store": {
+        const replica = step.replica === "all" ? undefined : this.#replica(step.replica).name;
+        const { trouble: kind, share, forMs } = step;
+        this.#recorder.line("store", replica ?? "all", `${kind} for ${forMs} ms (${share})`);
+        this.#network.begin({ kind, replica, share, untilMs: this.#scheduler.nowMs + forMs });
+        return;
+      }
+      case "service":
+        this.#recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
+        this.#service.trouble = step.trouble;
+        this.#scheduler.after(step.forMs, () => {
+          this.#service.trouble = undefined;
+        });
+        return;
+      case "limit":
+        this.#recorder.line("service", "all", `${step.perSecond} requests a second`);
+        this.#service.perSecond = step.perSecond;
+    }
+  }
+
+  /** A process stands still, or dies and comes back. */
+  #stop(how: "pause" | "kill", replica: Replica, forMs: number): void {
+    const { process } = replica;
+    if (process.isDead || process.isPaused) return;
+    const fromMs = this.#scheduler.nowMs;
+    const absence = { replica: replica.name, fromMs, toMs: fromMs + forMs };
+    this.#recorder.absences.push(absence);
+    this.#recorder.line(replica.name, replica.name, `${how}d for ${forMs} ms`);
+    if (how === "pause") process.pause();
+    else replica.kill();
+    this.#scheduler.after(forMs, () => {
+      this.#recorder.line(replica.name, replica.name, "runs again");
+      if (how === "pause") process.resume();
+      else replica.start();
+    });
+  }
+
+  async #whileUnderWay(work: Promise<unknown>): Promise<void> {
+    this.#underWay++;
+    await work;
+    this.#underWay--;
+  }
+
+  async #pay(step: PayStep): Promise<void> {
+    const echoes = step.echoes.map(async ({ afterMs, replica }, n) => {
+      await this.#scheduler.wait(afterMs);
+      await this.#payOnce(step, `${step.id}e${n}`, this.#replica(replica));
+    });
+    for (let tries = 0; tries <= step.retries; tries++) {
+      const replica = this.#replica(step.replica + tries);
+      const { outcome, error } = await this.#payOnce(step, `${step.id}#${tries}`, replica);
+      // Only what surely did nothing is done again; an answer is final, as is an unknown outcome.
+      if (outcome !== "refused" || error?.startsWith("ALREADY_EXISTS")) break;
+      await this.#scheduler.wait(this.#scheduler.random.between(50, 900));
+    }
+    await Promise.all(echoes);
+  }
+
+  /** One call of a caller, until it has its answer or none can come. */
+  async #payOnce(
+    step: PayStep,
+    id: string,
+    replica = this.#replica(step.replica + 1),
+  ): Promise<CallRecord> {
+    const { method, externalId, key, deadlineMs, leavesAfterMs } = step;
+    const scheduler = this.#scheduler;
+    const beganMs = scheduler.nowMs;
+    const record: CallRecord = {
+      ...{ id, request: step.id, key, method, externalId, replica: replica.name, beganMs },
+      ...(deadlineMs !== undefined && { deadlineMs: beganMs + deadlineMs }),
+    };
+    this.#recorder.calls.push(record);
+    const keyed = key === undefined ? "" : ` with ${key}`;
+    const by = deadlineMs === undefined ? "" : ` within ${deadlineMs} ms`;
+    this.#recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
+    const leaving = new AbortController();
+    const timers: (() => void)[] = [];
+    const call = callOf(leaving.signal, id, key, record.deadlineMs);
+    const answered = await this.#at(replica, async (core) => {
+      if (deadlineMs !== undefined) {
+        const passed = () => leaving.abort(new DOMException("the deadline passed", "TimeoutError"));
+        timers.push(scheduler.after(Math.max(0, deadlineMs - 1), passed, replica.process));
+      }
+      if (leavesAfterMs !== undefined) {
+        timers.push(scheduler.after(leavesAfterMs, () => leaving.abort(), replica.process));
+      }
+      return inCall(id, () => callMoney(core, step, call));
+    });
+    for (const stop of timers) stop();
+    if (leavesAfterMs !== undefined && scheduler.nowMs >= beganMs + leavesAfterMs) {
+      record.outcome = "gone";
+    } else {
+      Object.assign(record, answered);
+      if (answered.outcome !== "gone") record.endedMs = scheduler.nowMs;
+    }
+    const { outcome, state = "", paymentId = "", error = "" } = record;
+    const told = [outcome, state, paymentId, error].filter(Boolean).join(" ");
+    this.#recorder.line(replica.name, "callers", `${id}: ${told}`);
+    return record;
+  }
+
+  /** Goes there and back; `gone` when the process dies meanwhile. */
+  #at(
+    replica: Replica,
+    work: (core: RunningCore) => Promise<Partial<CallRecord>>,
+  ): Promise<Partial<CallRecord>> {
+    return new Promise((resolve) => {
+      const { process } = replica;
+      if (process.isDead) return resolve({ outcome: "refused", error: "UNAVAILABLE not there" });
+      const stopDeath = process.onDeath(() => resolve({ outcome: "gone" }));
+      const back = (answer: Partial<CallRecord>) => {
+        this.#scheduler.after(this.#latencyMs(), () => {
+          stopDeath();
+          resolve(answer);
+        });
+      };
+      this.#scheduler.after(
+        this.#latencyMs(),
+        () => {
+          // Nobody listens yet.
+          if (!replica.isUp) return back({ outcome: "refused", error: "UNAVAILABLE not there" });
+          replica.core.then(work).then(back, (error) => back(outcomeOf(error)));
+        },
+        process,
+      );
+    });
+  }
+
+  async #look(externalId: string, replica: Replica): Promise<Partial<EndRecord> | undefined> {
+    const askedMs = this.#scheduler.nowMs;
+    let found: Partial<EndRecord> | undefined;
+    const record = await this.#at(replica, async (core) => {
+      found = await lookUp(core, externalId, callOf(new AbortController().signal, "look"));
+      return { state: found.state as string };
+    });
+    const { state } = record.error?.startsWith("NOT_FOUND") ? { state: "NOT_FOUND" } : record;
+    this.#recorder.line(replica.name, "callers", `${externalId} is ${state ?? record.error}`);
+    if (state === undefined) return undefined;
+    this.#recorder.looks.push({ externalId, askedMs, atMs: this.#scheduler.nowMs, state });
+    return found ?? { state };
+  }
+
+  /** A cheap call that takes a token. */
+  async #ask(replica: Replica): Promise<void> {
+    await this.#at(replica, async (core) => {
+      const call = callOf(new AbortController().signal, "rush");
+      const about = { externalId: "nothing", operation: PaymentOperation.PAYMENT };
+      await core.resendCallback(create(ResendCallbackRequestSchema, about), call);
+      return {};
+    });
+  }
+
+  /** Watches, and goes on behind its cursor each time that it is cut. */
+  async #watch({ id, externalId, replica: first, cutsAfterMs }: WatchStep): Promise<void> {
+    const scheduler = this.#scheduler;
+    const watcher: WatcherRecord = { id, externalId };
+    this.#recorder.watchers.set(id, watcher);
+    let cursor: string | undefined;
+    for (let connection = 0; !this.#isOver; connection++) {
+      const replica = this.#replica(first + connection);
+      const leaving = new AbortController();
+      const cutMs = cutsAfterMs[connection];
+      const isDone = Promise.withResolvers<void>();
+      const { process } = replica;
+      const stopCut =
+        cutMs === undefined ? undefined : scheduler.after(cutMs, () => isDone.resolve());
+      const stopDeath = process.onDeath(() => isDone.resolve());
+      if (process.isDead) isDone.resolve();
+      let connected = true;
+      let from: string | undefined;
+      let place = 0;
+      const resumedFrom = cursor;
+      /** What is told goes over one connection, in its order. */
+      const tell = (work: () => void) => {
+        place = Math.max(place, scheduler.nowMs + this.#latencyMs());
+        scheduler.after(place - scheduler.nowMs, () => connected && work());
+      };
+      process.run(async () => {
+        try {
+          const core = await replica.core;
+          const call: Call = {
+            ...callOf(leaving.signal, id),
+            onOpen: (place) => {
+              from = place;
+              tell(() => {
+                if (place === undefined) return;
+                cursor ??= place;
+                watcher.from ??= place;
+              });
+            },
+          };
+          let isFirst = resumedFrom === undefined;
+          for await (const event of streamOf(core, externalId, resumedFrom, call)) {
+            const isState = isFirst && from === undefined && externalId !== undefined;
+            isFirst = false;
+            const shown = eventOf(event);
+            tell(() => {
+              cursor = shown.cursor;
+              watcher.from ??= shown.cursor;
+              const atMs = scheduler.nowMs;
+              this.#recorder.shown.push({ ...shown, watcher: id, atMs, isFirst: isState });
+              this.#recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
+            });
+          }
+          tell(() => isDone.resolve());
+        } catch (error) {
+          const refused = error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+          tell(() => {
+            if (refused && cursor !== undefined) {
+              this.#recorder.refusedCursors.push({ watcher: id, cursor });
+            }
+            isDone.resolve();
+          });
+        }
+      });
+      await isDone.promise;
+      connected = false;
+      stopCut?.();
+      stopDeath();
+      process.run(() => leaving.abort());
+      await scheduler.wait(100);
+    }
+  }
+
+  /** Waits until nothing is to come any more, and asks what became of everything. */
+  async #finish(latestMs: number): Promise<void> {
+    const scheduler = this.#scheduler;
+    const isQuiet = async () =>
+      this.#underWay === 0 && this.#service.isQuiet && (await this.#stores.isQuiet());
+    for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
+      quiet = (await isQuiet()) ? quiet + 1 : 0;
+    }
+    await scheduler.wait(1_500);
+    const { steps } = this.#plan;
+    for (const step of steps) {
+      if (step.do === "pay" && this.#isAnswerKept(step)) await this.#payOnce(step, `${step.id}!`);
+    }
+    const asked = steps.flatMap((step) => (step.do === "pay" ? [step.externalId] : []));
+    const ends: EndRecord[] = [];
+    for (const externalId of new Set(asked)) {
+      let found: Partial<EndRecord> | undefined;
+      for (let tries = 0; !found && tries < 30; tries++) {
+        if (tries > 0) await scheduler.wait(500);
+        found = await this.#look(externalId, this.#replica(tries));
+      }
+      ends.push({
+        ...{ externalId, state: "UNAVAILABLE", unknown: false, needsOperator: false },
+        ...found,
+        expected: this.#service.stateOf(externalId),
+      });
+    }
+    await scheduler.wait(20);
+    this.#isOver = true;
+    this.#end = { log: (await this.#stores.log()).map(eventOf), ends };
+  }
+
+  /** Its key was answered, and the gateway that has to remember that did not die. */
+  #isAnswerKept({ id, key }: PayStep): boolean {
+    if (key === undefined || this.#plan.steps.some((step) => step.do === "kill")) return false;
+    return this.#recorder.calls.some((call) => call.request === id && call.paymentId !== undefined);
+  }
+
+  #replica(n: number): Replica {
+    return this.#replicas[n % this.#replicas.length] as Replica;
+  }
+
+  #latencyMs(): number {
+    return this.#scheduler.random.between(0.1, 2);
+  }
+}
+
+/** The gateways are up by then. */
+const startMs = 20;
+
+const caller = {
+  ...{ name: "shop", account },
+  scopes: new Set([
+    ...(["payments:write", "payments:read", "payouts:write", "payouts:read"] as const),
+    ...(["events:read", "callbacks:resend"] as const),
+  ]),
+};
+
+function callOf(signal: AbortSignal, id: string, key?: string, deadlineMs?: number): Call {
+  return {
+    ...{ caller, signal, requestId: id },
+    ...(key !== undefined && { idempotencyKey: key }),
+    ...(deadlineMs !== undefined && { deadlineMs: deadlineMs + Date.now() - performance.now() }),
+  };
+}
+
+async function callMoney(
+  core: RunningCore,
+  { method, externalId, id, held }: PayStep,
+  call: Call,
+): Promise<Partial<CallRecord>> {
+  if (method === "RequestPayout") {
+    const order = { currency: "UAH", description: id, externalId, originalAmount: "10.00" };
+    const recipient = {
+      ...{ firstName: "Ivan", lastName: "Franko", externalId: "recipient" },
+      cardData: { number: card.number },
+    };
+    const request = create(RequestPayoutRequestSchema, {
+      ...{ order, payer: { entityId: "entity" }, payoutType: "card" },
+      recipient: { card: recipient },
+    });
+    const payout = await core.requestPayout(request, call);
+    const { state } = await core.payoutStateAfter(payout, externalId, call);
+    return answerOf(payout.status ?? "", payout.transactionId, nameOf(PayoutStateSchema, state));
+  }
+  const payment = await payments[method](core, externalId, id, held ?? false, call);
+  const { state } = await core.paymentStateAfter(payment, externalId, call);
+  const status = nameOf(PaymentStatusSchema, payment.details?.status).toLowerCase();
+  return answerOf(status, payment.details?.paymentId, nameOf(PaymentStateSchema, state));
+}
+
+const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 };
+
+const payments = {
+  CreatePayment: (
+    core: RunningCore,
+    externalId: string,
+    payload: string,
+    held: boolean,
+    call: Call,
+  ) =>
+    core.createPayment(
+      create(CreatePaymentRequestSchema, {
+        ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.DIRECT, externalId, payload },
+        ...(held && { confirm: false }),
+        customer: { email: "customer@shop.example" },
+        paymentMethod: { method: { case: "cc", value: card } },
+      }),
+      call,
+    ),
+  CreateRecurrentPayment: (
+    core: RunningCore,
+    externalId: string,
+    payload: string,
+    _: boolean,
+    call: Call,
+  ) =>
+    core.createRecurrentPayment(
+      create(CreateRecurrentPaymentRequestSchema, {
+        ...{ recurrentId: "r", externalId, amount: "10.00", payload },
+      }),
+      call,
+    ),
+  ConfirmPayment: (
+    core: RunningCore,
+    externalId: string,
+    payload: string,
+    _: boolean,
+    call: Call,
+  ) => core.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId, payload }), call),
+} as const;
+
+function answerOf(status: string, paymentId = "", state = ""): Partial<CallRecord> {
+  const outcome = status === "success" ? "paid" : status === "failure" ? "failed" : "pending";
+  return { outcome, paymentId, state };
+}
+
+function outcomeOf(error: unknown): Partial<CallRecord> {
+  if (!(error instanceof GatewayError)) {
+    return {
+      outcome: "refused",
+      error: `INTERNAL ${error instanceof Error ? error.stack : error}`,
+    };
+  }
+  const { code, message, details } = error;
+  return {
+    outcome: details.outcomeUnknown ? "unknown" : "refused",
+    error: `${code} ${message}`,
+  };
+}
+
+async function lookUp(
+  core: RunningCore,
+  externalId: string,
+  call: Call,
+): Promise<Partial<EndRecord>> {
+  if (isPayout(externalId)) {
+    const found = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+    const { outcomeUnknown: unknown, needsOperator } = found;
+    return { externalId, state: nameOf(PayoutStateSchema, found.state), unknown, needsOperator };
+  }
+  const found = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+  const { outcomeUnknown: unknown, needsOperator } = found;
+  return { externalId, state: nameOf(PaymentStateSchema, found.state), unknown, needsOperator };
+}
+
+function streamOf(
+  core: RunningCore,
+  externalId: string | undefined,
+  afterCursor: string | undefined,
+  call: Call,
+): AsyncIterable<Event> {
+  const after = afterCursor === undefined ? {} : { afterCursor };
+  if (externalId === undefined) {
+    return core.streamEvents(create(StreamEventsRequestSchema, after), call);
+  }
+  const about = { ...after, externalId };
+  return isPayout(externalId)
+    ? core.watchPayout(create(WatchPayoutRequestSchema, about), call)
+    : core.watchPayment(create(WatchPaymentRequestSchema, about), call);
+}
+
+/** An event, told by the words of the contract. */
+function eventOf(event: Event): LoggedEvent {
+  const { cursor, externalId, state, source, resource, callOutcome } = event;
+  const isCallback = source === EventSource.CALLBACK;
+  return {
+    ...{ cursor, externalId, state: nameOf(PaymentStateSchema, state) },
+    storedMs: event.receivedAt ? timestampMs(event.receivedAt) - epochMs : 0,
+    ...(isCallback && { callback: callbackOf(resource) }),
+    ...(callOutcome !== CallOutcome.UNSPECIFIED && {
+      callOutcome: nameOf(CallOutcomeSchema, callOutcome),
+    }),
+  };
+}
+
+function callbackOf(resource: Event["resource"]): string {
+  if (resource.case === "payout") {
+    return `${resource.value.transactionId} payout ${resource.value.status}`;
+  }
+  const { details, operation } = resource.value ?? {};
+  const status = nameOf(PaymentStatusSchema, details?.status).toLowerCase();
+  return `${details?.paymentId} ${nameOf(PaymentOperationSchema, operation).toLowerCase()} ${status}`;
+}
+
+/** The contract's word for a value, without what all of its enum begin with. */
+function nameOf({ value, sharedPrefix = "" }: DescEnum, number = 0): string {
+  return (value[number]?.name ?? "").slice(sharedPrefix.length);
+}

@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { violationsOf } from "./checks.ts";
+import { defects } from "./defects.ts";
+import { diagramOf } from "./diagram.ts";
+import type { CallRecord, History, PostRecord } from "./history.ts";
+import { kept } from "./kept.ts";
+import { planting } from "./plant.ts";
+import { runPlan, runSeed, shrink } from "./run.ts";
+
+/** `npm run simulate` makes more of them. */
+const histories = 200;
+
+test(`nothing is broken in ${histories} histories`, async () => {
+  let [calls, charged, cuts] = [0, 0, 0];
+  for (let seed = 1; seed <= histories; seed++) {
+    const { history, violations } = await runSeed(seed);
+    assert.deepEqual(violations, [], `npm run simulate -- --histories 1 --print --seed ${seed}`);
+    calls += history.calls.length;
+    charged += history.posts.filter((post) => post.charged).length;
+    cuts += history.absences.length;
+  }
+  // Much was tried in them.
+  assert.ok(calls > histories && charged > histories / 4 && cuts > histories / 10);
+});
+
+describe("what was broken once stays whole", () => {
+  for (const [name, plan] of Object.entries(kept)) {
+    test(name, async () => {
+      assert.deepEqual((await runPlan(plan)).violations, []);
+    });
+  }
+});
+
+test("a seed makes the same history each time", async () => {
+  for (const seed of [11, 12, 13]) {
+    const [first, again] = [await runSeed(seed), await runSeed(seed)];
+    assert.deepEqual(again.history, first.history);
+    assert.equal(diagramOf(again.history), diagramOf(first.history));
+  }
+});
+
+describe("a planted defect is found, by the check that it breaks", () => {
+  for (const defect of defects) {
+    test(defect.name, async () => {
+      const { runSeed, runPlan } = await planting(defect);
+      const { shownBy, brokenChecks } = defect;
+      // Any change of the code may move the moment that it takes to the history of another seed.
+      const isShown = async (seed: number) => {
+        const { violations } = await (typeof shownBy === "number"
+          ? runSeed(seed === 0 ? shownBy : seed)
+          : runPlan({ ...kept[shownBy], seed }));
+        return violations.some(({ check }) => brokenChecks.includes(check));
+      };
+      let seed = 0;
+      while (seed < 400 && !(await isShown(seed))) seed++;
+      assert.ok(seed < 400, `npm run simulate -- --defect ${JSON.stringify(defect.name)}`);
+    });
+  }
+});
+
+test("a broken history is shrunk to the steps that break it", async () => {
+  const [defect] = defects;
+  assert.ok(defect);
+  const { runSeed, shrink } = await planting(defect);
+  let run = await runSeed(1);
+  for (let seed = 2; run.violations.length === 0 && seed < 100; seed++) run = await runSeed(seed);
+  const { plan, history, violations } = await shrink(run);
+  assert.equal(violations[0]?.check, run.violations[0]?.check);
+  assert.ok(
+    plan.steps.length < run.plan.steps.length && plan.steps.length <= 5,
+    JSON.stringify(plan.steps),
+  );
+  assert.match(diagramOf(history), /callers .*gateway-0 .*service/);
+});
+
+test("what cannot be planted any more is told", async () => {
+  const defect = { ...defects[0], line: "no such line" } as (typeof defects)[0];
+  await assert.rejects(planting(defect), /has 0 times what is to be replaced/);
+});
+
+test("what is not broken is not shrunk", async () => {
+  await assert.rejects(shrink(await runSeed(1)), /nothing is broken/);
+});
+
+const call: CallRecord = {
+  ...{ id: "a", request: "a", method: "CreatePayment", externalId: "order" },
+  ...{ replica: "gateway-0", beganMs: 0, endedMs: 10, outcome: "paid", paymentId: "p1" },
+};
+const post: PostRecord = {
+  ...{ n: 1, call: "a", request: "a", method: "CreatePayment", externalId: "order" },
+  ...{ replica: "gateway-0", sentMs: 2, arrivedMs: 3, tooMany: false },
+  ...{ paymentId: "p1", charged: true, knownMs: 5 },
+};
+const event = { cursor: "1", storedMs: 4, externalId: "order", state: "PAID" };
+const shown = { ...event, watcher: "w", atMs: 5, isFirst: false };
+const whole: History = {
+  ...{
+    endedMs: 100,
+    calls: [call],
+    posts: [post],
+    requests: [{ sentMs: 2, replica: "gateway-0" }],
+  },
+  callbacks: [{ id: "c", answers: [{ atMs: 5, status: 200 }] }],
+  log: [{ ...event, callback: "c" }],
+  ...{ shown: [shown], watchers: [{ id: "w", externalId: "order", from: "0" }] },
+  ...{ refusedCursors: [], looks: [{ externalId: "order", askedMs: 6, atMs: 7, state: "PAID" }] },
+  ends: [
+    { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
+  ],
+  ...{ absences: [], limits: [{ fromMs: 0, perSecond: 5 }], lines: [] },
+};
+
+/** Histories in which no defect of the list shows: what each check is for, said outright. */
+const broken: Readonly<Record<string, Partial<History>>> = {
+  "told of another payment": { calls: [{ ...call, outcome: "pending", paymentId: "p2" }] },
+  "shown, not in the log": { shown: [shown, { ...shown, cursor: "2" }] },
+  "shown to who asked for another": { watchers: [{ id: "w", externalId: "another", from: "0" }] },
+  "valid cursor refused": { refusedCursors: [{ watcher: "w", cursor: "1" }] },
+  "never acknowledged": {
+    ...{ callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
+  },
+  "never answered": { calls: [{ ...call, outcome: undefined as never }] },
+  "not an error of ours": { calls: [{ ...call, error: "INTERNAL Error" }] },
+  "not settled, nor flagged": {
+    ends: [
+      {
+        externalId: "order",
+        state: "UNKNOWN",
+        unknown: true,
+        needsOperator: false,
+        expected: "PAID",
+      },
+    ],
+  },
+};
+
+test("nothing is found in a history that is whole", () => {
+  assert.deepEqual(violationsOf(whole), []);
+});
+
+for (const [check, change] of Object.entries(broken)) {
+  test(`it is found what is ${check}`, () => {
+    const found = violationsOf({ ...whole, ...change }).map((violation) => violation.check);
+    assert.ok(found.includes(check), found.join());
+  });
+}

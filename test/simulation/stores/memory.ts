@@ -1,0 +1,237 @@
+import { GatewayError } from "../../../src/errors.ts";
+import type { EventLog } from "../../../src/events/log.ts";
+import { MemoryAccount } from "../../../src/events/memory/account.ts";
+import { type Page, readOn, type StoredLog } from "../../../src/events/tail.ts";
+import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { MemoryIntents } from "../../../src/intents/memory/store.ts";
+import { Outbox } from "../../../src/intents/outbox.ts";
+import { startedIntent } from "../../../src/intents/redis/writes.ts";
+import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../../../src/intents/store.ts";
+import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
+import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { account } from "../merchant.ts";
+import type { StoreNetwork } from "../network.ts";
+import { asNobody, currentProcess, type Process, type Scheduler } from "../scheduler.ts";
+import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
+
+/**
+ * The stores in memory as a server that all replicas share: what it keeps outlives them, and they reach
+ * it over the network.
+ */
+export function createMemoryStores(options: StoreOptions): Stores {
+  const now = () => options.scheduler.epochMs;
+  const { firstLookMs, giveUpMs, network, scheduler } = options;
+  const log = new MemoryAccount({ retentionMs: 7 * 86_400_000, maxEvents: 100_000, now });
+  const intents = new IntentServer(new MemoryIntents({ firstLookMs, giveUpMs, now }));
+  const bucket = asNobody(() =>
+    createLocalBucket({
+      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
+    }),
+  );
+  return {
+    async open(process): Promise<ReplicaStores> {
+      return {
+        log: remoteLog(log, network, scheduler, process),
+        intents: new RemoteIntents(intents, network),
+        bucket: remoteBucket(bucket),
+      };
+    },
+    async isQuiet() {
+      const { intents: open } = await intents.memory.unsettled(account, 1_000);
+      return open.every(({ needsOperator }) => needsOperator) && intents.running === 0;
+    },
+    async log(): Promise<Event[]> {
+      return [...(await log.page({ kinds: [] }, undefined, 100_000)).events];
+    },
+    async close() {},
+  };
+}
+
+/** One budget for all replicas. What happens to it is nobody's own doing. */
+export function remoteBucket(bucket: TokenBucket): TokenBucket {
+  return {
+    take: (options) => {
+      const process = currentProcess() as Process;
+      return new Promise((resolve, reject) => {
+        asNobody(() => bucket.take(options)).then(
+          (permit) => process.run(() => resolve(remotePermit(permit))),
+          (error) => process.run(() => reject(error)),
+        );
+      });
+    },
+    status: () => bucket.status(),
+    async close() {},
+  };
+}
+
+function remotePermit(permit: Permit): Permit {
+  return {
+    observe: (answer) => asNobody(() => permit.observe(answer)),
+    rejected: (answer) => asNobody(() => permit.rejected(answer)),
+    release: () => asNobody(() => permit.release()),
+  };
+}
+
+/** Intents, where a beginning may be told twice, and late. */
+class IntentServer {
+  readonly memory: MemoryIntents;
+  readonly #ended = new Set<string>();
+  readonly #running = new Set<string>();
+
+  constructor(memory: MemoryIntents) {
+    this.memory = memory;
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  async begin(given: NewIntent): Promise<Begun> {
+    if (this.#ended.has(given.id)) throw new GatewayError("UNAVAILABLE", "the call is over");
+    const known = this.memory.intentOf(account, given.id);
+    if (known) return { kind: "started", intent: known.intent };
+    const begun = await this.memory.begin(account, given);
+    if (begun.kind === "started") this.#running.add(given.id);
+    return begun;
+  }
+
+  async end(intent: Intent, ending: Ending): Promise<void> {
+    this.#running.delete(intent.id);
+    if (ending.state === "closed") this.#ended.add(intent.id);
+    await this.memory.end(account, intent, ending);
+  }
+}
+
+/** The intents as a replica has them: what it could not write, it writes later. */
+class RemoteIntents implements IntentStore {
+  readonly #server: IntentServer;
+  readonly #network: StoreNetwork;
+  readonly #outbox = new Outbox(() => {});
+
+  constructor(server: IntentServer, network: StoreNetwork) {
+    this.#server = server;
+    this.#network = network;
+  }
+
+  async begin(_: string, given: NewIntent): Promise<Begun> {
+    try {
+      return await this.#ask(`begin ${given.externalId}`, () => this.#server.begin(given));
+    } catch (error) {
+      // It may have begun all the same, or may yet.
+      const intent = startedIntent(given, 0, []);
+      this.#outbox.add(() => this.#end(intent, { state: "closed", key: "free" }), error);
+      throw error;
+    }
+  }
+
+  async end(_: string, intent: Intent, ending: Ending): Promise<void> {
+    await this.#outbox.write(() => this.#end(intent, ending));
+  }
+
+  #end(intent: Intent, ending: Ending): Promise<void> {
+    return this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
+      this.#server.end(intent, ending),
+    );
+  }
+
+  readonly open: IntentStore["open"] = (...args) =>
+    this.#ask("open calls", () => this.#memory.open(...args));
+  readonly track: IntentStore["track"] = (...args) =>
+    this.#ask("track", () => this.#memory.track(...args));
+  readonly due: IntentStore["due"] = (...args) => this.#ask("due", () => this.#memory.due(...args));
+  readonly postpone: IntentStore["postpone"] = (...args) =>
+    this.#ask("postpone", () => this.#memory.postpone(...args));
+  readonly scheduleNow: IntentStore["scheduleNow"] = (...args) =>
+    this.#ask("schedule now", () => this.#memory.scheduleNow(...args));
+  readonly giveUp: IntentStore["giveUp"] = (...args) =>
+    this.#ask("give up", () => this.#memory.giveUp(...args));
+  readonly stats: IntentStore["stats"] = (...args) =>
+    this.#ask("stats", () => this.#memory.stats(...args));
+  readonly unsettled: IntentStore["unsettled"] = (...args) =>
+    this.#ask("unsettled", () => this.#memory.unsettled(...args));
+  readonly lease: IntentStore["lease"] = (...args) =>
+    this.#ask("lease", () => this.#memory.lease(...args));
+
+  nowMs(): number {
+    return this.#memory.nowMs();
+  }
+
+  async close(): Promise<void> {
+    await this.#outbox.close();
+  }
+
+  get #memory(): MemoryIntents {
+    return this.#server.memory;
+  }
+
+  #ask<T>(what: string, work: () => Promise<T>): Promise<T> {
+    return this.#network.ask(what, work);
+  }
+}
+
+/** The log as a replica has it: asked over the network, and followed over a connection that may break. */
+function remoteLog(
+  log: MemoryAccount,
+  network: StoreNetwork,
+  scheduler: Scheduler,
+  process: Process,
+): EventLog {
+  const ask = <T>(what: string, work: () => T | Promise<T>) => network.ask(what, work);
+  const stored: StoredLog = {
+    follow: (topic, follower) =>
+      ask("follow", async () => {
+        // What is stored comes in its order, however long each takes.
+        let lastMs = 0;
+        const detach = await log.follow(topic, {
+          event(event) {
+            lastMs = Math.max(lastMs, scheduler.nowMs + network.latencyMs());
+            scheduler.after(lastMs - scheduler.nowMs, () => follower.event(event), process);
+          },
+          fail: (error) => follower.fail(error),
+        });
+        const leave = () => {
+          detach();
+          stopCuts();
+          stopDeath();
+        };
+        const stopCuts = network.onCut(() => {
+          leave();
+          process.run(() => follower.fail(cut()));
+        });
+        const stopDeath = process.onDeath(leave);
+        return leave;
+      }),
+    bounds: () => ask("bounds", () => log.bounds()),
+    page: (topic, after, limit): Promise<Page> => ask("page", () => log.page(topic, after, limit)),
+  };
+  return {
+    durable: true,
+    append: (_, entry) =>
+      ask(`append ${entry.externalId} ${entry.status}`, () => log.append(entry)),
+    noteHold: (_, externalId, call, isHolding) =>
+      ask(`note hold ${externalId}`, () => log.noteHold(externalId, call, isHolding)),
+    snapshot: (_, kind, externalId) => ask("snapshot", () => log.snapshot(kind, externalId)),
+    read: (_, topic, after, options) => readOn(stored, topic, after, options),
+    history: (_, kind, externalId, limit, before) =>
+      ask("history", () => log.history(kind, externalId, limit, before)),
+    cursorBefore: (_, count) => ask("place", () => log.cursorBefore(count)),
+    async addDeadLetter() {},
+    async *deadLetters() {},
+    async deadLetter() {
+      return undefined;
+    },
+    async countDeadLetters() {
+      return 0;
+    },
+    async removeDeadLetter() {
+      return false;
+    },
+    unfinished: (_, forMs, limit) => ask("unfinished", () => log.unfinished(forMs, limit)),
+    dismiss: (_, unfinished) => ask("dismiss", () => log.dismiss(unfinished)),
+    async close() {},
+  };
+}
+
+function cut(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the connection to the store was cut");
+}

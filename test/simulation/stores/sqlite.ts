@@ -1,0 +1,206 @@
+import { DatabaseSync } from "node:sqlite";
+import { GatewayError } from "../../../src/errors.ts";
+import { createSqliteLog } from "../../../src/events/sqlite/log.ts";
+import { open as openEvents } from "../../../src/events/sqlite/operations.ts";
+import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { open as openIntents } from "../../../src/intents/sqlite/operations.ts";
+import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
+import type { IntentStore } from "../../../src/intents/store.ts";
+import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import type { RoomOperations } from "../../../src/sqlite/room.ts";
+import { migrate } from "../../../src/sqlite/schema.ts";
+import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
+import { account, keyrings } from "../merchant.ts";
+import { asNobody, type Process } from "../scheduler.ts";
+import { remoteBucket } from "./memory.ts";
+import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
+
+const retentionMs = 7 * 86_400_000;
+const keyringOf = () => {
+  const keyring = keyrings.get(account);
+  if (!keyring) throw new Error("no keyring");
+  return keyring;
+};
+
+/**
+ * The embedded store of one process, which dies and finds it again. Its operations run on a real
+ * database; the thread between is simulated: it is slow, stands still, or its disk takes no writes.
+ */
+export function createSqliteStores(options: StoreOptions): Stores {
+  const database = new DatabaseSync(":memory:");
+  migrate(database);
+  const rooms = { events: openEvents(database), intents: openIntents(database) };
+  const disk = new Disk(database, rooms);
+  const running = new Set<string>();
+  const bucket = asNobody(() =>
+    createLocalBucket({
+      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
+    }),
+  );
+  let latest: IntentStore | undefined;
+  return {
+    async open(process): Promise<ReplicaStores> {
+      const thread = threadOf(disk, process, options);
+      const { firstLookMs, giveUpMs } = options;
+      const intents = await createSqliteIntents({ thread, firstLookMs, giveUpMs });
+      latest = intents;
+      return {
+        log: createSqliteLog({ thread, retentionMs, keyringOf }),
+        intents: observed(intents, running),
+        // A process takes longer than a second to come back: its budget is not a new one.
+        bucket: remoteBucket(bucket),
+      };
+    },
+    async isQuiet() {
+      const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
+      return open.every(({ needsOperator }) => needsOperator) && running.size === 0;
+    },
+    async log(): Promise<Event[]> {
+      const thread: StoreThread = {
+        async run<T, M>(
+          room: string,
+          operation: string,
+          args: readonly unknown[],
+          map?: (result: T) => M,
+        ) {
+          const result = disk.obey(room, operation, args) as T;
+          return map ? map(result) : (result as unknown as M);
+        },
+        trouble: undefined,
+        async close() {},
+      };
+      const log = createSqliteLog({ thread, retentionMs, keyringOf });
+      const { signal } = new AbortController();
+      const end = await log.cursorBefore(account, 0);
+      const events: Event[] = [];
+      if (end === (await log.cursorBefore(account, 1))) return events;
+      for await (const event of await log.read(account, { kinds: [] }, "earliest", { signal })) {
+        events.push(event);
+        if (event.cursor >= end) break;
+      }
+      await log.close();
+      return events;
+    },
+    async close() {
+      database.close();
+    },
+  };
+}
+
+/** Remembers which calls run, whoever begins and ends them. */
+function observed(intents: IntentStore, running: Set<string>): IntentStore {
+  return new Proxy(intents, {
+    get(target, name) {
+      if (name === "begin") {
+        return async (...args: Parameters<IntentStore["begin"]>) => {
+          const begun = await target.begin(...args);
+          if (begun.kind === "started") running.add(begun.intent.id);
+          return begun;
+        };
+      }
+      if (name === "end") {
+        return (...args: Parameters<IntentStore["end"]>) => {
+          running.delete(args[1].id);
+          return target.end(...args);
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** Does what the store's thread does: each write in a transaction of its own. */
+class Disk {
+  readonly #database: DatabaseSync;
+  readonly #rooms: Readonly<Record<string, RoomOperations>>;
+
+  constructor(database: DatabaseSync, rooms: Readonly<Record<string, RoomOperations>>) {
+    this.#database = database;
+    this.#rooms = rooms;
+  }
+
+  isWrite(room: string, operation: string): boolean {
+    return this.#rooms[room]?.writes[operation] !== undefined;
+  }
+
+  obey(room: string, operation: string, args: readonly unknown[]): unknown {
+    const { reads = {}, writes = {} } = this.#rooms[room] ?? {};
+    const run = writes[operation] ?? reads[operation];
+    if (!run) throw new Error(`no such operation: ${room}.${operation}`);
+    // Arguments and results are copied between threads.
+    const copies = structuredClone(args);
+    if (!writes[operation]) return structuredClone(run(...copies));
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      const result = structuredClone(run(...copies));
+      this.#database.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.#database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}
+
+/** Longest that the thread may take to answer. */
+const answerMs = 5_000;
+
+function threadOf(
+  disk: Disk,
+  process: Process,
+  { scheduler, network, recorder }: StoreOptions,
+): StoreThread {
+  // One thread: what comes first is done first.
+  let lastMs = 0;
+  return {
+    run<T, M>(
+      room: string,
+      operation: string,
+      args: readonly unknown[],
+      map?: (result: T) => M,
+    ): Promise<M> {
+      return new Promise((resolve, reject) => {
+        const fail = (why: string) => reject(storeFailed(why));
+        if (process.isDead) return fail("the process is dead");
+        const stopDeath = process.onDeath(() => fail("the process died"));
+        const stopTimeout = scheduler.after(answerMs, () => fail("no answer"), process);
+        const trouble = network.troubleOf(process);
+        if (trouble) recorder.line(process.name, "store", `${room} ${operation} (${trouble})`);
+        const refuses = disk.isWrite(room, operation) && refusals.has(trouble ?? "");
+        const slowMs = slowness.has(trouble ?? "") ? scheduler.random.between(50, 6_000) : 0;
+        const tookMs = network.latencyMs() + slowMs + network.stalledMs(process);
+        lastMs = Math.max(lastMs, scheduler.nowMs + tookMs);
+        scheduler.after(lastMs - scheduler.nowMs, () => {
+          // What a process had asked for when it died is done, or not.
+          if (process.isDead && scheduler.random.chance(0.5)) return;
+          let outcome: () => void;
+          try {
+            if (refuses) throw new Error("database or disk is full");
+            const result = asNobody(() => disk.obey(room, operation, args)) as T;
+            outcome = () => resolve(map ? map(result) : (result as unknown as M));
+          } catch (error) {
+            outcome = () => fail((error as Error).message);
+          }
+          process.run(() => {
+            stopTimeout();
+            stopDeath();
+            outcome();
+          });
+        });
+      });
+    },
+    trouble: undefined,
+    async close() {},
+  };
+}
+
+/** The trouble of a network, as a disk has it: it takes no writes, or takes its time. */
+const refusals: ReadonlySet<string> = new Set(["losesRequests", "cuts"]);
+const slowness: ReadonlySet<string> = new Set(["losesAnswers", "late"]);
+
+function storeFailed(reason: string): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the store is out of reach", {
+    ...{ reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000, cause: new Error(reason) },
+  });
+}
