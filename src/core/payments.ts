@@ -32,7 +32,7 @@ import {
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
-import { isSilent } from "../intents/silent.ts";
+import { isAway } from "../intents/away.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
@@ -86,7 +86,7 @@ export function paymentCases(context: Context): PaymentCases {
         };
         // A callback may come before the answer, or instead of it: it would tell as paid what is held.
         await note(true).catch(async (error: unknown) => {
-          if (!isSilent(error)) return;
+          if (isAway(error)) return;
           await note(false).catch(() => {});
           throw error;
         });

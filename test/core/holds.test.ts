@@ -214,7 +214,7 @@ test("a confirmation without an answer makes a hold UNKNOWN, and a refused one A
 test("a hold whose note could not be written is told by its answer, though its callback came first", async () => {
   const { pay, callback, state, log } = rig();
   log.noteHold = async () => {
-    throw new GatewayError("UNAVAILABLE", "away");
+    throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
   };
   await pay(false, async () => {
     assert.equal(await callback({ status: "success" }), "PAID", "which nobody can know yet");
@@ -257,21 +257,28 @@ test("a confirmation that an Error object declined is one of the operations", as
   }
 });
 
-test("a payment with confirm: false is not sent while a silent store cannot note it", async () => {
+test("a payment with confirm: false is not sent while its store cannot note it", async () => {
   const { log, intents, pay } = rig();
   const noteHold = log.noteHold.bind(log);
-  const noted: boolean[] = [];
-  log.noteHold = async (...args) => {
-    noted.push(args[3]);
-    throw new StoreUnavailable(new Error("no answer"), { away: false, broken: false });
+  const failures = {
+    silent: new StoreUnavailable(new Error("no answer"), { away: false, broken: false }),
+    "full disk": new GatewayError("UNAVAILABLE", "the store is out of reach"),
   };
-  await assert.rejects(
-    pay(false, () => assert.fail("nothing is sent")),
-    { code: "UNAVAILABLE" },
-  );
-  // It may have been noted all the same.
-  assert.deepEqual(noted, [true, false]);
-  assert.deepEqual(await intents.open(account, EventKind.PAYMENT, externalId), []);
+  for (const [name, failure] of Object.entries(failures)) {
+    const noted: boolean[] = [];
+    log.noteHold = async (...args) => {
+      noted.push(args[3]);
+      throw failure;
+    };
+    await assert.rejects(
+      pay(false, () => assert.fail("nothing is sent")),
+      { code: "UNAVAILABLE" },
+      name,
+    );
+    // It may have been noted all the same.
+    assert.deepEqual(noted, [true, false], name);
+    assert.deepEqual(await intents.open(account, EventKind.PAYMENT, externalId), [], name);
+  }
 
   // Where the store is away, for others too, the answer tells.
   log.noteHold = async () => {

@@ -261,8 +261,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a hold that a silent store could not note is sent",
     file: "core/payments.ts",
-    line: "if (!isSilent(error)) return;",
-    instead: "if (isSilent(error)) return;",
+    line: "if (isAway(error)) return;",
+    instead: "if (!isAway(error)) return;",
     brokenChecks: ["not what the ledger says"],
     shownBy: "a hold is paid, and the store hears of it by the callback alone",
   },

@@ -26,9 +26,12 @@ test(`nothing is broken in ${histories} histories`, async () => {
 
 describe("what was broken once stays whole", () => {
   for (const [name, plan] of Object.entries(kept)) {
-    test(name, async () => {
-      assert.deepEqual((await runPlan(plan)).violations, []);
-    });
+    const stores = plan.replicas === 1 ? ["memory", "sqlite"] : ["memory"];
+    for (const store of stores) {
+      test(`${name}, ${store}`, async () => {
+        assert.deepEqual((await runPlan(plan, store)).violations, []);
+      });
+    }
   }
 });
 
