@@ -31,8 +31,8 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import { isAway } from "../intents/away.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";

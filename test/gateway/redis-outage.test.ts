@@ -9,7 +9,7 @@ interface Readiness {
   readonly details?: { readonly redis?: { readonly status: string; readonly since?: string } };
 }
 
-describe("an outage of Redis", { skip: withoutRedis, timeout: 90_000 }, () => {
+describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   after(killSpawned);
 
   it("is told once by the log, by /readyz and by a metric, and nothing is told past the log", async (t) => {

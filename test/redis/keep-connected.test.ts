@@ -9,7 +9,7 @@ import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, until, withoutRedis } from "./server.ts";
 
-const timeout = 60_000;
+const timeout = 120_000;
 
 function connected(t: TestContext, url: string): RedisConnector {
   const redis = connectRedis(new Secret(url), () => {});

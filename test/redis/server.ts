@@ -140,10 +140,16 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Asks until the answer is right. Rejects when the signal aborts, or after half a minute. */
+/**
+ * How long is waited for, in milliseconds: a Sentinel that stood still for 2 s, as on a busy machine,
+ * fails nobody over for 30 s, and votes that were split are cast again after 6 s.
+ */
+const patienceMs = 80_000;
+
+/** Asks until the answer is right. Rejects when the signal aborts, or when it takes too long. */
 export async function until(
   right: () => Promise<boolean>,
-  signal: AbortSignal = AbortSignal.timeout(30_000),
+  signal: AbortSignal = AbortSignal.timeout(patienceMs),
 ): Promise<void> {
   while (!(await right().catch(() => false))) await delay(10, undefined, { signal });
 }

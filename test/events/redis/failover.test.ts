@@ -6,7 +6,7 @@ import { until, withoutRedis } from "../../redis/server.ts";
 import { assertKept, maxPause, sendCallbacks, watch } from "../event-load.ts";
 import { replica } from "./rig.ts";
 
-const timeout = 60_000;
+const timeout = 120_000;
 
 describe("event log through a failover", { skip: withoutRedis, concurrency: true }, () => {
   it("keeps what was acknowledged when Sentinel makes another master", { timeout }, async (t) => {

@@ -24,7 +24,7 @@ const isExpired = (error: unknown) =>
 
 describe("what is shown of a log that waits for replicas", {
   skip: withoutRedis,
-  timeout: 60_000,
+  timeout: 120_000,
 }, () => {
   let master: RedisServer;
   let second: RedisServer;
@@ -122,7 +122,7 @@ describe("what is shown of a log that waits for replicas", {
   });
 });
 
-describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("is refused for good only by the primary that most Sentinels name", async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());

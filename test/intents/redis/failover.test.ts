@@ -63,7 +63,7 @@ const call = (about: Partial<NewIntent> = {}): NewIntent => ({
 describe("intents through a Sentinel failover", {
   skip: withoutRedis,
   concurrency: true,
-  timeout: 60_000,
+  timeout: 120_000,
 }, () => {
   it("are all there, with locks and keys, when a replica had to hold them", async (t) => {
     const { store, other, failOver } = await rig(t, 1);
