@@ -22,6 +22,7 @@ import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
 import { createSharedRuns, keyReused, type Run, readKey } from "./idempotency.ts";
 import { openOutcome, sealOutcome } from "./stored-answer.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 /** One call that moves money. */
 export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
@@ -282,12 +283,8 @@ function unlessAbandoned<Result>(
   signal: AbortSignal,
   externalId: string,
 ): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-    const done = () => signal.removeEventListener("abort", onAbort);
-    answer.then(resolve, reject).finally(done);
-  });
+  const errorOf = () => (perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));
+  return unlessAborted(answer, signal, errorOf);
 }
 
 function notKnownYet(externalId: string): GatewayError {

@@ -1,8 +1,9 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Kind } from "../kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 /**
  * What is known of an external_id once a call that moves money was answered. It never fails: the money
@@ -23,22 +24,13 @@ export async function knownAfter(
   if (entry && !appended) return { facts: byItself, callIsOpen: false, cursor: "" };
   try {
     const { account } = call.caller;
+    call.signal.throwIfAborted();
     const known = openCallsOf(context, account, kind, externalId);
-    const { openCalls, snapshot } = await whileWaiting(known, call.signal);
+    const { openCalls, snapshot } = await unlessAborted(known, call.signal);
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { facts = byItself, cursor = "" } = snapshot ?? {};
     return { facts, callIsOpen: outcomeUnknown, cursor };
   } catch {
     return { facts: byItself, callIsOpen: false, cursor: "" };
   }
-}
-
-function whileWaiting(known: Promise<OpenCalls>, signal: AbortSignal): Promise<OpenCalls> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    const done = () => signal.removeEventListener("abort", onAbort);
-    known.then(resolve, reject).finally(done);
-  });
 }

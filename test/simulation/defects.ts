@@ -35,8 +35,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a call that was sent is told as cancelled when its caller's deadline passes",
     file: "core/money-calls.ts",
-    line: "const onAbort = () => reject(perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));",
-    instead: "const onAbort = () => reject(errorOfAbort(signal));",
+    line: "perhapsSent() ? notKnownYet(externalId)",
+    instead: "perhapsSent.length > 0 ? notKnownYet(externalId)",
     brokenChecks: ["charged, told as failed"],
     shownBy: 1,
   },
@@ -237,8 +237,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a call waits for the store however long its caller waits",
     file: "core/money-calls.ts",
-    line: 'signal.addEventListener("abort", onAbort, { once: true });',
-    instead: "onAbort.name;",
+    line: "return unlessAborted(answer, signal, errorOf);",
+    instead: "return answer ?? unlessAborted(answer, signal, errorOf);",
     brokenChecks: ["outlived its deadline"],
     shownBy: 1,
   },
@@ -269,8 +269,8 @@ export const defects: readonly Defect[] = [
   {
     name: "the state behind an answer is asked for however long its caller waits",
     file: "core/state-after.ts",
-    line: "await whileWaiting(known, call.signal);",
-    instead: "await known; whileWaiting.name;",
+    line: "await unlessAborted(known, call.signal);",
+    instead: "await known; unlessAborted.name;",
     brokenChecks: ["outlived its deadline"],
     shownBy: "a key is answered again by a gateway whose store is silent",
   },

@@ -6,6 +6,7 @@ import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
+import { isAway } from "../away.ts";
 import { MemoryIntents } from "../memory/store.ts";
 import { Outbox } from "../outbox.ts";
 import { marksOf, readIntent } from "../record.ts";
@@ -121,8 +122,7 @@ class RedisIntents implements IntentStore {
   }
 
   #mayGoAlone({ key }: NewIntent, error: unknown): boolean {
-    if (key || this.#options.required) return false;
-    return error instanceof StoreUnavailable && error.away;
+    return !key && !this.#options.required && isAway(error);
   }
 
   async end(account: string, intent: Intent, ending: Ending): Promise<void> {
