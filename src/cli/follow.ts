@@ -33,7 +33,7 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
   const { open, signal, random = Math.random } = options;
   let cursor = options.after;
   /** What was received before this is passed over. */
-  let heardMs = Number.NEGATIVE_INFINITY;
+  let notBeforeMs = Number.NEGATIVE_INFINITY;
   let failures = 0;
   while (!signal.aborted) {
     const openedAt = performance.now();
@@ -42,8 +42,8 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
       for await (const { event } of open(cursor)) {
         if (!event) continue;
         failures = 0;
-        if (receivedAtMs(event) >= heardMs) {
-          heardMs = Number.NEGATIVE_INFINITY;
+        if (receivedAtMs(event) >= notBeforeMs) {
+          notBeforeMs = Number.NEGATIVE_INFINITY;
           yield event;
         }
         cursor = event.cursor;
@@ -65,7 +65,7 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
       // Nothing came yet, so there is no cursor to go on from: all that is kept, less what came
       // before the following began.
       cursor = "earliest";
-      heardMs = options.startedAtMs;
+      notBeforeMs = options.startedAtMs;
     }
     if (performance.now() - openedAt > longLivedMs) failures = 0;
     const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);

@@ -11,7 +11,7 @@ import type { Kind } from "../kinds.ts";
 import type { Entry, OperationState, Snapshot } from "./log.ts";
 
 /** A call that moves money, as the log tells of it. */
-export interface ToldCall {
+export interface LostCall {
   readonly id: string;
   readonly kind: Kind;
   readonly externalId: string;
@@ -21,7 +21,7 @@ export interface ToldCall {
  * What is told of a call whose answer was lost. It has a state of its own beside those of payments
  * and payouts, and once its outcome is known it does not become unknown again.
  */
-export function callOutcomeEntry(call: ToldCall, outcome: CallOutcome): Entry {
+export function callOutcomeEntry(call: LostCall, outcome: CallOutcome): Entry {
   const { kind } = call;
   const source =
     outcome === CallOutcome.UNKNOWN ? EventSource.RESPONSE : EventSource.RECONCILIATION;

@@ -56,7 +56,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
   const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
   let inForce = fitting(identityOf(variablesOf(paths).map(readNow)));
   let lastSeen = inForce;
-  let lastTold: string | undefined;
+  let lastReported: string | undefined;
 
   async function look(): Promise<void> {
     const texts = await Promise.all(variablesOf(paths).map(readSoon));
@@ -68,14 +68,14 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
       inForce = fitting(seen);
       onChange(inForce);
     }
-    lastTold = undefined;
+    lastReported = undefined;
   }
 
   /** Once, however long it lasts. */
   function report(problem: TlsFileError): void {
     const text = `${problem.variable} ${problem.message}`;
-    if (text !== lastTold) onProblem(problem);
-    lastTold = text;
+    if (text !== lastReported) onProblem(problem);
+    lastReported = text;
   }
 
   let closed = false;

@@ -38,7 +38,7 @@ export type Probed = { readonly lookupMethod: LookupMethod } & (
 );
 
 /**
- * Asks the service once what became of a call, by the rail that it has for it: payout info for
+ * Asks the service once what became of a call, by the look-up method for it: payout info for
  * payouts, operation info where the operation's id is known, else another callback, naming the
  * operation: without that it would be the latest one's (spec, callback/resend). It never moves money.
  */
@@ -74,7 +74,7 @@ async function probePayment({ upstream, intent, snapshot, options }: Lookup): Pr
   );
   if (intent.state === "pending" && state?.operationId) {
     const probed = await probeOperation(upstream, intent, state, options);
-    // The rail is for alternative payments: of others it may know nothing.
+    // This look-up is for alternative payments: of others the service may know nothing.
     if (probed.kind !== "notFound" && probed.kind !== "refused") return probed;
   }
   return await probeByCallback(upstream, intent, options);
@@ -151,7 +151,7 @@ const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]
   CreatePayment: [PaymentOperation.PAYMENT],
   CreateRecurrentPayment: [PaymentOperation.RECURRENT, PaymentOperation.PAYMENT],
   ConfirmPayment: [PaymentOperation.CONFIRM],
-  // Its rail is payout info.
+  // Looked up by payout info.
   RequestPayout: [],
 };
 

@@ -44,7 +44,7 @@ export interface ReconcilerOptions {
 
 /** What the reconciler tells its surroundings, for metrics and logs. */
 export interface ReconcileObserver {
-  /** A call's outcome became known: by an event that came by itself, or by what rail. */
+  /** A call's outcome became known: by an event that came by itself, or by which look-up method. */
   onSettled(settled: {
     account: string;
     intent: Intent;
@@ -208,7 +208,7 @@ class AccountReconciler {
     if (this.#stop.aborted) return done;
     observer.onProbe({ account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
-      "payments_gateway.lookup.rail": probed.lookupMethod,
+      "payments_gateway.lookup.method": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
     if (probed.kind === "unreachable") {
@@ -286,14 +286,14 @@ class AccountReconciler {
       const { log } = this.#options;
       const signal = AbortSignal.any([end.signal, this.#stop]);
       const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
-      const told = new Map<string, Subject>();
+      const subjects = new Map<string, Subject>();
       let scheduling: Promise<void> | undefined;
       for await (const { kind, externalId, callOutcome } of events) {
         if (callOutcome !== CallOutcome.UNSPECIFIED || !isKind(kind)) continue;
-        told.set(`${kind}:${externalId}`, { kind, externalId });
-        if (told.size >= maxTold) await scheduling;
+        subjects.set(`${kind}:${externalId}`, { kind, externalId });
+        if (subjects.size >= maxToSchedule) await scheduling;
         if (scheduling) continue;
-        scheduling = this.#schedule(told).finally(() => {
+        scheduling = this.#schedule(subjects).finally(() => {
           scheduling = undefined;
         });
         scheduling.catch(() => end.abort());
@@ -305,10 +305,10 @@ class AccountReconciler {
   }
 
   /** Has the open calls looked at that events told of; what comes meanwhile goes together. */
-  async #schedule(told: Map<string, Subject>): Promise<void> {
-    while (told.size > 0) {
-      const subjects = [...told.values()];
-      told.clear();
+  async #schedule(waiting: Map<string, Subject>): Promise<void> {
+    while (waiting.size > 0) {
+      const subjects = [...waiting.values()];
+      waiting.clear();
       const found = await this.#options.intents.scheduleNow(this.#account, subjects);
       if (!found || this.#woken) continue;
       this.#woken = true;
@@ -364,7 +364,7 @@ const statsEveryMs = 5_000;
 const gatherMs = 10;
 
 /** So many external ids that events told of are gathered at most while others are being looked at. */
-const maxTold = 256;
+const maxToSchedule = 256;
 
 /** Pause when the budget is in use. */
 const spareMs = 500;

@@ -48,7 +48,7 @@ function writerOf(desc: DescMessage): Write<Properties> {
 }
 
 function compile(desc: DescMessage): Write<Properties> {
-  if (desc.typeName.startsWith("google.protobuf.") || desc.fields.some(isForeign)) {
+  if (desc.typeName.startsWith("google.protobuf.") || desc.fields.some(isLeftToLibrary)) {
     return (message) => JSON.stringify(toJson(desc, message));
   }
   // Filled when it is first used, since a message may hold itself.
@@ -63,7 +63,7 @@ function compile(desc: DescMessage): Write<Properties> {
 }
 
 /** What protobuf-es is left to write. */
-function isForeign({ fieldKind, presence, enum: ofEnum, message }: DescField): boolean {
+function isLeftToLibrary({ fieldKind, presence, enum: ofEnum, message }: DescField): boolean {
   if (fieldKind === "map" || presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) return true;
   const typeName = ofEnum?.typeName ?? message?.typeName ?? "";
   return typeName.startsWith("google.protobuf.") && typeName !== TimestampSchema.typeName;

@@ -34,8 +34,8 @@ export function reconcileTelemetry(
   });
   const probes = new Counter({
     name: "payments_gateway_reconciliation_probes_total",
-    help: "Look-ups of unknown outcomes and pending payments, by look-up method (rail) and outcome",
-    labelNames: ["account", "rail", "outcome"],
+    help: "Look-ups of unknown outcomes and pending payments, by look-up method and outcome",
+    labelNames: ["account", "lookup_method", "outcome"],
     registers,
   });
   const givenUp = new Counter({
@@ -62,7 +62,7 @@ export function reconcileTelemetry(
       log.info({ account, method, externalId, was: state, by }, "settled");
     },
     onProbe({ account, lookupMethod, outcome }) {
-      probes.inc({ account, rail: lookupMethod, outcome });
+      probes.inc({ account, lookup_method: lookupMethod, outcome });
     },
     onGivenUp({ account, intent: { method, externalId, state, startedAtMs } }) {
       givenUp.inc({ account });

@@ -364,7 +364,7 @@ test("looking a lost outcome up is a trace of its own that links to the call", a
       attributes["payments_gateway.lookup.outcome"] === "learned",
   );
   assert.equal(lookUp.parentSpanId, "");
-  assert.equal(lookUp.attributes["payments_gateway.lookup.rail"], "payout");
+  assert.equal(lookUp.attributes["payments_gateway.lookup.method"], "payout");
   const asked = await collector.span(
     (span) => span.traceId === lookUp.traceId && span.kind === "client",
   );

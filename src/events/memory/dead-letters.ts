@@ -12,7 +12,7 @@ const maxCharacters = 64 * 1024 * 1024;
  */
 export class MemoryDeadLetters {
   readonly #accounts = new Map<string, Map<string, PlacedLetter>>();
-  #buried = 0;
+  #added = 0;
 
   /** @throws GatewayError UNAVAILABLE when the account's share is full. */
   addDeadLetter(account: string, letter: DeadLetter): void {
@@ -25,8 +25,8 @@ export class MemoryDeadLetters {
         reason: "DEAD_LETTERS_FULL",
       });
     }
-    this.#buried += 1;
-    this.#accounts.set(account, letters.set(letter.id, { ...letter, place: `${this.#buried}` }));
+    this.#added += 1;
+    this.#accounts.set(account, letters.set(letter.id, { ...letter, place: `${this.#added}` }));
   }
 
   async *of(

@@ -303,7 +303,7 @@ export class RedisStore {
       const bytes = fields.get(`e${name}`);
       if (!bytes) continue;
       const [subjectId, operation] = JSON.parse(name) as [string, string];
-      const { rank, status, operation_id, since, id } = JSON.parse(`${value}`) as ToldState;
+      const { rank, status, operation_id, since, id } = JSON.parse(`${value}`) as StoredState;
       states.push({
         operation,
         subjectId,
@@ -370,7 +370,7 @@ function factsOf(text: string): Facts {
 }
 
 /** As append-event.lua writes them. */
-interface ToldState {
+interface StoredState {
   readonly rank: Rank;
   readonly status: string;
   readonly operation_id: string;

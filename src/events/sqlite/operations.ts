@@ -51,12 +51,12 @@ export function open(database: DatabaseSync): RoomOperations {
   }
 
   function isDuplicate({ account, isCallback, identity, digest, ...row }: NewRow, late: boolean) {
-    const tellerOf = (what: string) =>
+    const sourceOf = (what: string) =>
       (sql.seen.get(account, what, row.nowMs - row.retentionMs) as { teller: string } | undefined)
         ?.teller;
-    const told = tellerOf(identity);
-    if (!isCallback) return late || told !== undefined;
-    return told === "c" || (digest !== undefined && tellerOf(bodyOf(digest)) !== undefined);
+    const source = sourceOf(identity);
+    if (!isCallback) return late || source !== undefined;
+    return source === "c" || (digest !== undefined && sourceOf(bodyOf(digest)) !== undefined);
   }
 
   function remember({ account, isCallback, identity, digest, nowMs, retentionMs }: NewRow): void {

@@ -33,7 +33,7 @@ export type AttributeName =
   | "payments_gateway.graphql.fields"
   /** How a lost outcome was looked up, and what came of it. */
   | "payments_gateway.lookup.outcome"
-  | "payments_gateway.lookup.rail"
+  | "payments_gateway.lookup.method"
   /** How long a call waited for a token of the budget, in seconds. */
   | "payments_gateway.rate_limit.wait"
   /** How a stream reaches its reader. */
