@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { withoutRedis } from "../redis/server.ts";
-import { violationsOf } from "./rig/checks.ts";
+import { violationsOf } from "../simulation/checks.ts";
 import { faults } from "./rig/faults.ts";
 import { runFault } from "./rig/run.ts";
 import type { Topology } from "./rig/topologies.ts";
@@ -19,11 +19,11 @@ describe("three gateways through a failover", { skip: withoutRedis, timeout: 280
       const fault = faults[kind][name];
       assert(fault, "there is no such fault");
       const { history, strayLines } = await runFault(kind, fault, at);
-      const { callbacks, payments, shown, unknown } = history;
+      const { callbacks, posts, shown, ends } = history;
       t.diagnostic(
-        `${callbacks.length} callbacks, ${payments.length} payments, ${shown.length} shown, ${unknown.length} unknown`,
+        `${callbacks.length} callbacks, ${posts.length} payments, ${shown.length} shown, ${ends.length} unknown`,
       );
-      assert(callbacks.length > 40 && payments.length > 20, "the control: there was load");
+      assert(callbacks.length > 40 && posts.length > 20, "the control: there was load");
       assert(shown.length > callbacks.length, "the control: there were watchers");
       assert.deepEqual(violationsOf(history), []);
       assert.deepEqual(strayLines, []);

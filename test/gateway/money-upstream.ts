@@ -25,6 +25,8 @@ export interface MoneyUpstream {
   /** By external_id: requests for a payment that began to arrive, and those that charged. */
   readonly arrivals: Map<string, number>;
   readonly charges: Map<string, number>;
+  /** The same in their order, with when each was read, by `performance.now()`. */
+  readonly requests: { readonly externalId: string; readonly atMs: number; charged: boolean }[];
   /** While it is down, it answers nothing but what payments are told to get. */
   down: boolean;
   /** Where callbacks go instead, as by a proxy in front of the gateways. */
@@ -47,6 +49,7 @@ export interface MoneyUpstream {
 export async function startMoneyUpstream(password: string): Promise<MoneyUpstream> {
   const arrivals = new Map<string, number>();
   const charges = new Map<string, number>();
+  const requests: MoneyUpstream["requests"] = [];
   const callbackUrls = new Map<string, string>();
   let held: Promise<void> | undefined;
 
@@ -67,6 +70,8 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     const id = externalId ?? "";
     const fault = id.split("-")[0] as MoneyFault;
     count(arrivals, id);
+    const arrived = { externalId: id, atMs: performance.now(), charged: false };
+    requests.push(arrived);
     if (fault === "resetBefore") return void socket.resetAndDestroy();
     if (fault === "errorObject") {
       return end(response, 402, '{"code":"insufficient_funds","type":"payment_error"}');
@@ -85,6 +90,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     });
     if (fault === "okOpenUncharged") return end(response, 200, ownFailure);
     count(charges, id);
+    arrived.charged = true;
     callbackUrls.set(id, url ?? "");
     await held;
     if (upstream.answerMs > 0) await delay(upstream.answerMs, undefined, { ref: false });
@@ -128,6 +134,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     url: `http://127.0.0.1:${port}`,
     arrivals,
     charges,
+    requests,
     down: false,
     callbackTo: undefined,
     answerMs: 0,

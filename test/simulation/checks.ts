@@ -31,12 +31,14 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
   "charged, told as failed": ({ posts, calls }) =>
     posts
       .filter(({ charged }) => charged)
-      .flatMap((post) =>
-        calls
-          .filter((call) => isOf(post, call, calls))
-          .filter(({ outcome }) => outcome === "refused" || outcome === "failed")
-          .map(({ id, error, outcome }) => `${nameOf(post)}: ${id} ${error ?? outcome}`),
-      ),
+      .flatMap((post) => {
+        const all = calls.filter(({ request }) => request === post.request);
+        // Where nobody was told otherwise, it does not matter for which of them it was sent.
+        const denied = all.every(isDenied)
+          ? all.slice(-1)
+          : calls.filter((call) => isDenied(call) && isOf(post, call, calls));
+        return denied.map(({ id, error, outcome }) => `${nameOf(post)}: ${id} ${error ?? outcome}`);
+      }),
 
   "charged, shown as failed": ({ posts, looks }) =>
     looks.flatMap(({ externalId, askedMs, state }) =>
@@ -115,6 +117,18 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
       .filter(({ answers }) => answers.length > 0)
       .filter(({ answers }) => answers.every(({ status }) => status !== 200))
       .map(({ id, answers }) => `${id}: ${answers.map(({ status }) => status).join(", ")}`),
+
+  "one callback under two cursors": ({ log, shown }) => {
+    const cursors = new Map<string, Set<string>>();
+    // The current state is told with the place that the log has come to.
+    for (const { callback, cursor } of [...log, ...shown.filter(({ isFirst }) => !isFirst)]) {
+      if (callback === undefined) continue;
+      cursors.set(callback, (cursors.get(callback) ?? new Set()).add(cursor));
+    }
+    return [...cursors]
+      .filter(([, all]) => all.size > 1)
+      .map(([callback, all]) => `${callback}: ${[...all].join(", ")}`);
+  },
 
   "shown, not in the log": ({ shown, log }) => {
     const cursors = new Set(log.map(({ cursor }) => cursor));
@@ -215,6 +229,9 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
 
   "not an error of ours": ({ calls }) =>
     calls.flatMap(({ id, error }) => (error?.startsWith("INTERNAL") ? [`${id}: ${error}`] : [])),
+
+  "gateway that does not come back": ({ gateways }) =>
+    gateways.filter(({ back }) => !back).map(({ name }) => name),
 };
 
 /** What is wrong with a history. */
@@ -227,6 +244,11 @@ export function violationsOf(history: History): Violation[] {
   return Object.entries(checks).flatMap(([check, find]) =>
     find(history).map((found) => ({ check, found })),
   );
+}
+
+/** The caller was told that the call did nothing, or failed. */
+function isDenied({ outcome }: CallRecord): boolean {
+  return outcome === "refused" || outcome === "failed";
 }
 
 /** Whether a request was made for a call: those that come with one key to one gateway share it. */

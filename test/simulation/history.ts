@@ -24,6 +24,8 @@ export interface History {
   }[];
   /** The limits of the service, by when they began. */
   readonly limits: readonly { readonly fromMs: number; readonly perSecond: number }[];
+  /** Whether each gateway serves again, once all was done. */
+  readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
   readonly lines: readonly Line[];
 }
 
@@ -66,8 +68,8 @@ export interface CallRecord {
 /** One request that moves money, as it reached the service. */
 export interface PostRecord {
   readonly n: number;
-  /** The caller's call that it was sent for. */
-  readonly call: string;
+  /** The caller's call that it was sent for, where that is known. */
+  readonly call?: string;
   readonly request: string;
   readonly method: string;
   readonly externalId: string;

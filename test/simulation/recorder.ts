@@ -51,7 +51,7 @@ export class Recorder {
     this.lines.push({ atMs: this.#nowMs(), from, to, text });
   }
 
-  history(end: Pick<History, "log" | "ends">): History {
+  history(end: Pick<History, "log" | "ends" | "gateways">): History {
     return {
       endedMs: this.#nowMs(),
       ...{ calls: this.calls, posts: this.posts, requests: this.requests, shown: this.shown },

@@ -1,19 +1,12 @@
-import { create, type DescEnum } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import type { RunningCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import {
-  CallOutcome,
-  CallOutcomeSchema,
-  type Event,
-  EventSource,
-} from "../../src/gen/payments/v1/event_pb.ts";
+import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   PaymentOperation,
-  PaymentOperationSchema,
   PaymentStateSchema,
   PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -31,7 +24,7 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import type { CallRecord, EndRecord, History, LoggedEvent, WatcherRecord } from "./history.ts";
+import type { CallRecord, EndRecord, History, WatcherRecord } from "./history.ts";
 import { account } from "./merchant.ts";
 import { StoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
@@ -40,6 +33,7 @@ import { Replica, times } from "./replica.ts";
 import { epochMs, installVirtualTime, Scheduler } from "./scheduler.ts";
 import { Service } from "./service.ts";
 import type { StoreOptions, Stores } from "./stores/stores.ts";
+import { eventOf, nameOf } from "./words.ts";
 
 installVirtualTime();
 
@@ -84,7 +78,7 @@ class World {
   /** Steps that have not come to their end. */
   #underWay = 0;
   #isOver = false;
-  #end: Pick<History, "log" | "ends"> | undefined;
+  #end: Pick<History, "log" | "ends" | "gateways"> | undefined;
 
   constructor(
     plan: Plan,
@@ -344,7 +338,7 @@ class World {
           for await (const event of streamOf(core, externalId, resumedFrom, call)) {
             const isState = isFirst && from === undefined && externalId !== undefined;
             isFirst = false;
-            const shown = eventOf(event);
+            const shown = eventOf(event, epochMs);
             tell(() => {
               cursor = shown.cursor;
               watcher.from ??= shown.cursor;
@@ -402,7 +396,9 @@ class World {
     }
     await scheduler.wait(20);
     this.#isOver = true;
-    this.#end = { log: (await this.#stores.log()).map(eventOf), ends };
+    const log = (await this.#stores.log()).map((event) => eventOf(event, epochMs));
+    const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
+    this.#end = { log, ends, gateways };
   }
 
   /** Its key was answered, and the gateway that has to remember that did not die. */
@@ -553,32 +549,4 @@ function streamOf(
   return isPayout(externalId)
     ? core.watchPayout(create(WatchPayoutRequestSchema, about), call)
     : core.watchPayment(create(WatchPaymentRequestSchema, about), call);
-}
-
-/** An event, told by the words of the contract. */
-function eventOf(event: Event): LoggedEvent {
-  const { cursor, externalId, state, source, resource, callOutcome } = event;
-  const isCallback = source === EventSource.CALLBACK;
-  return {
-    ...{ cursor, externalId, state: nameOf(PaymentStateSchema, state) },
-    storedMs: event.receivedAt ? timestampMs(event.receivedAt) - epochMs : 0,
-    ...(isCallback && { callback: callbackOf(resource) }),
-    ...(callOutcome !== CallOutcome.UNSPECIFIED && {
-      callOutcome: nameOf(CallOutcomeSchema, callOutcome),
-    }),
-  };
-}
-
-function callbackOf(resource: Event["resource"]): string {
-  if (resource.case === "payout") {
-    return `${resource.value.transactionId} payout ${resource.value.status}`;
-  }
-  const { details, operation } = resource.value ?? {};
-  const status = nameOf(PaymentStatusSchema, details?.status).toLowerCase();
-  return `${details?.paymentId} ${nameOf(PaymentOperationSchema, operation).toLowerCase()} ${status}`;
-}
-
-/** The contract's word for a value, without what all of its enum begin with. */
-function nameOf({ value, sharedPrefix = "" }: DescEnum, number = 0): string {
-  return (value[number]?.name ?? "").slice(sharedPrefix.length);
 }

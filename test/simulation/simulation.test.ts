@@ -112,6 +112,7 @@ const whole: History = {
     { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
   ],
   ...{ absences: [], limits: [{ fromMs: 0, perSecond: 5 }], lines: [] },
+  gateways: [{ name: "gateway-0", back: true }],
 };
 
 /** Histories in which no defect of the list shows: what each check is for, said outright. */
@@ -124,6 +125,13 @@ const broken: Readonly<Record<string, Partial<History>>> = {
     ...{ callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
   },
   "never answered": { calls: [{ ...call, outcome: undefined as never }] },
+  "one callback under two cursors": {
+    log: [
+      { ...event, callback: "c" },
+      { ...event, cursor: "2", callback: "c" },
+    ],
+  },
+  "gateway that does not come back": { gateways: [{ name: "gateway-0", back: false }] },
   "not an error of ours": { calls: [{ ...call, error: "INTERNAL Error" }] },
   "not settled, nor flagged": {
     ends: [

@@ -1,47 +1,77 @@
-/** What clients, the payments service and the log said in one run: all that the checker knows. */
-export interface History {
+import type { CallRecord, EndRecord, History, LoggedEvent } from "../../simulation/history.ts";
+
+/** What clients, the payments service and the log said in one run, each payment under an id of its own. */
+export interface Told {
+  /** Answers are status codes. */
   readonly callbacks: readonly SentCallback[];
-  readonly payments: readonly SentPayment[];
-  /** How often the service was asked for each payment, by external_id. */
-  readonly arrivals: ReadonlyMap<string, number>;
+  readonly calls: readonly CallRecord[];
+  /** What reached the service, in order. */
+  readonly requests: readonly ServedRequest[];
   /** Everything that a watcher was shown. */
-  readonly shown: readonly Shown[];
+  readonly shown: readonly ShownEvent[];
   /** Cursors that a watcher was refused for good. */
-  readonly refusedCursors: readonly { readonly watcher: string; readonly cursor: string }[];
+  readonly refusedCursors: History["refusedCursors"];
   /** The log at the end, read from its beginning. */
-  readonly log: readonly LogEvent[];
-  /** Calls without a known outcome, and what the gateways said of them at the end. */
-  readonly unknown: readonly { readonly externalId: string; readonly settled: boolean }[];
+  readonly log: readonly LoggedEvent[];
+  /** Payments of which a caller did not know what became, and what the gateways said in the end. */
+  readonly inDoubt: readonly Omit<EndRecord, "expected">[];
   /** Whether each gateway did everything again, once the fault was over. */
-  readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
-}
-
-export interface LogEvent {
-  readonly cursor: string;
-  /** The callback that it came by; absent for what came another way. */
-  readonly callback?: string | undefined;
-}
-
-export interface Shown extends LogEvent {
-  readonly watcher: string;
+  readonly gateways: History["gateways"];
 }
 
 export interface SentCallback {
   readonly id: string;
-  /** Status codes of its answers, in order. */
-  readonly answers: number[];
+  readonly answers: { readonly atMs: number; readonly status: number }[];
 }
 
-export interface SentPayment {
+export interface ShownEvent extends LoggedEvent {
+  readonly watcher: string;
+  readonly atMs: number;
+}
+
+/** One request for a payment, as it reached the service. */
+export interface ServedRequest {
   readonly externalId: string;
-  readonly key?: string | undefined;
-  readonly answers: PaymentAnswer[];
-  /** What the callers were told where it was not `paid`, for whoever reads of it. */
-  readonly errors?: string[];
+  readonly atMs: number;
+  readonly charged: boolean;
 }
 
-/** `refused`: told that nothing was sent; `unknown`: told that nobody knows. */
-export type PaymentAnswer = "paid" | "refused" | "unknown";
+/**
+ * The history that the checks read. Who stood still, which budget held and which deadlines were given is
+ * not known of a run in real time: the checks that need it find nothing to judge.
+ */
+export function historyOf(told: Told, endedMs = performance.now()): History {
+  const { calls, requests, shown, log, inDoubt } = told;
+  const charged = new Set(requests.flatMap((one) => (one.charged ? [one.externalId] : [])));
+  const firstOf = new Map<string, string>();
+  for (const { watcher, cursor } of shown) {
+    const first = firstOf.get(watcher);
+    if (first === undefined || cursor < first) firstOf.set(watcher, cursor);
+  }
+  return {
+    ...{ endedMs, calls, log },
+    posts: requests.map(({ externalId, atMs, charged }, at) => ({
+      ...{ n: at + 1, request: externalId, externalId, method: "CreatePayment", charged },
+      ...{ replica: "", sentMs: atMs, arrivedMs: atMs, tooMany: false },
+      ...(charged && { paymentId: paymentIdOf(externalId) }),
+    })),
+    callbacks: told.callbacks,
+    shown: shown.map((event) => ({ ...event, isFirst: false })),
+    watchers: [...firstOf].map(([id, from]) => ({ id, from })),
+    refusedCursors: told.refusedCursors,
+    ends: inDoubt.map((end) => ({
+      ...end,
+      expected: charged.has(end.externalId) ? "PAID" : "FAILED",
+    })),
+    gateways: told.gateways,
+    ...{ requests: [], looks: [], absences: [], limits: [], lines: [] },
+  };
+}
+
+/** As the service names it. */
+export function paymentIdOf(externalId: string): string {
+  return `p-${externalId}`;
+}
 
 /** Numbers by a seed, the same ones each time: mulberry32. */
 export function seeded(seed: number): () => number {

@@ -1,18 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { OutcomeUnknownSchema } from "../../../src/gen/payments/v1/error_pb.ts";
-import { type Event, EventSource } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { sign } from "../../../src/wire/signature.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { paymentRequest } from "../../gateway/operations.ts";
+import type { CallRecord, History, LoggedEvent } from "../../simulation/history.ts";
+import { eventOf, nameOf } from "../../simulation/words.ts";
 import { type Gateway, password } from "./gateways.ts";
-import type {
-  History,
-  LogEvent,
-  PaymentAnswer,
-  SentCallback,
-  SentPayment,
-  Shown,
+import {
+  historyOf,
+  paymentIdOf,
+  type SentCallback,
+  type ShownEvent,
+  type Told,
 } from "./history.ts";
 
 /** How long everything may take that has to come right in the end, in milliseconds. */
@@ -36,34 +38,47 @@ export function startLoad(
   random: () => number,
 ): Load {
   const callbacks: SentCallback[] = [];
-  const payments: SentPayment[] = [];
-  const shown: Shown[] = [];
+  const calls: CallRecord[] = [];
+  const shown: ShownEvent[] = [];
   const refusedCursors: { watcher: string; cursor: string }[] = [];
-  const pending = new Set<Promise<void>>();
+  const pending = new Set<Promise<unknown>>();
   const over = new AbortController();
   let n = 0;
   const any = () => gateways[Math.floor(random() * gateways.length)] as Gateway;
-  const begin = (work: Promise<void>) => {
+  const begin = (work: Promise<unknown>) => {
     const ended = work.finally(() => pending.delete(ended));
     pending.add(ended);
   };
 
-  async function pay(sent: SentPayment, gateway: Gateway): Promise<void> {
-    const headers = sent.key === undefined ? {} : { "idempotency-key": sent.key };
-    sent.answers.push(await outcomeOf(gateway, sent, headers));
+  async function pay(externalId: string, gateway: Gateway, key?: string): Promise<CallRecord> {
+    const call: CallRecord = {
+      ...{ id: `call-${calls.length}`, request: externalId, key, externalId },
+      ...{ method: "CreatePayment", replica: gateway.name, beganMs: performance.now() },
+    };
+    calls.push(call);
+    const answer = await answerOf(gateway, externalId, key);
+    return Object.assign(call, answer, { endedMs: performance.now() });
   }
-  async function payKeyed(sent: SentPayment, pauseMs: number, repeats: Gateway[]): Promise<void> {
-    await pay(sent, any());
+  async function payKeyed(
+    externalId: string,
+    key: string,
+    pauseMs: number,
+    repeats: readonly Gateway[],
+  ): Promise<void> {
+    await pay(externalId, any(), key);
     for (const gateway of repeats) {
       await delay(pauseMs);
-      await pay(sent, gateway);
+      await pay(externalId, gateway, key);
     }
   }
-  async function callBack(sent: SentCallback, order: Gateway[]): Promise<void> {
+  /** Until it is acknowledged. */
+  async function callBack(externalId: string, order: readonly Gateway[]): Promise<void> {
+    const sent: SentCallback = { id: callbackOf(externalId), answers: [] };
+    callbacks.push(sent);
     const until = performance.now() + timeoutMs;
     for (let at = 0; performance.now() < until && !over.signal.aborted; at++) {
-      const status = await post(order[at % order.length] as Gateway, bodyOf(sent.id));
-      sent.answers.push(status);
+      const status = await post(order[at % order.length] as Gateway, bodyOf(externalId));
+      sent.answers.push({ atMs: performance.now(), status });
       if (status === 200) return;
       await delay(150);
     }
@@ -72,23 +87,13 @@ export function startLoad(
   const timer = setInterval(() => {
     const kind = random();
     if (kind < 0.6) {
-      const sent: SentCallback = { id: `cb-${n++}`, answers: [] };
-      callbacks.push(sent);
       const first = Math.floor(random() * gateways.length);
-      begin(callBack(sent, [...gateways.slice(first), ...gateways.slice(0, first)]));
+      const order = [...gateways.slice(first), ...gateways.slice(0, first)];
+      begin(callBack(`cb-${n++}`, order));
     } else if (kind < 0.85) {
-      const sent: SentPayment = {
-        externalId: `none-k${n}`,
-        key: `key-${n++}`,
-        answers: [],
-        errors: [],
-      };
-      payments.push(sent);
-      begin(payKeyed(sent, random() * 3_000, [any(), any()]));
+      begin(payKeyed(`none-k${n}`, `key-${n++}`, random() * 3_000, [any(), any()]));
     } else {
-      const sent: SentPayment = { externalId: `none-p${n++}`, answers: [], errors: [] };
-      payments.push(sent);
-      begin(pay(sent, any()));
+      begin(pay(`none-p${n++}`, any()));
     }
   }, 25);
   const watchers = gateways.flatMap((gateway, at) => [
@@ -108,7 +113,7 @@ export function startLoad(
         for await (const { event } of events.streamEvents({ afterCursor: after }, { signal })) {
           if (!event) continue;
           cursor = event.cursor;
-          shown.push({ watcher, ...eventOf(event) });
+          shown.push({ watcher, atMs: performance.now(), ...logged(event) });
         }
       } catch (error) {
         if (ConnectError.from(error).code === Code.OutOfRange && cursor !== undefined) {
@@ -123,34 +128,36 @@ export function startLoad(
 
   /** Whether a gateway stores, shows and takes a key again. */
   async function isBack(gateway: Gateway): Promise<boolean> {
+    const marker = `back-${gateway.name}`;
+    await callBack(marker, [gateway]);
     const until = performance.now() + timeoutMs;
     for (let tries = 0; performance.now() < until; tries++, await delay(200)) {
-      const sent: SentCallback = { id: `back-${gateway.name}-${tries}`, answers: [] };
-      callbacks.push(sent);
-      sent.answers.push(await post(gateway, bodyOf(sent.id)));
-      if (!sent.answers.includes(200)) continue;
       const externalId = `none-back-${gateway.name}-${tries}`;
-      const payment: SentPayment = { externalId, key: externalId, answers: [], errors: [] };
-      payments.push(payment);
-      await pay(payment, gateway);
-      if (!payment.answers.includes("paid")) continue;
-      const log = await logOf(gateway, sent.id).catch(() => []);
-      if (log.some(({ callback }) => callback === sent.id)) return true;
+      const { outcome } = await pay(externalId, gateway, externalId);
+      if (outcome !== "paid") continue;
+      const log = await logOf(gateway, callbackOf(marker)).catch(() => []);
+      if (log.some(({ callback }) => callback === callbackOf(marker))) return true;
     }
     return false;
   }
 
-  async function settled(externalId: string): Promise<boolean> {
+  /** What a gateway says in the end of a payment that a caller was in doubt about. */
+  async function endOf(externalId: string): Promise<Told["inDoubt"][number]> {
     const until = performance.now() + timeoutMs;
+    const unsettled = { externalId, state: "UNKNOWN", unknown: true, needsOperator: false };
     for (; performance.now() < until; await delay(200)) {
       const known = await any()
         .payments.getPayment({ externalId }, { timeoutMs: callTimeoutMs })
         .catch(() => undefined);
-      if (known && !known.outcomeUnknown) return true;
+      if (known && !known.outcomeUnknown) {
+        return { ...unsettled, state: nameOf(PaymentStateSchema, known.state), unknown: false };
+      }
       // Never sent: nobody knows of it.
-      if (!upstream.arrivals.has(externalId)) return true;
+      if (!upstream.arrivals.has(externalId)) {
+        return { ...unsettled, state: "NOT_FOUND", unknown: false };
+      }
     }
-    return false;
+    return unsettled;
   }
 
   async function stop(): Promise<void> {
@@ -161,55 +168,51 @@ export function startLoad(
 
   return {
     stop,
-    acknowledged: () => callbacks.filter(({ answers }) => answers.includes(200)).length,
+    acknowledged: () =>
+      callbacks.filter(({ answers }) => answers.some(({ status }) => status === 200)).length,
     async finish() {
       clearInterval(timer);
       const back = await Promise.all(gateways.map(isBack));
       while (pending.size > 0) await Promise.all(pending);
-      const inDoubt = payments.filter(({ answers }) => answers.at(-1) === "unknown");
-      const unknown = await Promise.all(
-        inDoubt.map(async ({ externalId }) => ({
-          externalId,
-          settled: await settled(externalId),
-        })),
-      );
+      const lastOf = new Map(calls.map(({ externalId, outcome }) => [externalId, outcome]));
+      const unknown = [...lastOf].filter(([, outcome]) => outcome === "unknown");
+      const inDoubt = await Promise.all(unknown.map(([externalId]) => endOf(externalId)));
       // Nothing comes any more: what follows the last callback of all is the end of the log.
-      const last: SentCallback = { id: "the-end", answers: [] };
-      callbacks.push(last);
-      await callBack(last, [...gateways]);
-      const log = await logOf(any(), last.id);
+      await callBack("the-end", gateways);
+      const last = callbackOf("the-end");
+      const log = await logOf(any(), last);
       const until = performance.now() + timeoutMs;
-      const isEnd = ({ callback }: LogEvent) => callback === last.id;
+      const isEnd = ({ callback }: LoggedEvent) => callback === last;
       const sawEnd = () => shown.filter(isEnd).length >= watchers.length;
       while (!sawEnd() && performance.now() < until) await delay(50);
       await stop();
-      return {
-        ...{ callbacks, payments, shown, refusedCursors, log, unknown },
-        arrivals: upstream.arrivals,
+      return historyOf({
+        ...{ callbacks, calls, shown, refusedCursors, log, inDoubt, requests: upstream.requests },
         gateways: gateways.map(({ name }, at) => ({ name, back: back[at] === true })),
-      };
+      });
     },
   };
 }
 
-async function outcomeOf(
+async function answerOf(
   { payments }: Gateway,
-  { externalId, errors }: SentPayment,
-  headers: Record<string, string>,
-): Promise<PaymentAnswer> {
+  externalId: string,
+  key: string | undefined,
+): Promise<Pick<CallRecord, "outcome" | "paymentId" | "error">> {
   try {
-    await payments.createPayment(paymentRequest(externalId) as never, {
-      headers,
+    const { payment } = await payments.createPayment(paymentRequest(externalId) as never, {
+      headers: key === undefined ? {} : { "idempotency-key": key },
       timeoutMs: callTimeoutMs,
     });
-    return "paid";
-  } catch (error) {
-    const failure = ConnectError.from(error);
-    errors?.push(failure.message);
-    if (failure.findDetails(OutcomeUnknownSchema).length > 0) return "unknown";
+    return { outcome: "paid", paymentId: payment?.details?.paymentId ?? "" };
+  } catch (failure) {
+    const told = ConnectError.from(failure);
+    const { code } = told;
+    const error = `${Code[code].toUpperCase()} ${told.rawMessage}`;
+    const isUnknown = told.findDetails(OutcomeUnknownSchema).length > 0;
     // An answer that the gateway did not give says nothing.
-    const own = failure.code === Code.DeadlineExceeded || failure.code === Code.Canceled;
-    return own ? "unknown" : "refused";
+    const own = code === Code.DeadlineExceeded || code === Code.Canceled;
+    return { outcome: isUnknown || own ? "unknown" : "refused", error };
   }
 }
 
@@ -226,25 +229,31 @@ async function post({ publicUrl }: Gateway, body: string): Promise<number> {
   }
 }
 
-function bodyOf(id: string): string {
+function bodyOf(externalId: string): string {
   return JSON.stringify({
-    external_id: id,
+    external_id: externalId,
     operation: "payment",
-    details: { payment_id: `p-${id}`, status: "success", status_code: "ok" },
+    details: { payment_id: paymentIdOf(externalId), status: "success", status_code: "ok" },
   });
 }
 
+/** The callback of a payment, as events tell it. */
+function callbackOf(externalId: string): string {
+  return `${paymentIdOf(externalId)} payment success`;
+}
+
 /** The whole log, up to the event of a callback. */
-async function logOf({ events }: Gateway, last: string): Promise<LogEvent[]> {
-  const log: LogEvent[] = [];
+async function logOf({ events }: Gateway, last: string): Promise<LoggedEvent[]> {
+  const log: LoggedEvent[] = [];
   const signal = AbortSignal.timeout(timeoutMs);
   for await (const { event } of events.streamEvents({ afterCursor: "earliest" }, { signal })) {
-    if (event) log.push(eventOf(event));
+    if (event) log.push(logged(event));
     if (log.at(-1)?.callback === last) break;
   }
   return log;
 }
 
-function eventOf({ cursor, source, externalId }: Event): LogEvent {
-  return { cursor, callback: source === EventSource.CALLBACK ? externalId : undefined };
+/** Its time is that of this process's monotonic clock, as far as the machine's clocks agree. */
+function logged(event: Event): LoggedEvent {
+  return eventOf(event, performance.timeOrigin);
 }

@@ -1,0 +1,42 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  CallOutcome,
+  CallOutcomeSchema,
+  type Event,
+  EventSource,
+} from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperationSchema,
+  PaymentStateSchema,
+  PaymentStatusSchema,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import type { LoggedEvent } from "./history.ts";
+
+/** An event, told by the words of the contract; its time since when the history began. */
+export function eventOf(event: Event, sinceMs: number): LoggedEvent {
+  const { cursor, externalId, state, source, resource, callOutcome } = event;
+  const isCallback = source === EventSource.CALLBACK;
+  return {
+    ...{ cursor, externalId, state: nameOf(PaymentStateSchema, state) },
+    storedMs: event.receivedAt ? timestampMs(event.receivedAt) - sinceMs : 0,
+    ...(isCallback && { callback: callbackOf(resource) }),
+    ...(callOutcome !== CallOutcome.UNSPECIFIED && {
+      callOutcome: nameOf(CallOutcomeSchema, callOutcome),
+    }),
+  };
+}
+
+function callbackOf(resource: Event["resource"]): string {
+  if (resource.case === "payout") {
+    return `${resource.value.transactionId} payout ${resource.value.status}`;
+  }
+  const { details, operation } = resource.value ?? {};
+  const status = nameOf(PaymentStatusSchema, details?.status).toLowerCase();
+  return `${details?.paymentId} ${nameOf(PaymentOperationSchema, operation).toLowerCase()} ${status}`;
+}
+
+/** The contract's word for a value, without what all of its enum begin with. */
+export function nameOf({ value, sharedPrefix = "" }: DescEnum, number = 0): string {
+  return (value[number]?.name ?? "").slice(sharedPrefix.length);
+}
