@@ -10,7 +10,8 @@ import { createRedisBucket } from "../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisConnector } from "../src/redis/connect.ts";
 import { accountKeys } from "../src/redis/keys.ts";
 import { Secret } from "../src/secrets/secret.ts";
-import { type RedisServer, startRedis, until } from "../test/redis/server.ts";
+import { type RedisServer, startRedis } from "../test/redis/server.ts";
+import { until } from "../test/until.ts";
 
 const SECONDS = 3;
 const PLAIN = `

@@ -11,7 +11,7 @@ import { EventService } from "../src/gen/payments/v1/event_service_pb.ts";
 import { sign } from "../src/wire/signature.ts";
 import { freePorts, spawnCli } from "../test/gateway/spawn.ts";
 import { startSentinelSet } from "../test/redis/sentinel.ts";
-import { until } from "../test/redis/server.ts";
+import { until } from "../test/until.ts";
 
 const seconds = Number(process.argv[2] ?? 5);
 const password = "password";

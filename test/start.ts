@@ -29,6 +29,3 @@ export function startTestGateway(
     { delays: { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 500 }, ...sandbox },
   );
 }
-
-/** Deadline of everything that a test waits for, in milliseconds. */
-export const patienceMs = 20_000;

@@ -8,8 +8,9 @@ import { openStores } from "../../src/app/stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { startRedis, until, withoutRedis } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 
 /** A logger, and what it was told. */
 function logger() {
@@ -109,7 +110,7 @@ test("a gateway that stops takes leave of the shared budget before Redis is clos
   await until(async () => (await redis.command("EXISTS", "pgw:{default}:bucket")) === 1);
   way.delayMs = 30;
   await gateway.stop();
-  await until(async () => farewells.length === 1, AbortSignal.timeout(patienceMs));
+  await until(async () => farewells.length === 1);
 });
 
 /** A way to a port on which what is held up is lost when its sender goes away. */

@@ -8,7 +8,8 @@ import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign, verify } from "../../src/wire/signature.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { startProxy } from "./proxy.ts";
 import { run } from "./resident.ts";
 import { placesOf, start } from "./run.ts";
@@ -72,7 +73,7 @@ function linesOf(child: ChildProcess) {
     closed,
     ids: () => lines.map(({ event }) => event.external_id),
     async until(right: () => boolean): Promise<void> {
-      const end = AbortSignal.timeout(patienceMs);
+      const end = AbortSignal.timeout(timeoutMs);
       while (!right()) {
         const { promise, resolve } = Promise.withResolvers<void>();
         waiting.push(resolve);

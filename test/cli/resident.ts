@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { after } from "node:test";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import type { Ran, RunOptions } from "./run.ts";
 
 /** What a resident process is asked to run. */
@@ -36,7 +36,7 @@ export async function run(
   const leave = () => gone.abort(new Error(`ended by ${args.join(" ")}`));
   resident.once("exit", leave);
   resident.send({ args, env, input } satisfies Asked);
-  const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(2 * patienceMs)]);
+  const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(2 * timeoutMs)]);
   try {
     const [said] = (await once(resident, "message", { signal })) as [Said];
     idle.push(resident);

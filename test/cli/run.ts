@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 /** What is compiled once need not be for each run: where `npm test` keeps it, or for this file alone. */
 const compiled = process.env.NODE_COMPILE_CACHE ?? mkdtempSync(join(tmpdir(), "compiled-"));
@@ -42,7 +42,7 @@ export function start(args: readonly string[], { env = {} }: RunOptions = {}): C
   const child = spawn(process.execPath, [cli, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
     stdio: ["pipe", "pipe", "pipe"],
-    timeout: patienceMs * 2,
+    timeout: timeoutMs * 2,
     killSignal: "SIGKILL",
   });
   child.stdin?.on("error", () => {});

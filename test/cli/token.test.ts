@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
@@ -22,7 +23,7 @@ async function watch(token: string, externalId: string): Promise<string> {
   );
   const response = await fetch(url, {
     headers: { accept: "text/event-stream" },
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   const reader = response.body!.getReader();
   const { value } = await reader.read();

@@ -27,7 +27,8 @@ import {
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 let gateway: Gateway;
 let proxy: CuttingProxy;
@@ -46,7 +47,7 @@ const transports: [string, (baseUrl: string) => Transport][] = [
   ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl })],
 ];
 const direct = () => createPaymentsGateway(createGrpcTransport({ baseUrl: gateway.rpcUrl }));
-const bounded = () => AbortSignal.timeout(patienceMs);
+const bounded = () => AbortSignal.timeout(timeoutMs);
 
 const card = (number: string) => ({
   method: {

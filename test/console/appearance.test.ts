@@ -3,7 +3,8 @@ import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () => {
@@ -60,7 +61,7 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
 
 /** Waits until the page was drawn as wide as it is now; one that never fits is for the asserts. */
 async function fits(page: Page): Promise<void> {
-  const endMs = performance.now() + patienceMs;
+  const endMs = performance.now() + timeoutMs;
   do await page.evaluate(laidOut);
   while ((await page.evaluate(overflowing)).length > 0 && performance.now() < endMs);
 }

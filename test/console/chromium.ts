@@ -4,7 +4,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { buildConsole } from "../../scripts/build-console.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { launchChromium, withoutChromium } from "../chromium.ts";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 /** A page of the console, and what went wrong in it. */
 export interface Opened {
@@ -39,7 +39,7 @@ export function browserForTests(): {
         viewport: { width: 1280, height: 900 },
         ...options,
       });
-      context.setDefaultTimeout(patienceMs);
+      context.setDefaultTimeout(timeoutMs);
       const page = await context.newPage();
       const foreignRequests: string[] = [];
       const complaints: string[] = [];

@@ -12,8 +12,9 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { withoutChromium } from "../chromium.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { sendCallback } from "./callback.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 

@@ -4,8 +4,8 @@ import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { withoutChromium } from "../chromium.ts";
-import { until } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;

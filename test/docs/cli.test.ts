@@ -9,12 +9,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { placesOf } from "../cli/run.ts";
 import { freePorts } from "../gateway/spawn.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { stepsOf } from "./command-lines.ts";
 import { codeBlocks, root } from "./markdown.ts";
 
 test("the page of the command line shows what its commands print", {
-  timeout: 6 * patienceMs,
+  timeout: 6 * timeoutMs,
 }, async (t) => {
   const shell = await openShell(t);
   const blocks = (await codeBlocks("docs/cli.md")).filter(({ lang }) => !lang);
@@ -144,7 +145,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
         env,
         detached: true,
         stdio: ["ignore", "pipe", "inherit"],
-        timeout: 4 * patienceMs,
+        timeout: 4 * timeoutMs,
       });
       begun.push(child);
       let printed = "";

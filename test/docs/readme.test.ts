@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { after, before, it } from "node:test";
 import type { Tokens } from "marked";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { codeBlocks, root } from "./markdown.ts";
 
 let gateway: Gateway;
@@ -12,7 +13,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-it("the README's tour does what it shows", { timeout: 4 * patienceMs }, async () => {
+it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () => {
   const blocks = await codeBlocks("README.md");
   const watchers: Promise<Run>[] = [];
   let ran = 0;
@@ -57,7 +58,7 @@ function run(text: string): Promise<Run> {
   const child = spawn("bash", ["-euc", command], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: patienceMs,
+    timeout: timeoutMs,
   });
   let output = "";
   let errors = "";

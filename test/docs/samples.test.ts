@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { codeBlocks, pages, root } from "./markdown.ts";
 
 let gateway: Gateway;
@@ -104,7 +105,7 @@ describe("the samples that pages show", () => {
   });
 
   for (const page of shown) {
-    it(`of ${page} do what they show, against a gateway`, { timeout: 4 * patienceMs }, async () => {
+    it(`of ${page} do what they show, against a gateway`, { timeout: 4 * timeoutMs }, async () => {
       const blocks = await codeBlocks(page);
       for (const { lang, text } of blocks) if (lang === "graphql") await query(text);
       const programs = blocks.filter(({ lang }) => lang === "ts" || lang === "tsx");
@@ -169,7 +170,7 @@ async function run(page: string, text: string, use: string) {
       WATCH_TOKEN: await watchToken("order-live"),
     },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: patienceMs,
+    timeout: timeoutMs,
     killSignal: "SIGKILL",
   });
   let output = "";

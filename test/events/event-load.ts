@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { until } from "../redis/server.ts";
+import { until } from "../until.ts";
 import { payment } from "./entries.ts";
 
 /** Callbacks at a steady rate, each sent again until it is acknowledged. */

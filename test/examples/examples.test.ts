@@ -5,7 +5,8 @@ import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { signCallback } from "../../clients/typescript/src/webhook.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 let gateway: Gateway;
 const running = new Set<ChildProcess>();
@@ -28,7 +29,7 @@ function start(name: string, args: string[] = [], env: Record<string, string> = 
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: patienceMs,
+    timeout: timeoutMs,
   });
   running.add(child);
   const lines: string[] = [];

@@ -6,7 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { assertKept, maxPause, sendCallbacks, watch } from "../events/event-load.ts";
 import { replica } from "../events/redis/rig.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
-import { startRedis, until, withoutRedis } from "../redis/server.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
 
 const timeout = 120_000;
 const durable: [string, string][] = [

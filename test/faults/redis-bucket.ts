@@ -18,7 +18,8 @@ import {
   runLoad,
 } from "../ratelimit/shared-load.ts";
 import { realClock, reportTurns, runTurns } from "../ratelimit/turns-load.ts";
-import { startRedis, until, withoutRedis } from "../redis/server.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
 
 /** The long forms of test/ratelimit/redis/load.test.ts and redis-outages.test.ts, one at a time. */
 describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => {

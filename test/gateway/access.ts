@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 /** What authorization said: all that is neither refusal got through to the operation itself. */
 export type Outcome = "allowed" | "UNAUTHENTICATED" | "PERMISSION_DENIED";
@@ -23,7 +23,7 @@ export async function callRpc(
     (request: object, options: object) => Promise<unknown> | AsyncIterable<unknown>
   >;
   const leave = new AbortController();
-  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]);
+  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const answer = client[method.localName]?.(request, { headers, signal });
     if (method.methodKind === "unary") await answer;
@@ -73,7 +73,7 @@ export async function callGraphql(
       ...headers,
     },
     body: JSON.stringify({ query: operation }),
-    signal: AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]),
+    signal: AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]),
   });
   try {
     const text = stream ? await firstEvent(response) : await response.text();

@@ -37,8 +37,9 @@ import {
 } from "../auth/issuer.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
+import { timeoutMs } from "../until.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
 
@@ -168,7 +169,7 @@ const order = (externalId: string) => ({
 const idOf = (behaviour: string) => `${behaviour}-${++nth}`;
 const as = (token: string, more: Record<string, string> = {}) => ({
   headers: { authorization: `Bearer ${token}`, ...more },
-  signal: AbortSignal.timeout(patienceMs),
+  signal: AbortSignal.timeout(timeoutMs),
 });
 
 /** All that a failed call tells its caller, trailers and details included. */
@@ -432,7 +433,7 @@ async function post(
       ...headers,
     },
     body: JSON.stringify({ query, variables }),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   return `${JSON.stringify([...response.headers])}\n${await response.text()}`;
 }
@@ -697,7 +698,7 @@ test("the search finds what an attribute of a span leaks", async () => {
     const span = tracing.start(name, { kind: "internal", attributes: { "url.path": secret } });
     span.end();
   }
-  await tracing.shutdown(patienceMs);
+  await tracing.shutdown(timeoutMs);
   leaky.close();
   const found = findCanaries(secrets, tracesOf(leaky)).map((hit) => hit.split(":")[0]);
   assert.deepEqual(new Set(found), new Set(Object.keys(secrets)));

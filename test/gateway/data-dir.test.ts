@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
@@ -10,6 +9,7 @@ import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { freshDirectory } from "../sqlite/directories.ts";
+import { until } from "../until.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
@@ -99,11 +99,6 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
       if (event?.externalId === mark) break;
     }
     return found;
-  }
-
-  async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-    const patience = AbortSignal.timeout(20_000);
-    while (!(await holds())) await delay(50, undefined, { signal: patience });
   }
 
   test("without a place for state a real upstream is refused; memory has to be allowed", async () => {

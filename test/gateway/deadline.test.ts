@@ -16,7 +16,8 @@ import {
   OperationService,
 } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { grpcJsClient } from "../rpc/start.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 const request = { externalId: "order", operationId: "6f0e7a52-6a0f-4b8f-9a59-0a1f0f5b2c11" };
 
@@ -39,7 +40,7 @@ async function start(t: TestContext) {
   });
   /** Resolves when a request came and was given up. */
   const givenUp = async () => {
-    const signal = AbortSignal.timeout(patienceMs);
+    const signal = AbortSignal.timeout(timeoutMs);
     const [{ socket }] = (await once(upstream, "request", { signal })) as [IncomingMessage];
     await once(socket, "close", { signal });
   };

@@ -18,9 +18,9 @@ import {
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { until } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { paymentRequest } from "./operations.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 

@@ -13,8 +13,9 @@ import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { launchChromium, withoutChromium } from "../chromium.ts";
 import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
-import { type Link, sendEvent, startProxy, until } from "./live-rig.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs, until } from "../until.ts";
+import { type Link, sendEvent, startProxy } from "./live-rig.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
 const files = scratch();
@@ -67,7 +68,7 @@ async function addressOf(
 /** The cursors of all events of the log. */
 async function logged(gateway: Gateway, count: number): Promise<string[]> {
   const cursors: string[] = [];
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(timeoutMs);
   const all = events(gateway).streamEvents({ afterCursor: "earliest" }, { headers, signal });
   for await (const { event } of all) {
     cursors.push(event?.cursor ?? "");

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort, until } from "../redis/server.ts";
+import { freePort } from "../redis/server.ts";
+import { until } from "../until.ts";
 
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 
@@ -51,8 +52,7 @@ export async function startHaproxy(backends: readonly Backend[], triesLeft = 5):
     const gone = new AbortController();
     const onExit = () => gone.abort(new Error(`haproxy ended: ${errors}`));
     child.once("exit", onExit);
-    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(30_000)]);
-    await until(async () => (await upOf(stats)) === 3 * count, signal);
+    await until(async () => (await upOf(stats)) === 3 * count, "backends", gone.signal);
     child.off("exit", onExit);
   };
   try {

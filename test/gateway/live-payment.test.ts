@@ -9,7 +9,6 @@ import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { type Event, EventSourceSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   PaymentOperation,
   PaymentOperationSchema,
@@ -22,7 +21,9 @@ import {
   WatchPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { inTime, timeoutMs } from "../until.ts";
+import { graphql, paymentOf } from "./callers.ts";
 
 let gateway: Gateway;
 before(async () => {
@@ -46,6 +47,7 @@ test("a 3DS payment shows pending, then success, to gRPC, SSE and WebSocket at o
     assert.deepEqual(seen, ["PENDING RESPONSE", "SUCCESS CALLBACK"]);
   }
   const query = await graphql(
+    gateway,
     `{ payment(externalId: "${externalId}") { isSuccess details { status amount } } }`,
   );
   assert.deepEqual(query.data.payment, {
@@ -69,7 +71,7 @@ test("the same callback three times shows once, and a refund shows as a further 
       },
     });
   const events: string[] = [];
-  const watch = rpc().watchPayment({ externalId }, patience())[Symbol.asyncIterator]();
+  const watch = rpc().watchPayment({ externalId }, inTime())[Symbol.asyncIterator]();
   const next = async () => {
     const { event } = (await watch.next()).value ?? {};
     assert.ok(event?.resource.case === "payment");
@@ -104,7 +106,7 @@ test("a watcher that comes back with its cursor sees what it missed, once", asyn
   const resumed: string[] = [];
   const rest = rpc().watchPayment(
     { externalId, afterCursor: first.cursor, untilFinal: true },
-    patience(),
+    inTime(),
   );
   for await (const { event } of rest)
     resumed.push(String(nameOf(EventSourceSchema, event?.source)));
@@ -114,16 +116,17 @@ test("a watcher that comes back with its cursor sees what it missed, once", asyn
 test("a watch token opens its own payment to an EventSource, and no other", async () => {
   await createPayment("order-watched", "4111111111111111");
   const made = await graphql(
+    gateway,
     `mutation { createWatchToken(input: { externalId: "order-watched", kind: PAYMENT, ttlSeconds: 60 }) {
       ... on WatchToken { token } } }`,
   );
-  const token = String(made.data.createWatchToken?.token);
+  const token = String((made.data.createWatchToken as { token?: string }).token);
   const subscribe = async (externalId: string) => {
     const query = `subscription { paymentUpdated(externalId: "${externalId}", untilFinal: true) { final } }`;
     const url = `${gateway.publicUrl}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
     const response = await fetch(url, {
       headers: { accept: "text/event-stream" },
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     return response.text();
   };
@@ -136,16 +139,7 @@ function rpc() {
 }
 
 async function createPayment(externalId: string, number: string) {
-  const { payment } = await rpc().createPayment({
-    amount: "10.10",
-    currency: "UAH",
-    mode: PaymentMode.DIRECT,
-    externalId,
-    customer: { email: "customer@shop.example" },
-    paymentMethod: {
-      method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
-    },
-  });
+  const { payment } = await rpc().createPayment(paymentOf(externalId, number));
   assert.ok(payment);
   return payment;
 }
@@ -175,15 +169,6 @@ async function sendCallback(text: string): Promise<number> {
   });
   await response.arrayBuffer();
   return response.status;
-}
-
-async function graphql(query: string) {
-  const response = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query }),
-  });
-  return response.json() as Promise<{ data: Record<string, Record<string, unknown>> }>;
 }
 
 function nameOf(desc: DescEnum, value: number | undefined): string | undefined {
@@ -224,7 +209,7 @@ function watchByGrpc(externalId: string): Promise<string[]> {
   const stream = client.watchPayment?.(
     create(WatchPaymentRequestSchema, { externalId, untilFinal: true }),
     new grpc.Metadata(),
-    { deadline: Date.now() + patienceMs },
+    { deadline: Date.now() + timeoutMs },
   ) as unknown as grpc.ClientReadableStream<{ event?: Event }>;
   return new Promise((resolve, reject) => {
     const seen: string[] = [];
@@ -286,9 +271,4 @@ async function collect(
     seen.push(`${payment?.details.status} ${source}`);
   }
   return seen;
-}
-
-/** A client's own deadline timer would outlive a stream that the test leaves early. */
-function patience() {
-  return { signal: AbortSignal.timeout(patienceMs) };
 }

@@ -4,7 +4,6 @@ import http from "node:http";
 import net from "node:net";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { patienceMs } from "../start.ts";
 
 /** A TCP proxy in front of one listener, whose connections break when the test says so. */
 export interface Link extends AsyncDisposable {
@@ -107,17 +106,4 @@ export async function sendEvents(
     }
   };
   await Promise.all(Array.from({ length: Math.min(count, 10) }, send));
-}
-
-/** Resolves when the check holds, which is asked again whenever something else had its turn. */
-export async function until(
-  holds: () => boolean,
-  what: string,
-  withinMs = patienceMs,
-): Promise<void> {
-  const end = Date.now() + withinMs;
-  while (!holds()) {
-    if (Date.now() > end) assert.fail(`in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }

@@ -10,7 +10,8 @@ import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { inTime, timeoutMs } from "../until.ts";
 import { graphql, paymentOf } from "./callers.ts";
 
 let gateway: Gateway;
@@ -36,13 +37,13 @@ test("a lost answer and a lost callback settle by asking for the callback", asyn
   const externalId = "both-lost";
   await assertUnknown(create(externalId, bothLost), externalId);
   const seen: unknown[] = [];
-  const rest = rpc().watchPayment({ externalId, untilFinal: true }, patience());
+  const rest = rpc().watchPayment({ externalId, untilFinal: true }, inTime());
   for await (const { event } of rest) seen.push(event?.final);
   assert.equal(seen.at(-1), true);
   const settled = await untilKnown(externalId);
   assert.equal(settled.payment?.details?.status, PaymentStatus.SUCCESS);
   // The next call would settle it itself, and no look-up would be told of it.
-  const deadlineMs = Date.now() + patienceMs;
+  const deadlineMs = Date.now() + timeoutMs;
   while (!isSettledBy("resend", await metrics())) {
     assert.ok(Date.now() < deadlineMs, "it is settled");
     await delay(10);
@@ -80,10 +81,7 @@ test("a pending payment whose callback never comes settles by operation info", a
   const externalId = "callback-lost";
   const sources: (EventSource | undefined)[] = [];
   const watched = (async () => {
-    for await (const { event } of rpc().watchPayment(
-      { externalId, untilFinal: true },
-      patience(),
-    )) {
+    for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, inTime())) {
       sources.push(event?.source);
     }
   })();
@@ -101,10 +99,7 @@ test("a payout whose answer and callback are lost settles by payout info", async
   const payouts = createClient(PayoutService, transport());
   const seen = (async () => {
     const events: string[] = [];
-    for await (const { event } of payouts.watchPayout(
-      { externalId, untilFinal: true },
-      patience(),
-    )) {
+    for await (const { event } of payouts.watchPayout({ externalId, untilFinal: true }, inTime())) {
       if (event?.callOutcome === CallOutcome.UNKNOWN) events.push("UNKNOWN");
       if (event?.final) events.push(`final ${event.source === EventSource.RECONCILIATION}`);
     }
@@ -146,7 +141,7 @@ test("a call that never charged anything turns out as not done, and may be made 
   const externalId = "never-arrived";
   const outcomes: CallOutcome[] = [];
   const watched = (async () => {
-    for await (const { event } of rpc().watchPayment({ externalId }, patience())) {
+    for await (const { event } of rpc().watchPayment({ externalId }, inTime())) {
       outcomes.push(event?.callOutcome ?? CallOutcome.UNSPECIFIED);
       if (event?.callOutcome === CallOutcome.NOT_DONE) return;
     }
@@ -189,7 +184,7 @@ test("a payment that another client made settles though its last callback never 
   });
   assert.equal(callback.status, 200);
   const sources: (EventSource | undefined)[] = [];
-  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, patience())) {
+  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, inTime())) {
     sources.push(event?.source);
   }
   assert.deepEqual(sources, [EventSource.CALLBACK, EventSource.RECONCILIATION]);
@@ -211,7 +206,7 @@ test("what nobody can tell the end of is an operator's when a day was moved by",
     body: JSON.stringify({ advance_ms: 24 * 3_600_000 + 1_000 }),
   });
   assert.equal(response.status, 200);
-  const deadlineMs = Date.now() + patienceMs;
+  const deadlineMs = Date.now() + timeoutMs;
   while (!(await getPayment({ externalId })).needsOperator) {
     assert.ok(Date.now() < deadlineMs, "it is flagged");
     await delay(10);
@@ -256,7 +251,7 @@ async function untilKnown(externalId: string) {
 
 async function watch(externalId: string): Promise<string[]> {
   const seen: string[] = [];
-  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, patience())) {
+  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, inTime())) {
     if (event?.callOutcome === CallOutcome.UNKNOWN) seen.push("UNKNOWN");
     if (event?.resource.case !== "payment") continue;
     seen.push(
@@ -289,8 +284,4 @@ function rpc() {
 
 function transport({ rpcUrl } = gateway) {
   return createGrpcTransport({ baseUrl: rpcUrl });
-}
-
-function patience() {
-  return { signal: AbortSignal.timeout(patienceMs) };
 }

@@ -10,7 +10,8 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { paymentRequest } from "./operations.ts";
 
 const files = scratch();
@@ -55,7 +56,7 @@ after(async () => {
 
 const as = (key: string, more: Record<string, string> = {}) => ({
   headers: { authorization: `Bearer ${key}`, ...more },
-  signal: AbortSignal.timeout(patienceMs),
+  signal: AbortSignal.timeout(timeoutMs),
 });
 const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "2" });
 const payments = () => createClient(PaymentService, transport());

@@ -7,7 +7,8 @@ import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 

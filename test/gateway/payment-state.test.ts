@@ -18,7 +18,8 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { inTime, timeoutMs } from "../until.ts";
 
 let gateway: Gateway;
 before(async () => {
@@ -133,7 +134,7 @@ describe("a watch from the start", { timeout: 120_000 }, () => {
 
   it("is refused beside a cursor, and `earliest` is no cursor by RPC", async () => {
     for (const wrong of [{ fromStart: true, afterCursor: "1" }, { afterCursor: "earliest" }]) {
-      const next = rpc().watchPayment({ externalId: "from-start", ...wrong }, patience());
+      const next = rpc().watchPayment({ externalId: "from-start", ...wrong }, inTime());
       await assert.rejects(next[Symbol.asyncIterator]().next(), { code: Code.InvalidArgument });
     }
   });
@@ -178,7 +179,7 @@ describe("a watch until the end", { timeout: 120_000 }, () => {
     const watched = (async () => {
       for await (const { event } of rpc().watchPayment(
         { externalId, untilFinal: true },
-        patience(),
+        inTime(),
       )) {
         if (event) outcomes.push(nameOf(CallOutcomeSchema, event.callOutcome));
       }
@@ -209,10 +210,7 @@ describe("the state of a payout", { timeout: 120_000 }, () => {
     const query = `{ payout(externalId: "${externalId}") { state } }`;
     assert.equal((await graphql(query)).payout?.state, "PAID");
     const states: string[] = [];
-    for await (const { event } of payouts.watchPayout(
-      { externalId, untilFinal: true },
-      patience(),
-    )) {
+    for await (const { event } of payouts.watchPayout({ externalId, untilFinal: true }, inTime())) {
       if (event) states.push(`${nameOf(PaymentStateSchema, event.state)} final=${event.final}`);
     }
     assert.deepEqual(states, ["PAID final=true"]);
@@ -225,11 +223,6 @@ function rpc() {
 
 function transport() {
   return createGrpcTransport({ baseUrl: gateway.rpcUrl });
-}
-
-/** A client's own deadline timer would outlive a stream that the test leaves early. */
-function patience() {
-  return { signal: AbortSignal.timeout(patienceMs) };
 }
 
 function pay(externalId: string, { number = "4111111111111111", confirm = true } = {}) {
@@ -285,7 +278,7 @@ async function watchUntil(
   request: Watched = {},
 ): Promise<string[]> {
   const leave = new AbortController();
-  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]);
+  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]);
   const states: string[] = [];
   try {
     for await (const { event } of rpc().watchPayment({ ...request, externalId }, { signal })) {
@@ -303,7 +296,7 @@ async function watchUntil(
 /** Resolves with the next event behind a cursor. */
 async function untilEvent(externalId: string, afterCursor: string): Promise<void> {
   const leave = new AbortController();
-  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]);
+  const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]);
   try {
     for await (const { event } of rpc().watchPayment({ externalId, afterCursor }, { signal })) {
       if (event) return;
@@ -354,7 +347,7 @@ async function subscribe(
   const client = connect();
   const seen: Updated[] = [];
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`late, after ${seen.length}`)), patienceMs);
+  const timer = setTimeout(() => reject(new Error(`late, after ${seen.length}`)), timeoutMs);
   const reading = (async () => {
     const variables = { externalId, ...options };
     for await (const { data, errors } of client.iterate({ query: subscription, variables })) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
@@ -18,7 +18,7 @@ test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", a
     method: "POST",
     headers: { accept: "text/event-stream", "content-type": "application/json" },
     body: JSON.stringify({ query: "subscription { events { cursor } }" }),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   assert.equal(stream.status, 200);
   assert.ok(rpc.startsWith("http://127.0.0.1:"));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
 import { startSentinelSet } from "../redis/sentinel.ts";
-import { until, withoutRedis } from "../redis/server.ts";
+import { withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 interface Readiness {

@@ -9,8 +9,8 @@ import WebSocket from "ws";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
-import { patienceMs } from "../start.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { timeoutMs, until } from "../until.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
@@ -108,7 +108,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     const seen: string[] = [];
     const rest = c.rpc.watchPayment(
       { externalId, afterCursor: cursor, untilFinal: true },
-      { signal: AbortSignal.timeout(patienceMs) },
+      { signal: AbortSignal.timeout(timeoutMs) },
     );
     for await (const { event } of rest) seen.push(statusOf(event));
     assert.deepEqual(seen, ["pending", "success"]);
@@ -314,7 +314,7 @@ async function callbackAnswer(to: Replica, externalId: string, status: string): 
     method: "POST",
     headers: { "x-service-signature": sign(Buffer.from(body), password) },
     body,
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   await response.arrayBuffer();
   return response;

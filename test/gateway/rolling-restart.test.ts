@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { freePort, type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { freePort, type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
+import { until } from "../until.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { callOn, everyCursor, followOn } from "./rolling-load.ts";

@@ -10,8 +10,9 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 
 const callback = (externalId: string) =>
   JSON.stringify({

@@ -3,9 +3,10 @@ import diagnostics from "node:diagnostics_channel";
 import type net from "node:net";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
-import { sendEvents, until } from "./live-rig.ts";
+import { until } from "../until.ts";
+import { sendEvents } from "./live-rig.ts";
 import { type SlowClient, transports } from "./slow-clients.ts";
 
 /** Ports of clients whose connections the listeners of this process have open. */
@@ -99,7 +100,7 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
   t.diagnostic(names.map((name, i) => `${name}: ${ends[i]?.code}`).join(", "));
   const again = clientsOf(slow.map(({ cursors }) => cursors.at(-1) ?? ""));
   const rest = all(again, fast[0]?.cursors.at(-1));
-  await until(rest, "those who were cut have the rest", 3 * patienceMs);
+  await until(rest, "those who were cut have the rest");
 
   const whole = fast[0]?.cursors ?? [];
   for (const [i, name] of names.entries()) {

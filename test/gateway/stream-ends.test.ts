@@ -17,7 +17,8 @@ import {
   signingKey,
   signToken,
 } from "../auth/issuer.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { paymentRequest } from "./operations.ts";
 
 const files = scratch();
@@ -91,7 +92,7 @@ const edges: Record<string, (gateway: Gateway, token: string) => Promise<Open>> 
         authorization: `Bearer ${token}`,
       },
       body: JSON.stringify({ query }),
-      signal: AbortSignal.any([leave.signal, AbortSignal.timeout(patienceMs)]),
+      signal: AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]),
     });
     const begun = Promise.withResolvers<void>();
     const read = async () => {
@@ -132,7 +133,7 @@ const edges: Record<string, (gateway: Gateway, token: string) => Promise<Open>> 
 /** A stream that does not end fails its test, not the run. */
 function inTime<T>(ended: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("the stream did not end")), patienceMs);
+  const timer = setTimeout(() => reject(new Error("the stream did not end")), timeoutMs);
   return Promise.race([ended, promise]).finally(() => clearTimeout(timer));
 }
 
@@ -218,7 +219,7 @@ test("a watch token has 20 streams by default", async (t) => {
 
 /** The gateway hears of a client's leaving a little after the client has left. */
 async function untilAllowed<T>(open: () => Promise<T>): Promise<T> {
-  const end = Date.now() + patienceMs;
+  const end = Date.now() + timeoutMs;
   for (;;) {
     try {
       return await open();

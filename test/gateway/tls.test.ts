@@ -21,9 +21,9 @@ import {
   HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
-import { until } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
+import { timeoutMs, until } from "../until.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
@@ -69,7 +69,7 @@ const clients: Record<string, (url: string, client: Client) => Promise<unknown>>
           (message: never) => Buffer.from(toBinary(HealthCheckRequestSchema, message)),
           (bytes) => fromBinary(HealthCheckResponseSchema, bytes),
           create(HealthCheckRequestSchema) as never,
-          { deadline: Date.now() + patienceMs },
+          { deadline: Date.now() + timeoutMs },
           (error, answer?: HealthCheckResponse) =>
             error ? reject(error) : resolve(answer?.status),
         );

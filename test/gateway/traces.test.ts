@@ -24,8 +24,9 @@ import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
+import { timeoutMs } from "../until.ts";
 
 const password = "password";
 
@@ -482,7 +483,7 @@ test("a collector that never answers keeps neither a call nor the shutdown waiti
   const calls = createClient(PaymentService, transport);
   for (let nth = 0; nth < 50; nth++) {
     const request = order(`order-silent-${nth}`);
-    const { payment: paid } = await calls.createPayment(request, { timeoutMs: patienceMs });
+    const { payment: paid } = await calls.createPayment(request, { timeoutMs: timeoutMs });
     assert.equal(paid?.externalId, request.externalId);
   }
   const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();

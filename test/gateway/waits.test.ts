@@ -17,8 +17,8 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { until } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { inTime, timeoutMs, until } from "../until.ts";
 import { graphql, paymentOf } from "./callers.ts";
 
 let gateway: Gateway;
@@ -51,7 +51,7 @@ for (const [name, transport] of Object.entries({
     const payments = createClient(PaymentService, transport());
     const answer = await payments.createPayment(
       { ...paymentOf(externalId, cards.settlesLater), waitUntil: WaitUntil.SETTLED },
-      patience(),
+      inTime(),
     );
     assert.equal(answer.state, PaymentState.PAID);
     assert.equal(answer.payment?.details?.status, PaymentStatus.SUCCESS);
@@ -142,7 +142,7 @@ test("a call that was not done ends the wait at once", async (t) => {
     { ...paymentOf("not done", cards.htmlError), waitUntil: WaitUntil.SETTLED },
     { timeoutMs: 250_000 },
   );
-  const abort = AbortSignal.timeout(patienceMs);
+  const abort = AbortSignal.timeout(timeoutMs);
   const ended = Promise.race([
     made,
     new Promise((_, reject) => abort.addEventListener("abort", () => reject(new Error("late")))),
@@ -163,7 +163,7 @@ test("a confirmation under way is no end, though the hold stands", async () => {
   await create(externalId, cards.good, { confirm: false, amount: "100.00" });
   const answer = await payments().confirmPayment(
     { externalId, amount: "99.65", waitUntil: WaitUntil.SETTLED },
-    patience(),
+    inTime(),
   );
   assert.equal(answer.state, PaymentState.PAID);
 });
@@ -182,7 +182,7 @@ test("a payout waits for its end", async () => {
       recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
       waitUntil: WaitUntil.SETTLED,
     },
-    patience(),
+    inTime(),
   );
   assert.equal(answer.state, PayoutState.PAID);
   assert.equal(answer.payout?.status?.toLowerCase(), "success");
@@ -248,7 +248,7 @@ test("at a shutdown a waiting call is told the state, and the cursor to go on fr
   const waits = Object.entries(clients).map(([name, transport]) =>
     createClient(PaymentService, transport).createPayment(
       { ...paymentOf(`drained ${name}`, cards.challenge), waitUntil: WaitUntil.SETTLED },
-      patience(),
+      inTime(),
     ),
   );
   for (const name of Object.keys(clients)) await untilPending(own, `drained ${name}`);
@@ -282,7 +282,7 @@ function create(
   { waitUntil = WaitUntil.SETTLED, options, ...rest }: CreateOptions = {},
 ): Promise<CreatePaymentResponse> {
   const request = { ...paymentOf(externalId, number), ...rest, waitUntil };
-  return payments().createPayment(request, { ...patience(), ...options });
+  return payments().createPayment(request, { ...inTime(), ...options });
 }
 
 function waitingFor(externalId: string) {
@@ -314,7 +314,7 @@ async function approve(page: string): Promise<void> {
 
 /** Waits until the call for an external_id has its answer. */
 async function untilPending(of: Gateway, externalId: string): Promise<void> {
-  const deadlineMs = Date.now() + patienceMs;
+  const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
     const known = await payments(of)
       .getPayment({ externalId })
@@ -340,8 +340,4 @@ function payments(of = gateway) {
 
 function transport({ rpcUrl } = gateway) {
   return createGrpcTransport({ baseUrl: rpcUrl });
-}
-
-function patience() {
-  return { signal: AbortSignal.timeout(patienceMs) };
 }

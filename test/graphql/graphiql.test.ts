@@ -5,7 +5,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { firstDocuments } from "../../src/graphql/first-documents.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { launchChromium, withoutChromium } from "../chromium.ts";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { serve } from "./serve.ts";
 
 test("what GraphiQL opens with fits the schema", () => {
@@ -18,7 +18,7 @@ test("what GraphiQL opens with fits the schema", () => {
 
 test("GraphiQL opens with our first query, which runs, and subscription", {
   skip: withoutChromium,
-  timeout: 4 * patienceMs,
+  timeout: 4 * timeoutMs,
 }, async (t) => {
   const gateway = await serve(
     t,
@@ -32,7 +32,7 @@ test("GraphiQL opens with our first query, which runs, and subscription", {
   const browser = await launchChromium();
   t.after(() => browser.close());
   const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });
-  page.setDefaultTimeout(2 * patienceMs);
+  page.setDefaultTimeout(2 * timeoutMs);
   await page.goto(gateway.url);
   await page.getByText("query FirstLook").first().waitFor();
   const tabs = await page.getByRole("tab").allInnerTexts();

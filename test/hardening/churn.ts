@@ -167,9 +167,9 @@ export async function heldBy({ adminUrl }: Gateway): Promise<Held> {
   return { sockets: sockets.length, callsInFlight };
 }
 
-/** Waits until no more is held than before. @throws when that takes longer than `patienceMs` */
-export async function settled(gateway: Gateway, before: Held, patienceMs: number): Promise<void> {
-  const deadline = performance.now() + patienceMs;
+/** Waits until no more is held than before. @throws when that takes longer than `timeoutMs` */
+export async function settled(gateway: Gateway, before: Held, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     const held = await heldBy(gateway);
     if (held.sockets <= before.sockets && held.callsInFlight <= before.callsInFlight) return;

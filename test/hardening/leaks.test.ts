@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { type Churn, createChurn, type Held, heldBy, settled } from "./churn.ts";
 
 /** What one caller may have open at once here: a stream that leaks is soon missed. */
@@ -27,7 +28,7 @@ const idle: Held = { sockets: 4, callsInFlight: 0 };
 
 test("clients that leave in the middle leave nothing behind", { timeout: 60_000 }, async () => {
   await churn.run(60);
-  await settled(gateway, idle, patienceMs);
+  await settled(gateway, idle, timeoutMs);
   // Listeners that pile up are warned of.
   assert.deepEqual(warnings, []);
 });
@@ -43,5 +44,5 @@ test("control: a stream that is open shows, and its place is taken", {
   const now = await heldBy(gateway);
   assert.ok(now.sockets > idle.sockets + streams, `${now.sockets}, before ${idle.sockets}`);
   for (const { end } of [...open, tooMany]) end();
-  await settled(gateway, idle, patienceMs);
+  await settled(gateway, idle, timeoutMs);
 });

@@ -8,7 +8,7 @@ import { createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { until } from "../redis/server.ts";
+import { until } from "../until.ts";
 import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
 import { type RunningClock, realClock } from "./turns-load.ts";
 

@@ -19,6 +19,7 @@ import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { until } from "../until.ts";
 
 const account = "default";
 const externalId = "order";
@@ -124,14 +125,6 @@ function reconcile(
 function told(code: string, paymentId?: string): GatewayError {
   const upstream = create(UpstreamErrorSchema, { code, ...(paymentId && { paymentId }) });
   return new GatewayError("NOT_FOUND", code, { upstream });
-}
-
-async function until(right: () => boolean | Promise<boolean>): Promise<void> {
-  const endsMs = performance.now() + 20_000;
-  while (!(await right())) {
-    if (performance.now() > endsMs) assert.fail("it did not come to that within 20 s");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 for (const paymentId of ["p9", undefined]) {

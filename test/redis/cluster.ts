@@ -1,4 +1,5 @@
-import { commandOn, freePort, type RedisServer, startRedis, until } from "./server.ts";
+import { until } from "../until.ts";
+import { commandOn, freePort, type RedisServer, startRedis } from "./server.ts";
 
 /** A cluster of masters without replicas, all on 127.0.0.1. */
 export interface RedisCluster {

@@ -4,8 +4,9 @@ import { GatewayError } from "../../src/errors.ts";
 import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { describeDurability } from "../../src/redis/durability.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_000 }, () => {
   let server: RedisServer;

@@ -15,9 +15,10 @@ import type { MinReplicas } from "../../src/redis/writer.ts";
 import { payment } from "../events/entries.ts";
 import { assertKept, sendCallbacks, watch } from "../events/event-load.ts";
 import { type Replica, replica } from "../events/redis/rig.ts";
+import { until } from "../until.ts";
 import { addReplica, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
-import { until, withoutRedis } from "./server.ts";
+import { withoutRedis } from "./server.ts";
 
 const up: Candidate = { down: false, eligible: true };
 const down: Candidate = { down: true, eligible: true };

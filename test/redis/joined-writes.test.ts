@@ -5,8 +5,9 @@ import { setImmediate } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { until } from "../until.ts";
 import { type RedisCluster, startCluster } from "./cluster.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 const manyCommands = 50;
 

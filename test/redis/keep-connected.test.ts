@@ -5,9 +5,10 @@ import { Cluster, Redis } from "ioredis";
 import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
 import { keepConnected } from "../../src/redis/keep-connected.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
-import { freePort, startRedis, until, withoutRedis } from "./server.ts";
+import { freePort, startRedis, withoutRedis } from "./server.ts";
 
 const timeout = 120_000;
 

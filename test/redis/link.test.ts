@@ -4,9 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ask, StoreUnavailable } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "./server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 interface Store {
   readonly url: string;

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { commandOn, type RedisServer, startRedis, until } from "./server.ts";
+import { until } from "../until.ts";
+import { commandOn, type RedisServer, startRedis } from "./server.ts";
 
 /** A master with two replicas, watched by three sentinels. */
 export interface SentinelSet {

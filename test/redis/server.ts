@@ -5,8 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
+import { until } from "../until.ts";
 
 /**
  * Why tests on a real Redis cannot run here, for `skip`; false if they can. In CI they never skip:
@@ -140,20 +140,6 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/**
- * How long is waited for, in milliseconds: a Sentinel that stood still for 2 s, as on a busy machine,
- * fails nobody over for 30 s, and votes that were split are cast again after 6 s.
- */
-const patienceMs = 80_000;
-
-/** Asks until the answer is right. Rejects when the signal aborts, or when it takes too long. */
-export async function until(
-  right: () => Promise<boolean>,
-  signal: AbortSignal = AbortSignal.timeout(patienceMs),
-): Promise<void> {
-  while (!(await right().catch(() => false))) await delay(10, undefined, { signal });
-}
-
 async function serverArguments(
   dir: string,
   port: number,
@@ -180,7 +166,11 @@ async function run(port: number, dir: string, args: string[]): Promise<ChildProc
   child.once("exit", () => gone.abort(new Error(`redis-server ended, see ${dir}/redis.log`)));
   // The one that answers there need not be this one.
   const ours = new RegExp(`^process_id:${child.pid}\r?$`, "m");
-  await until(async () => ours.test(String(await commandOn(port, "INFO", "server"))), gone.signal);
+  await until(
+    async () => ours.test(String(await commandOn(port, "INFO", "server"))),
+    "the server answers",
+    gone.signal,
+  );
   return child;
 }
 

@@ -12,23 +12,11 @@ import {
   PaymentService,
   WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { timeoutMs, until } from "../until.ts";
 import { start, wires } from "./start.ts";
 
 function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
-}
-
-const deadlineMs = 30_000;
-
-/** Waits for what a client or the event loop brings about. */
-async function until<T>(look: () => T | undefined | false): Promise<T> {
-  const end = Date.now() + deadlineMs;
-  for (;;) {
-    const found = look();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new assert.AssertionError({ message: "it never came" });
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /**
@@ -119,11 +107,11 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
   head.writeUInt32BE(message.length, 1);
   request.end(Buffer.concat([head, message]));
   const [response] = (await once(request, "response", {
-    signal: AbortSignal.timeout(deadlineMs),
+    signal: AbortSignal.timeout(timeoutMs),
   })) as [http.IncomingMessage];
   const chunks: Buffer[] = [];
   response.on("data", (chunk: Buffer) => chunks.push(chunk));
-  const ended = once(response, "end", { signal: AbortSignal.timeout(deadlineMs) });
+  const ended = once(response, "end", { signal: AbortSignal.timeout(timeoutMs) });
   for (const each of [event("c1"), event("c2", 5_000), event("c3")]) {
     await until(waits);
     // Connect alone compresses by brotli.

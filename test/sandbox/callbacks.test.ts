@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { pauseAfter } from "../../src/sandbox/ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../../src/sandbox/options.ts";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import {
   cardPayment,
   newPayment,
@@ -154,7 +154,7 @@ test("closing ends pauses, deliveries and slow answers at once", async (t) => {
   await refusing.next();
   await call("POST", paths.new, cardPayment("4000000000000655", { external_id: "2" }));
   const slow = send("POST", paths.new, cardPayment("4000000000000747", { external_id: "3" }));
-  const end = Date.now() + patienceMs;
+  const end = Date.now() + timeoutMs;
   while (sandbox.ledger().payments.length < 3) {
     assert.ok(Date.now() < end, "the third payment did not arrive");
     await setImmediate();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
 
 const dayMs = 86_400_000;
@@ -22,7 +22,7 @@ test("a moved clock brings what was to happen by then, and shows in all times", 
   assert.equal((await receiver.next()).body.details.status, "success");
   // The pause before it is sent again begins when its answer is there.
   const sent = async () => (await call("GET", "/__sandbox/journal?type=callback")).body.entries;
-  const deadlineMs = Date.now() + patienceMs;
+  const deadlineMs = Date.now() + timeoutMs;
   while ((await sent()).length === 0) assert(Date.now() < deadlineMs);
   await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
   assert.equal((await receiver.next()).body.details.status, "success", "it is sent again");

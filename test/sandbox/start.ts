@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import type { SandboxOptions, SandboxRecord } from "../../src/sandbox/options.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { patienceMs } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 export const password = "sandbox-password";
 
@@ -121,7 +121,7 @@ export async function startReceiver(t: TestContext, ...statuses: number[]): Prom
     received,
     async next() {
       const index = asked++;
-      const signal = AbortSignal.timeout(patienceMs);
+      const signal = AbortSignal.timeout(timeoutMs);
       while (received.length <= index) await once(server, "callback", { signal });
       return received[index] as Received;
     },

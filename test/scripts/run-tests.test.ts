@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
-import { until } from "../redis/server.ts";
+import { until } from "../until.ts";
 
 const passes = 'import { test } from "node:test"; test("adds", () => {});';
 

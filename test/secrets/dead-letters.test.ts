@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { sign } from "../../src/wire/signature.ts";
 import { placesOf, run } from "../cli/run.ts";
 import { findCanaries, type Place } from "../gateway/canaries.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 
 const canaries = {
   pan: "4716108999716531",
@@ -37,7 +38,7 @@ const bodies: Record<string, string> = {
 };
 
 test("neither the console nor the command line shows a secret of a dead letter", {
-  timeout: 6 * patienceMs,
+  timeout: 6 * timeoutMs,
 }, async (t) => {
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());

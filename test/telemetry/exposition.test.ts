@@ -5,8 +5,8 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { until } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { type Collector, startCollector, tracedBy } from "./tracing/collector.ts";
 
 let collector: Collector;

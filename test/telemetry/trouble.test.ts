@@ -10,11 +10,12 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { type Scrape, scrapeOf } from "./scrape.ts";
 
 const account = "default";
-const timeout = 2 * patienceMs;
+const timeout = 2 * timeoutMs;
 
 /** A gateway before a payments service that answers like this. */
 async function rig(t: TestContext, answer: RequestListener, env: Record<string, string> = {}) {

@@ -8,7 +8,8 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { patienceMs, startTestGateway } from "../start.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { type Scrape, scrapeOf } from "./scrape.ts";
 
 /** A gateway that has done some work of every kind, with Redis where there is one. */
@@ -39,7 +40,7 @@ export async function startWorkedGateway(): Promise<WorkedGateway> {
       return scrapeOf(gateway);
     },
     async scrapeUntil(fits) {
-      const giveUpAt = Date.now() + patienceMs;
+      const giveUpAt = Date.now() + timeoutMs;
       for (;;) {
         const scrape = await worked.scrape();
         if (fits(scrape)) return scrape;

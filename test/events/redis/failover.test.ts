@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { addReplica, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import { until, withoutRedis } from "../../redis/server.ts";
+import { withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { assertKept, maxPause, sendCallbacks, watch } from "../event-load.ts";
 import { replica } from "./rig.ts";
 

@@ -4,7 +4,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import type { EventLog } from "../../../src/events/log.ts";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { cursors, payment, take } from "../entries.ts";
 import { type Replica, reader, replica } from "./rig.ts";
 

@@ -2,13 +2,8 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import {
-  commandOn,
-  type RedisServer,
-  startRedis,
-  until,
-  withoutRedis,
-} from "../../redis/server.ts";
+import { commandOn, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { cursors, payment } from "../entries.ts";
 import { lettersOf } from "../letters.ts";
 import { type Replica, reader, replica } from "./rig.ts";

@@ -9,7 +9,7 @@ import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import type { EventLogHarness } from "../../contracts/event-log.ts";
-import { until } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);

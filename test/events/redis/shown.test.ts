@@ -4,13 +4,8 @@ import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import {
-  commandOn,
-  type RedisServer,
-  startRedis,
-  until,
-  withoutRedis,
-} from "../../redis/server.ts";
+import { commandOn, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { cursors, payment } from "../entries.ts";
 import { reader, replica } from "./rig.ts";
 

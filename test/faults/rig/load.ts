@@ -16,7 +16,7 @@ import type {
 } from "./history.ts";
 
 /** How long everything may take that has to come right in the end, in milliseconds. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const callTimeoutMs = 6_000;
 
 /** Random clients of all gateways, until they are stopped. */
@@ -60,7 +60,7 @@ export function startLoad(
     }
   }
   async function callBack(sent: SentCallback, order: Gateway[]): Promise<void> {
-    const until = performance.now() + patienceMs;
+    const until = performance.now() + timeoutMs;
     for (let at = 0; performance.now() < until && !over.signal.aborted; at++) {
       const status = await post(order[at % order.length] as Gateway, bodyOf(sent.id));
       sent.answers.push(status);
@@ -123,7 +123,7 @@ export function startLoad(
 
   /** Whether a gateway stores, shows and takes a key again. */
   async function isBack(gateway: Gateway): Promise<boolean> {
-    const until = performance.now() + patienceMs;
+    const until = performance.now() + timeoutMs;
     for (let tries = 0; performance.now() < until; tries++, await delay(200)) {
       const sent: SentCallback = { id: `back-${gateway.name}-${tries}`, answers: [] };
       callbacks.push(sent);
@@ -141,7 +141,7 @@ export function startLoad(
   }
 
   async function settled(externalId: string): Promise<boolean> {
-    const until = performance.now() + patienceMs;
+    const until = performance.now() + timeoutMs;
     for (; performance.now() < until; await delay(200)) {
       const known = await any()
         .payments.getPayment({ externalId }, { timeoutMs: callTimeoutMs })
@@ -178,7 +178,7 @@ export function startLoad(
       callbacks.push(last);
       await callBack(last, [...gateways]);
       const log = await logOf(any(), last.id);
-      const until = performance.now() + patienceMs;
+      const until = performance.now() + timeoutMs;
       const isEnd = ({ callback }: LogEvent) => callback === last.id;
       const sawEnd = () => shown.filter(isEnd).length >= watchers.length;
       while (!sawEnd() && performance.now() < until) await delay(50);
@@ -237,7 +237,7 @@ function bodyOf(id: string): string {
 /** The whole log, up to the event of a callback. */
 async function logOf({ events }: Gateway, last: string): Promise<LogEvent[]> {
   const log: LogEvent[] = [];
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(timeoutMs);
   for await (const { event } of events.streamEvents({ afterCursor: "earliest" }, { signal })) {
     if (event) log.push(eventOf(event));
     if (log.at(-1)?.callback === last) break;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { startMoneyUpstream } from "../../gateway/money-upstream.ts";
-import { until } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import type { Fault } from "./faults.ts";
 import { password, startGateways } from "./gateways.ts";
 import { type History, seeded } from "./history.ts";

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { commandOn, freePort, type RedisServer, startRedis, until } from "../../redis/server.ts";
+import { commandOn, freePort, type RedisServer, startRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { type Link, startLink } from "./link.ts";
 
 /** A server behind its link: everybody else knows it by the link's port. */

@@ -13,22 +13,11 @@ import { PaymentState, PaymentStatus } from "../../../src/gen/payments/v1/paymen
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { schema } from "../../../src/graphql/schema/schema.ts";
 import { resultsOf } from "../../../src/graphql/shared-results.ts";
+import { timeoutMs, until } from "../../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
-const deadlineMs = 30_000;
-
-/** Waits for what a client or the event loop brings about. */
-async function until<T>(look: () => T | undefined | false): Promise<T> {
-  const end = Date.now() + deadlineMs;
-  for (;;) {
-    const found = look();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new assert.AssertionError({ message: "it never came" });
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 interface Request {
   readonly query: string;
@@ -287,9 +276,9 @@ test("a client that does not read takes no event, and misses none when it reads 
     if (isSocket) {
       client.destroy();
       socket.on("message", (data) => look(String(data)));
-      await once(socket, "open", { signal: AbortSignal.timeout(deadlineMs) });
+      await once(socket, "open", { signal: AbortSignal.timeout(timeoutMs) });
       socket.send('{"type":"connection_init"}');
-      await once(socket, "message", { signal: AbortSignal.timeout(deadlineMs) });
+      await once(socket, "message", { signal: AbortSignal.timeout(timeoutMs) });
       socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
     } else {
       socket.on("open", () => socket.terminate());

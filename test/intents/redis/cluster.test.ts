@@ -5,7 +5,8 @@ import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { type RedisCluster, startCluster } from "../../redis/cluster.ts";
-import { until, withoutRedis } from "../../redis/server.ts";
+import { withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 describe("on a Redis cluster", { skip: withoutRedis }, () => {
   let cluster: RedisCluster;

@@ -8,7 +8,8 @@ import { connectRedis } from "../../../src/redis/connect.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import { until, withoutRedis } from "../../redis/server.ts";
+import { withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 const account = "shop";
 const key = { digest: "d", fingerprints: ["f"] };

@@ -13,7 +13,8 @@ import { createClientWriter, createWriter, type Writer } from "../../../src/redi
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
 

@@ -9,7 +9,8 @@ import { connectRedis, type RedisClient, type RedisConnector } from "../../../sr
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
-import { freePort, type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { freePort, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
   let server: RedisServer;

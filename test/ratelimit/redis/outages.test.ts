@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { randomFrom } from "../random.ts";
 import {
   figuresOf,
@@ -173,19 +174,18 @@ describe("when a real Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const [name, outage] of real) {
     it(`${name}, replicas go on without it and take it up again`, async (t) => {
       const redis = await serverFor(t, outage);
-      const patience = AbortSignal.timeout(90_000);
       const script: LoadOptions["script"] = async (load) => {
         // A busy machine may make one go on alone, and come back, at any time.
         const alone = () =>
           load.changes.reduce((sum, { source }) => sum + (source === "local" ? 1 : -1), 0);
         await load.pause(500);
         await outage.begin(redis);
-        if (outage.noticed) await until(async () => alone() === 3, patience);
+        if (outage.noticed) await until(async () => alone() === 3);
         await outage.end?.(redis);
-        await until(async () => alone() === 0, patience);
+        await until(async () => alone() === 0);
         // More than were on their way.
         const before = load.sent();
-        await until(async () => load.sent() > before + limit, patience);
+        await until(async () => load.sent() > before + limit);
       };
       await runLoad({ redisUrl: redis.url, limit, seconds: 0, script, overload: 1.5 });
     });

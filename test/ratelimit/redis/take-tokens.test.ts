@@ -7,7 +7,8 @@ import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/share
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 
 const takeTokens = loadScript(
   new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url),

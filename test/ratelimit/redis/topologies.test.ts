@@ -3,7 +3,8 @@ import { describe, it } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import { until, withoutRedis } from "../../redis/server.ts";
+import { withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { randomFrom } from "../random.ts";
 import {
   assertGoals,

@@ -8,7 +8,8 @@ import { createRedisBucket } from "../../../src/ratelimit/redis/bucket.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { type RedisServer, startRedis, until, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
 import { randomFrom } from "../random.ts";
 import {
   type CallerLoad,

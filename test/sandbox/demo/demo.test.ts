@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 import type { Gateway } from "../../../src/app/gateway.ts";
 import { launchChromium, withoutChromium } from "../../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../../cutting-proxy.ts";
-import { patienceMs, startTestGateway } from "../../start.ts";
+import { startTestGateway } from "../../start.ts";
+import { timeoutMs } from "../../until.ts";
 
 let gateway: Gateway;
 let proxy: CuttingProxy;
@@ -25,7 +26,7 @@ after(async () => {
 /** The checkout in a tab of its own. What the pages complain of is kept. */
 async function shop(url = gateway.publicUrl): Promise<{ page: Page; complaints: string[] }> {
   const context = await browser.newContext();
-  context.setDefaultTimeout(patienceMs);
+  context.setDefaultTimeout(timeoutMs);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));

@@ -8,8 +8,8 @@ import type { Gateway } from "../../../src/app/gateway.ts";
 import { PaymentService } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../../src/gen/payments/v1/payout_service_pb.ts";
 import { version } from "../../../src/version.ts";
-import { until } from "../../redis/server.ts";
 import { startTestGateway } from "../../start.ts";
+import { until } from "../../until.ts";
 import { scrapeOf } from "../scrape.ts";
 import { type Collector, measuredBy, startCollector } from "../tracing/collector.ts";
 
