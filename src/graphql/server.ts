@@ -10,6 +10,7 @@ import { type Admission, createAdmission, type Slot } from "../net/admission.ts"
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
   type Context,
@@ -237,6 +238,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         slot.leave();
         addRateLimit(headers);
         exposeHeaders(headers, request.headers.origin, corsOrigins);
+        await turnEnd();
         // Headers that are given at once and a text of known length behind them leave as one piece.
         const { length } = ready.body;
         const bytes = Buffer.byteLength(ready.body);

@@ -11,6 +11,7 @@ import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { turnEnd } from "../net/turn-end.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
@@ -116,7 +117,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       record ??= begin();
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
       if (isUnknown && !call) answerHeader.set("www-authenticate", "Bearer");
-      if (error instanceof ConnectError) withoutValues(error);
+      if (error instanceof ConnectError) withoutValues(error, method.names.method.input);
       failure = toConnectError(error, life.signal, record.unknown);
     }
     life.end();
@@ -127,7 +128,9 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       output === undefined || failure
         ? dialect.fail(failure ?? new ConnectError("internal error", Code.Internal), answerHeaders)
         : dialect.succeed(output, answerHeaders);
-    head.send(answer instanceof Promise ? await answer : answer);
+    const ready = answer instanceof Promise ? await answer : answer;
+    await turnEnd();
+    head.send(ready);
     return undefined;
   }
 
