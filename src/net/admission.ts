@@ -52,7 +52,11 @@ export interface Clock {
 const shareOfOthers = 0.8;
 /** Longest wait for a turn while there is a standing queue, and while there is none. */
 const maxQueueMs = { other: 10, money: 25, burst: 3_000, watch: 10_000 } as const;
-/** Share of the time that a client gives its call which may go by before the call begins. */
+/**
+ * Share of the time that a client gives its call which may go by before the call begins. A wait that
+ * is short by itself is never too long: such a call ends by its own deadline, and nobody is told of
+ * an overload that is none.
+ */
 const shareOfWaiting = 0.4;
 /** A call that was let in waits longer than was expected before it is refused after all. */
 const lateFactor = 1.75;
@@ -108,7 +112,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   /** Which calls of a client may go on that have waited, or would wait, so long. */
   function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
     if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
-    const inTimeMs = timeoutMs * shareOfWaiting;
+    const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
     if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
     // However late they all are, each turn has some to begin.
     const sheds = standing && calls.size >= perTurn;
@@ -121,7 +125,8 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   /** The same of a watch. */
   function admitsWatch(waitMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
     if (maxCalls === undefined || maxOtherCalls === undefined) return true;
-    const isLate = waitMs > maxQueueMs.watch || waitMs > timeoutMs * shareOfWaiting;
+    const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
+    const isLate = waitMs > maxQueueMs.watch || waitMs > inTimeMs;
     return !isLate && inFlight < maxOtherCalls;
   }
 

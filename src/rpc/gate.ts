@@ -43,7 +43,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     setGatedCall(context.values, gatedCall);
     onSettled(context, (error) => {
       if (error instanceof ConnectError) {
-        withoutValues(error);
+        withoutValues(error, context.method.input);
         withErrorInfo(error);
       }
       record.settle(error);

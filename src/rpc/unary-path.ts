@@ -117,7 +117,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
       record ??= begin();
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
       if (isUnknown && !call) answerHeader.set("www-authenticate", "Bearer");
-      if (error instanceof ConnectError) withoutValues(error);
+      if (error instanceof ConnectError) withoutValues(error, method.names.method.input);
       failure = toConnectError(error, life.signal, record.unknown);
     }
     life.end();

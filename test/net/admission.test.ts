@@ -215,6 +215,16 @@ test("a call that could not be answered in its client's time is refused at once"
   assert.equal(rig.begun.length, 202);
 });
 
+for (const kind of ["other", "money", "watch"] as const) {
+  test(`a ${kind} whose deadline is over begins on an idle process: it is told that, not of an overload`, () => {
+    const rig = createRig(1_000);
+    rig.arrive("over", kind, { timeoutMs: 0 });
+    rig.wait(1);
+    rig.turns();
+    assert.deepEqual([rig.begun, rig.refused], [["over"], []]);
+  });
+}
+
 test("a call of a connection of its own waits behind all other connections", () => {
   const rig = createRig(1_000);
   for (const name of names(200)) rig.arrive(name, "money", { workMs: 10, owner: `own ${name}` });

@@ -7,59 +7,130 @@ import { start } from "./start.ts";
 
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 const card = "4111111111111111";
-const number = "payments.v1.Card.number";
 
-const refused: readonly { name: string; body: string; message: string }[] = [
+const refused: readonly {
+  name: string;
+  body: string;
+  /** The field that is named, unless the message is about the request as a whole. */
+  field?: string;
+  message: string;
+}[] = [
   {
     name: "a number where text belongs",
     body: `{"paymentMethod":{"cc":{"number":${card}}}}`,
-    message: `cannot decode field ${number} from JSON: expected string`,
+    field: "payment_method.cc.number",
+    message: "must be a string",
+  },
+  {
+    name: "text where a number belongs",
+    body: `{"paymentMethod":{"cc":{"exp_month":"${card}x"}}}`,
+    field: "payment_method.cc.exp_month",
+    message: "must be an integer of 32 bits",
   },
   {
     name: "text where a message belongs",
     body: `{"paymentMethod":"${card}"}`,
-    message: "cannot decode message payments.v1.PaymentMethodInput from JSON",
+    field: "payment_method",
+    message: "must be an object",
   },
   {
     name: "a value that the enum lacks",
     body: `{"mode":"${card}"}`,
-    message: "cannot decode enum payments.v1.PaymentMode from JSON",
+    field: "mode",
+    message: "must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
+  },
+  {
+    name: "the service's own word for an enum's value",
+    body: '{"recipient":{"payment_method":{"type":"iban"}}}',
+    field: "recipient.payment_method.type",
+    message:
+      "must be RECIPIENT_PAYMENT_METHOD_TYPE_IBAN, RECIPIENT_PAYMENT_METHOD_TYPE_CC_TOKEN, RECIPIENT_PAYMENT_METHOD_TYPE_WALLET or RECIPIENT_PAYMENT_METHOD_TYPE_CC_NUMBER",
   },
   {
     name: "a list where a message belongs",
     body: `{"paymentMethod":["${card}"]}`,
-    message: "cannot decode message payments.v1.PaymentMethodInput from JSON",
+    field: "payment_method",
+    message: "must be an object",
+  },
+  {
+    name: "text where a list belongs",
+    body: `{"products":"${card}"}`,
+    field: "products",
+    message: "must be a list without null, each item of its type",
+  },
+  {
+    name: "a wrong field of a list's item",
+    body: `{"products":[{"tax_group":"${card}"}]}`,
+    field: "products.tax_group",
+    message: "must be an integer of 32 bits",
   },
   {
     name: "text where a boolean belongs",
     body: `{"confirm":"${card}"}`,
-    message:
-      "cannot decode field payments.v1.CreatePaymentRequest.confirm from JSON: expected boolean",
+    field: "confirm",
+    message: "must be true or false",
   },
   {
     name: "a field that does not exist",
     body: '{"confrim":false}',
+    field: "confrim",
+    message: "is not a field of the request",
+  },
+  {
+    name: "a field that does not exist inside another",
+    body: `{"customer":{"e_mail":"${card}"}}`,
+    field: "customer.e_mail",
+    message: "is not a field of the request",
+  },
+  {
+    name: "a field given by both of its names",
+    body: `{"external_id":"a","externalId":"${card}"}`,
+    field: "external_id",
+    message: "is given twice",
+  },
+  {
+    name: "two ways to pay",
+    body: `{"paymentMethod":{"cc":{"number":"${card}"},"wallet":{}}}`,
+    field: "payment_method",
     message:
-      'cannot decode message payments.v1.CreatePaymentRequest from JSON: key "confrim" is unknown',
+      "may hold only one of cc, cc_token, wallet, apple_pay, google_pay, decrypted_apple_pay, decrypted_google_pay",
+  },
+  {
+    name: "a wrong field of a message that several fields hold",
+    body: `{"paymentMethod":{"ccToken":{"token":${card}}}}`,
+    field: "payment_method",
+    message: "token must be a string",
   },
   {
     name: "a value in a field's place",
     body: `{"${card}":false}`,
-    message: "cannot decode message payments.v1.CreatePaymentRequest from JSON",
+    message: "the request has a key that is not a field",
+  },
+  {
+    name: "a value in the place of a field inside another",
+    body: `{"customer":{"${card}":false}}`,
+    field: "customer",
+    message: "has a key that is not a field",
   },
   {
     name: "text that is not JSON",
     body: `{"number":${card}x}`,
-    message: "cannot decode message payments.v1.CreatePaymentRequest from JSON",
+    message: "the request is not a JSON object",
   },
   {
-    name: "a field given twice",
+    name: "a list for a request",
+    body: `["${card}"]`,
+    message: "the request is not a JSON object",
+  },
+  {
+    name: "a key given twice",
     body: `{"amount":"1","amount":"${card}"}`,
-    message: "cannot decode message payments.v1.CreatePaymentRequest from JSON",
+    message: 'the key "amount" is given twice',
   },
 ];
 
-for (const { name, body, message } of refused) {
+for (const { name, body, field, message: description } of refused) {
+  const message = field === undefined ? description : `${field}: ${description}`;
   test(`${name} is refused without a word of its value`, async () => {
     await using started = await start();
     const connect = await fetch(started.url + createPayment, {
@@ -73,7 +144,12 @@ for (const { name, body, message } of refused) {
     assert.deepEqual(rest, { code: "invalid_argument", message });
     assert.deepEqual(
       details.map(({ debug }) => debug),
-      [{ reason: "INVALID_ARGUMENT", domain: "payments-gateway" }],
+      field === undefined
+        ? [{ reason: "INVALID_ARGUMENT", domain: "payments-gateway" }]
+        : [
+            { reason: "INVALID_FIELDS", domain: "payments-gateway" },
+            { fieldViolations: [{ field, description }] },
+          ],
     );
 
     const envelope = Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), Buffer.from(body)]);
@@ -81,7 +157,7 @@ for (const { name, body, message } of refused) {
     assert.equal(grpc["grpc-status"], "3");
     assert.equal(decodeURIComponent(String(grpc["grpc-message"])), message);
     const bytes = Buffer.from(String(grpc["grpc-status-details-bin"]), "base64");
-    assert.match(bytes.toString("latin1"), /INVALID_ARGUMENT/);
+    assert.match(bytes.toString("latin1"), field ? /INVALID_FIELDS/ : /INVALID_ARGUMENT/);
     assert.doesNotMatch(bytes.toString("latin1"), new RegExp(card));
 
     await started.logged(({ protocol }) => protocol === "grpc");

@@ -218,10 +218,12 @@ test("a message that cannot be read is answered with the gateway's ErrorInfo", a
     body: '{"external_id": 4111111111111111}',
   });
   const { details } = (await answer.json()) as { details: { debug: unknown }[] };
-  const debug = { reason: "INVALID_ARGUMENT", domain: "payments-gateway" };
   assert.deepEqual(
     details.map((detail) => detail.debug),
-    [debug],
+    [
+      { reason: "INVALID_FIELDS", domain: "payments-gateway" },
+      { fieldViolations: [{ field: "external_id", description: "must be a string" }] },
+    ],
   );
 });
 

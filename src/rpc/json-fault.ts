@@ -1,0 +1,133 @@
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import type { FieldViolation } from "../errors.ts";
+
+/** What protobuf-es says of JSON that it could not read. */
+export interface JsonFault {
+  readonly kind: "field" | "message" | "oneof" | "enum";
+  /** Full name of what could not be read: a field's and a oneof's stands behind their message's. */
+  readonly name: string;
+  /** The explanation, which may quote a value of the request. */
+  readonly rest: string;
+}
+
+/**
+ * The field of a request that a fault is about and what belongs there, in words of the schema alone.
+ * The path leads from the request to the field, without the index of a list's item, which the fault
+ * does not tell. Undefined for a fault that is about the request as a whole.
+ */
+export function fieldViolationOf(
+  request: DescMessage,
+  fault: JsonFault,
+): FieldViolation | undefined {
+  const { kind, name, rest } = fault;
+  const isMember = kind === "field" || kind === "oneof";
+  const dot = isMember ? name.lastIndexOf(".") : name.length;
+  const holder = placesIn(request).get(name.slice(0, dot));
+  if (!holder) return undefined;
+  const { type, paths } = holder;
+  const member = name.slice(dot + 1);
+  const unknownKey = /^: key "([A-Za-z_]\w{0,63})" is unknown$/.exec(rest)?.[1];
+  if (kind === "message" && unknownKey !== undefined) {
+    return violation(paths, unknownKey, "is not a field of the request");
+  }
+  if (isUnfitKey(rest)) return violation(paths, "", "has a key that is not a field");
+  if (type.kind === "enum" || kind === "message")
+    return violation(paths, "", `must be ${noun(type)}`);
+  if (kind === "oneof") {
+    const members = type.oneofs.find((oneof) => oneof.name === member)?.fields ?? [];
+    const names = members.map((field) => field.name).join(", ");
+    return violation(paths, "", `may hold only one of ${names}`);
+  }
+  const field = type.fields.find((candidate) => candidate.name === member);
+  if (!field) return undefined;
+  const isTwice = rest.startsWith(": set multiple times");
+  return violation(paths, member, isTwice ? "is given twice" : `must be ${nounOf(field)}`);
+}
+
+/** A key that is unknown, and looks like a value rather than like a field's name. */
+export function isUnfitKey(rest: string): boolean {
+  return rest.startsWith(': key "');
+}
+
+/** Of a message that a request has in several fields, the fault does not say which it was. */
+function violation(
+  paths: readonly string[],
+  member: string,
+  message: string,
+): FieldViolation | undefined {
+  const [first = "", ...others] = paths.map((path) => joined(path, member));
+  if (others.length === 0) return first === "" ? undefined : { path: first, message };
+  return { path: sharedPath([first, ...others]), message: `${member} ${message}`.trimStart() };
+}
+
+/** The path that all of these have in common. */
+function sharedPath(paths: readonly string[]): string {
+  const [first = [], ...others] = paths.map((path) => path.split("."));
+  const depth = first.findIndex((name, index) => others.some((other) => other[index] !== name));
+  return first.slice(0, depth).join(".");
+}
+
+function joined(path: string, name: string): string {
+  return path === "" || name === "" ? path + name : `${path}.${name}`;
+}
+
+function nounOf(field: DescField): string {
+  switch (field.fieldKind) {
+    case "scalar":
+      return scalarNouns[field.scalar] ?? "of another type";
+    case "list":
+      return "a list without null, each item of its type";
+    case "map":
+      return "an object";
+    default:
+      return noun(field.message ?? field.enum);
+  }
+}
+
+const scalarNouns: Partial<Record<ScalarType, string>> = {
+  [ScalarType.STRING]: "a string",
+  [ScalarType.BOOL]: "true or false",
+  [ScalarType.INT32]: "an integer of 32 bits",
+  [ScalarType.UINT32]: "an integer of 32 bits, not below zero",
+};
+
+function noun(type: DescMessage | DescEnum): string {
+  if (type.kind === "message") return jsonForms[type.typeName] ?? "an object";
+  const names = type.values.filter(({ number }) => number !== 0).map((value) => value.name);
+  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+}
+
+/** Messages that are no object in JSON. */
+const jsonForms: Readonly<Record<string, string>> = {
+  "google.protobuf.Duration": 'a duration such as "15s"',
+};
+
+/** A message or enum that a request has, and the paths of the fields that hold it. */
+interface Places {
+  readonly type: DescMessage | DescEnum;
+  readonly paths: string[];
+}
+
+const places = new WeakMap<DescMessage, ReadonlyMap<string, Places>>();
+
+/** By the full names of the types; the request itself is at the empty path. */
+function placesIn(request: DescMessage): ReadonlyMap<string, Places> {
+  const known = places.get(request);
+  if (known) return known;
+  const found = new Map<string, Places>();
+  collect(request, "", found);
+  places.set(request, found);
+  return found;
+}
+
+/** No request holds itself, which `test/rpc/decode-errors.test.ts` sees to. */
+function collect(type: DescMessage | DescEnum, path: string, found: Map<string, Places>): void {
+  const holder = found.get(type.typeName) ?? { type, paths: [] };
+  found.set(type.typeName, holder);
+  holder.paths.push(path);
+  if (type.kind === "enum") return;
+  for (const field of type.fields) {
+    const child = field.message ?? field.enum;
+    if (child) collect(child, joined(path, field.name), found);
+  }
+}
