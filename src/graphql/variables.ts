@@ -134,7 +134,10 @@ function checkItems(
   }
 }
 
-function faultOfLeaf(value: unknown, type: GraphQLScalarType | GraphQLEnumType): string | undefined {
+function faultOfLeaf(
+  value: unknown,
+  type: GraphQLScalarType | GraphQLEnumType,
+): string | undefined {
   if (typeof value === "string" && !value.isWellFormed()) {
     return "is no well-formed Unicode: half of a surrogate pair stands alone";
   }
