@@ -95,8 +95,7 @@ export function compileSubscription(
     if (!field || others.length > 0) return undefined;
     const run = new Run(contextValue, coerced.variableValues, true);
     try {
-      const path = { prev: undefined, key: field.key, typename: field.info.parentType.name };
-      return { [field.key]: field.complete(run, event, path) };
+      return { [field.key]: field.complete(run, event, pathOf(field, undefined)) };
     } catch {
       return undefined;
     }
@@ -158,8 +157,11 @@ type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variable
 /** Where a value is in the result. */
 type Path = NonNullable<GraphQLResolveInfo["path"]>;
 
-/** Makes of what a resolver returned what the result shows. @throws what is wrong with it */
-type Complete = (run: Run, value: unknown, path: Path) => unknown;
+/**
+ * Makes of what a resolver returned what the result shows. Only a leaf does without its path.
+ * @throws what is wrong with it
+ */
+type Complete = (run: Run, value: unknown, path: Path | undefined) => unknown;
 
 interface FieldPlan {
   /** Its name in the result. */
@@ -169,6 +171,8 @@ interface FieldPlan {
   readonly field: GraphQLField<unknown, unknown>;
   readonly info: GraphQLResolveInfo;
   readonly isNonNull: boolean;
+  /** Its value has nothing below it. */
+  readonly isLeaf: boolean;
   readonly complete: Complete;
 }
 
@@ -285,7 +289,9 @@ class Compiler {
     const info = known as unknown as GraphQLResolveInfo;
     const about = { nodes, info };
     const complete = this.#completion(returnType, about);
-    return { key, name, nodes, field, info, isNonNull: isNonNullType(returnType), complete };
+    const isNonNull = isNonNullType(returnType);
+    const isLeaf = isLeafType(isNonNull ? returnType.ofType : returnType);
+    return { key, name, nodes, field, info, isNonNull, isLeaf, complete };
   }
 
   #completion(type: GraphQLOutputType, about: About): Complete {
@@ -356,7 +362,7 @@ class Compiler {
     });
     const { isTypeOf } = type;
     if (!isTypeOf) return (run, value, path) => run.fields(fields, value, path);
-    const begin = (run: Run, value: unknown, path: Path, isOne: boolean) => {
+    const begin = (run: Run, value: unknown, path: Path | undefined, isOne: boolean) => {
       if (isOne) return run.fields(fields, value, path);
       throw new GraphQLError(`Expected value of type "${type}".`, { nodes });
     };
@@ -375,7 +381,7 @@ class Compiler {
     for (const possible of this.#schema.getPossibleTypes(type)) {
       completions.set(possible.name, this.#ofObject(possible, about));
     }
-    const begin = (run: Run, value: unknown, path: Path, name: unknown) => {
+    const begin = (run: Run, value: unknown, path: Path | undefined, name: unknown) => {
       const complete = completions.get(name as string);
       if (complete) return complete(run, value, path);
       throw new GraphQLError(`Abstract type "${type}" was resolved to none of its types.`);
@@ -465,20 +471,21 @@ class Run {
   }
 
   #field(plan: FieldPlan, source: unknown, prev: Path | undefined): unknown {
-    const path = { prev, key: plan.key, typename: plan.info.parentType.name };
     let value: unknown;
     try {
       value = this.#resolve(plan, source);
+      // Most fields are plain values: where one stands is asked only when it is wrong.
+      if (plan.isLeaf && !isPromiseLike(value)) return plan.complete(this, value, undefined);
     } catch (error) {
-      return this.#fail(error, plan, path);
+      return this.#fail(error, plan, pathOf(plan, prev));
     }
-    return this.shown(value, plan.complete, plan, path);
+    return this.shown(value, plan.complete, plan, pathOf(plan, prev));
   }
 
   #resolve({ field, name, nodes, info }: FieldPlan, source: unknown): unknown {
     const args =
       field.args.length === 0
-        ? {}
+        ? noArguments
         : getArgumentValues(field, nodes[0] as FieldNode, this.#variables);
     if (field.resolve) return field.resolve(source, args, this.contextValue, info);
     if ((typeof source !== "object" && typeof source !== "function") || source === null)
@@ -534,6 +541,12 @@ class Run {
     this.#errors.push(error);
   }
 }
+
+function pathOf({ key, info }: FieldPlan, prev: Path | undefined): Path {
+  return { prev, key, typename: info.parentType.name };
+}
+
+const noArguments: Readonly<Record<string, unknown>> = Object.freeze({});
 
 type Fields = Record<string, unknown>;
 

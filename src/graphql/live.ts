@@ -51,51 +51,48 @@ export interface Live {
 
 /** @param lastEventId the header; an empty one is none */
 export function createLive(lastEventId: string | undefined): Live {
-  // Most requests open no stream.
-  let opening: PromiseWithResolvers<void> | undefined;
-  let isFailing = false;
-  let isOpen = false;
-  let start: string | undefined;
-  let failure: Live["failure"];
-  const live: Live = {
-    lastEventId: lastEventId || undefined,
-    cursor: undefined,
-    resultOf: undefined,
-    push: undefined,
-    get failure() {
-      return failure;
-    },
-    get isOpen() {
-      return isOpen;
-    },
-    get start() {
-      return start;
-    },
-    get opened() {
-      opening ??= Promise.withResolvers<void>();
-      if (isOpen) opening.resolve();
-      return opening.promise;
-    },
-    get isFailing() {
-      return isFailing;
-    },
-    onFailing: undefined,
-    open(from) {
-      isOpen = true;
-      start = from;
-      opening?.resolve();
-    },
-    fail() {
-      if (isFailing) return;
-      isFailing = true;
-      live.onFailing?.();
-    },
-    failed(error) {
-      failure = { error };
-      // One that has had nothing goes on from where it said: that was not where its stream ended.
-      if ((live.cursor ?? start) === undefined || !(error instanceof GatewayError)) return;
-      live.cursor = error.details.resumeCursor ?? live.cursor;
-    },
-  };
-  return live;
+  return new LiveStream(lastEventId || undefined);
+}
+
+/** Each request has one, and few open a stream: nothing is made before it is needed. */
+class LiveStream implements Live {
+  readonly lastEventId: string | undefined;
+  cursor: string | undefined = undefined;
+  resultOf: ResultOf | undefined = undefined;
+  push: Push | undefined = undefined;
+  onFailing: (() => void) | undefined = undefined;
+  isOpen = false;
+  isFailing = false;
+  start: string | undefined = undefined;
+  failure: Live["failure"] = undefined;
+  #opening: PromiseWithResolvers<void> | undefined;
+
+  constructor(lastEventId: string | undefined) {
+    this.lastEventId = lastEventId;
+  }
+
+  get opened(): Promise<void> {
+    this.#opening ??= Promise.withResolvers<void>();
+    if (this.isOpen) this.#opening.resolve();
+    return this.#opening.promise;
+  }
+
+  open(from: string | undefined): void {
+    this.isOpen = true;
+    this.start = from;
+    this.#opening?.resolve();
+  }
+
+  fail(): void {
+    if (this.isFailing) return;
+    this.isFailing = true;
+    this.onFailing?.();
+  }
+
+  failed(error: unknown): void {
+    this.failure = { error };
+    // One that has had nothing goes on from where it said: that was not where its stream ended.
+    if ((this.cursor ?? this.start) === undefined || !(error instanceof GatewayError)) return;
+    this.cursor = error.details.resumeCursor ?? this.cursor;
+  }
 }

@@ -69,111 +69,150 @@ export interface State {
 
 /** @param read runs each read, as `createMemory` does */
 export function createLoaders(core: Core, call: Call, read: Memory = createMemory()): Loaders {
-  // Made when the first thing is to be remembered. They go with the operation, or with the event.
-  let told: Map<object, Told> | undefined;
-  const toldOf = (about: object): Told => {
-    told ??= new Map();
-    let one = told.get(about);
+  return new OperationLoaders(core, call, read);
+}
+
+class OperationLoaders implements Loaders {
+  readonly #core: Core;
+  readonly #call: Call;
+  readonly #read: Memory;
+  /** Made when the first thing is to be remembered. They go with the operation, or with the event. */
+  #told: Map<object, Told> | undefined;
+
+  constructor(core: Core, call: Call, read: Memory) {
+    this.#core = core;
+    this.#call = call;
+    this.#read = read;
+  }
+
+  #toldOf(about: object): Told {
+    this.#told ??= new Map();
+    let one = this.#told.get(about);
     if (!one) {
       one = {};
-      told.set(about, one);
+      this.#told.set(about, one);
     }
     return one;
-  };
-  const externalIdOf = (resource: Payment | Payout) =>
-    told?.get(resource)?.name ?? resource.externalId ?? "";
+  }
 
-  const payment = (externalId: string) =>
-    read("payment", [externalId], async () => {
-      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
+  payment(externalId: string): Promise<Payment> {
+    return this.#read("payment", [externalId], async () => {
+      const request = create(GetPaymentRequestSchema, { externalId });
+      const answer = await this.#core.getPayment(request, this.#call);
       // A copy: the events of the payment share the message.
       const payment = { ...(answer.payment ?? create(PaymentSchema)) };
       const { operations } = answer;
-      Object.assign(toldOf(payment), { name: externalId, flags: answer, operations });
+      Object.assign(this.#toldOf(payment), { name: externalId, flags: answer, operations });
       return payment;
     });
-  const payout = (externalId: string) =>
-    read("payout", [externalId], async () => {
-      const answer = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+  }
+
+  payout(externalId: string): Promise<Payout> {
+    return this.#read("payout", [externalId], async () => {
+      const request = create(GetPayoutRequestSchema, { externalId });
+      const answer = await this.#core.getPayout(request, this.#call);
       const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-      Object.assign(toldOf(payout), { name: externalId, flags: answer });
+      Object.assign(this.#toldOf(payout), { name: externalId, flags: answer });
       return payout;
     });
-  const walletConfirmation = (key: { customer?: CustomerIdentity; optionId: string }) =>
-    read("walletConfirmation", [key.customer, key.optionId], async () => {
-      const request = create(GetConfirmationStatusRequestSchema, key);
-      const item = await core.getConfirmationStatus(request, call);
-      if (item) toldOf(item).owner = key.customer;
-      return item;
-    });
-  const walletItems = (key: { customer?: CustomerIdentity; optionId?: string }) =>
-    read("walletItems", [key.customer, key.optionId], async () => {
-      const items = await core.findWalletItems(create(FindWalletItemsRequestSchema, key), call);
-      for (const item of items) toldOf(item).owner = key.customer;
-      return items;
-    });
-  const stateAfter = async (resource: Payment | Payout, externalId: string) => {
-    const state =
-      resource.$typeName === PaymentSchema.typeName
-        ? await core.paymentStateAfter(resource, externalId, call)
-        : await core.payoutStateAfter(resource as Payout, externalId, call);
-    toldOf(resource).state = state;
-    return state;
-  };
+  }
 
-  return {
-    payment,
-    payout,
-    operation: (externalId, operationId) =>
-      read("operation", [externalId, operationId], () =>
-        core.getOperation(create(GetOperationRequestSchema, { externalId, operationId }), call),
-      ),
-    paymentEvents: (externalId, limit) =>
-      read("paymentEvents", [externalId, limit], () => core.paymentEvents(externalId, limit, call)),
-    history: (kind, externalId, page) =>
-      read("history", [kind, externalId, page], async () => {
-        if (!externalId) return noHistory;
-        const of = { ...page, externalId };
-        return kind === "payment" ? core.paymentHistory(of, call) : core.payoutHistory(of, call);
-      }),
-    walletItems: (customer, optionId) =>
-      walletItems({
+  operation(externalId: string, operationId: string): Promise<Operation> {
+    return this.#read("operation", [externalId, operationId], () => {
+      const request = create(GetOperationRequestSchema, { externalId, operationId });
+      return this.#core.getOperation(request, this.#call);
+    });
+  }
+
+  paymentEvents(externalId: string, limit: number): Promise<Event[]> {
+    return this.#read("paymentEvents", [externalId, limit], () =>
+      this.#core.paymentEvents(externalId, limit, this.#call),
+    );
+  }
+
+  history(kind: KindName, externalId: string, page: HistoryPage): Promise<History> {
+    return this.#read("history", [kind, externalId, page], async () => {
+      if (!externalId) return noHistory;
+      const of = { ...page, externalId };
+      return kind === "payment"
+        ? this.#core.paymentHistory(of, this.#call)
+        : this.#core.payoutHistory(of, this.#call);
+    });
+  }
+
+  walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]> {
+    return this.#read("walletItems", [customer, optionId], async () => {
+      const request = create(FindWalletItemsRequestSchema, {
         ...(customer ? { customer } : {}),
         ...(optionId === undefined ? {} : { optionId }),
-      }),
-    walletConfirmation: (customer, optionId) =>
-      walletConfirmation({ ...(customer ? { customer } : {}), optionId }),
-    name(resource, externalId) {
-      toldOf(resource).name = externalId;
-    },
-    externalIdOf,
-    stateOf(resource) {
-      const { flags, state: earlier } = told?.get(resource) ?? {};
-      const known = flags ?? earlier;
-      const externalId = externalIdOf(resource);
-      return known || !externalId ? known : stateAfter(resource, externalId);
-    },
-    async operationsOf(resource) {
-      const externalId = externalIdOf(resource);
-      if (!externalId) return [];
-      const known = told?.get(resource)?.flags ? resource : await payment(externalId);
-      return told?.get(known)?.operations ?? [];
-    },
-    resourceOf(event, kind) {
-      const { resource } = event;
-      if (resource.case !== kind) return null;
-      // A copy: what is remembered of it is this event's.
-      const ofEvent = toldOf(event);
-      ofEvent.resource ??= { ...resource.value };
-      const about = toldOf(ofEvent.resource);
-      about.name = event.externalId;
-      const state = statesOf[kind](event.state);
-      if (state !== undefined) about.state = { state, cursor: event.cursor };
-      return ofEvent.resource;
-    },
-    flagsOf: (resource) => told?.get(resource)?.flags,
-    customerOf: (item) => told?.get(item)?.owner,
-  };
+      });
+      const items = await this.#core.findWalletItems(request, this.#call);
+      for (const item of items) this.#toldOf(item).owner = customer;
+      return items;
+    });
+  }
+
+  walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined> {
+    return this.#read("walletConfirmation", [customer, optionId], async () => {
+      const key = { ...(customer ? { customer } : {}), optionId };
+      const request = create(GetConfirmationStatusRequestSchema, key);
+      const item = await this.#core.getConfirmationStatus(request, this.#call);
+      if (item) this.#toldOf(item).owner = customer;
+      return item;
+    });
+  }
+
+  name(resource: Payment | Payout, externalId: string): void {
+    this.#toldOf(resource).name = externalId;
+  }
+
+  externalIdOf(resource: Payment | Payout): string {
+    return this.#told?.get(resource)?.name ?? resource.externalId ?? "";
+  }
+
+  stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined> {
+    const { flags, state: earlier } = this.#told?.get(resource) ?? {};
+    const known = flags ?? earlier;
+    const externalId = this.externalIdOf(resource);
+    return known || !externalId ? known : this.#stateAfter(resource, externalId);
+  }
+
+  async #stateAfter(resource: Payment | Payout, externalId: string): Promise<State | undefined> {
+    const state =
+      resource.$typeName === PaymentSchema.typeName
+        ? await this.#core.paymentStateAfter(resource, externalId, this.#call)
+        : await this.#core.payoutStateAfter(resource as Payout, externalId, this.#call);
+    this.#toldOf(resource).state = state;
+    return state;
+  }
+
+  async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {
+    const externalId = this.externalIdOf(resource);
+    if (!externalId) return [];
+    const known = this.#told?.get(resource)?.flags ? resource : await this.payment(externalId);
+    return this.#told?.get(known)?.operations ?? [];
+  }
+
+  resourceOf(event: Event, kind: KindName): Payment | Payout | null {
+    const { resource } = event;
+    if (resource.case !== kind) return null;
+    // A copy: what is remembered of it is this event's.
+    const ofEvent = this.#toldOf(event);
+    ofEvent.resource ??= { ...resource.value };
+    const about = this.#toldOf(ofEvent.resource);
+    about.name = event.externalId;
+    const state = statesOf[kind](event.state);
+    if (state !== undefined) about.state = { state, cursor: event.cursor };
+    return ofEvent.resource;
+  }
+
+  flagsOf(resource: Payment | Payout): OutcomeFlags | undefined {
+    return this.#told?.get(resource)?.flags;
+  }
+
+  customerOf(item: WalletItem): Customer {
+    return this.#told?.get(item)?.owner;
+  }
 }
 
 /** Of what has no id there is none. */
@@ -218,7 +257,11 @@ type Memory = <Value>(
 function createMemory(): Memory {
   let loader: DataLoader<Read, unknown, string> | undefined;
   return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
-    loader ??= new DataLoader<Read, unknown, string>(readAll, { cacheKeyFn: ({ id }) => id });
+    loader ??= new DataLoader<Read, unknown, string>(readAll, {
+      cacheKeyFn: ({ id }) => id,
+      // Nothing is gained by waiting for more.
+      batchScheduleFn: queueMicrotask,
+    });
     return loader.load({ id: JSON.stringify([kind, key]), read }) as Promise<Value>;
   };
 }

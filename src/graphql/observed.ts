@@ -1,4 +1,4 @@
-import { type ExecutionArgs, getOperationAST } from "graphql";
+import { type ExecutionArgs, getOperationAST, type OperationDefinitionNode } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import type { Context, Surroundings } from "./context.ts";
 import { codeOf } from "./errors.ts";
@@ -43,9 +43,16 @@ export function recordOperation(
 ): void {
   const operation = getOperationAST(document, operationName);
   if (!operation) return;
-  const names = new Set(rootFieldsOf(document, operation).values());
-  record.asks(operation.operation, [...names].sort());
+  let fields = fieldsOf.get(operation);
+  if (!fields) {
+    fields = [...new Set(rootFieldsOf(document, operation).values())].sort();
+    fieldsOf.set(operation, fields);
+  }
+  record.asks(operation.operation, fields);
 }
+
+/** The names of the fields at the root of each operation. They go with their documents. */
+const fieldsOf = new WeakMap<OperationDefinitionNode, readonly string[]>();
 
 /** A stream whose events are made within its operation's span. */
 function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {

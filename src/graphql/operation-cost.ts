@@ -35,15 +35,35 @@ export function costOf(
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): number {
+  const known = costs.get(operation);
+  if (known !== undefined) return known;
+  const { cost, isOfVariables } = countCost(schema, document, operation, variables);
+  if (!isOfVariables) costs.set(operation, cost);
+  return cost;
+}
+
+/** Those that no variable changes. They go with their documents. */
+const costs = new WeakMap<OperationDefinitionNode, number>();
+
+function countCost(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): { readonly cost: number; readonly isOfVariables: boolean } {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) {
       fragments.set(definition.name.value, definition);
     }
   }
-  const given = { ...defaultsOf(operation), ...variables };
+  const given: VariableOf = (name) => {
+    isOfVariables = true;
+    return Object.hasOwn(variables, name) ? variables[name] : defaultOf(operation, name);
+  };
   const root = schema.getRootType(operation.operation);
-  const costs = new Map<string, number>();
+  const ofFragments = new Map<string, number>();
+  let isOfVariables = false;
 
   function below(selections: SelectionSetNode | undefined, typeName: string): number {
     let cost = 0;
@@ -60,10 +80,10 @@ export function costOf(
   function ofFragment(name: string): number {
     const fragment = fragments.get(name);
     if (!fragment) return 0;
-    const known = costs.get(name);
+    const known = ofFragments.get(name);
     if (known !== undefined) return known;
     const cost = below(fragment.selectionSet, fragment.typeCondition.name.value);
-    costs.set(name, cost);
+    ofFragments.set(name, cost);
     return cost;
   }
 
@@ -78,14 +98,17 @@ export function costOf(
     return own + lengthOf(listSize, field, node, given) * below(node.selectionSet, result.name);
   }
 
-  return root ? below(operation.selectionSet, root.name) : 0;
+  const cost = root ? below(operation.selectionSet, root.name) : 0;
+  return { cost, isOfVariables };
 }
+
+type VariableOf = (name: string) => unknown;
 
 function lengthOf(
   listSize: CostExtensions["listSize"],
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  variables: Readonly<Record<string, unknown>>,
+  given: VariableOf,
 ): number {
   if (listSize === undefined) return 1;
   if (typeof listSize === "number") return listSize;
@@ -95,25 +118,20 @@ function lengthOf(
   }
   const value = givenValue(
     node.arguments?.find(({ name }) => name.value === argument),
-    variables,
+    given,
   );
   // What is no number is refused when the field is resolved.
   return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : byDefault;
 }
 
-function givenValue(
-  argument: ArgumentNode | undefined,
-  variables: Readonly<Record<string, unknown>>,
-): unknown {
+function givenValue(argument: ArgumentNode | undefined, given: VariableOf): unknown {
   if (argument?.value.kind === Kind.INT) return Number(argument.value.value);
-  if (argument?.value.kind === Kind.VARIABLE) return variables[argument.value.name.value];
+  if (argument?.value.kind === Kind.VARIABLE) return given(argument.value.name.value);
   return undefined;
 }
 
-function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode) {
-  const defaults: Record<string, unknown> = {};
-  for (const { variable, defaultValue } of variableDefinitions) {
-    if (defaultValue?.kind === Kind.INT) defaults[variable.name.value] = Number(defaultValue.value);
-  }
-  return defaults;
+function defaultOf({ variableDefinitions = [] }: OperationDefinitionNode, name: string): unknown {
+  const definition = variableDefinitions.find(({ variable }) => variable.name.value === name);
+  const { defaultValue } = definition ?? {};
+  return defaultValue?.kind === Kind.INT ? Number(defaultValue.value) : undefined;
 }

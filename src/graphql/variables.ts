@@ -1,6 +1,9 @@
 import {
+  type GraphQLEnumType,
+  type GraphQLInputField,
   type GraphQLInputObjectType,
   type GraphQLInputType,
+  type GraphQLScalarType,
   type GraphQLSchema,
   isEnumType,
   isInputObjectType,
@@ -30,16 +33,37 @@ export function faultsOfVariables(
     const message = `the variables hold more than ${limits.values} values`;
     return [new RequestError(message, code, { status: 400 })];
   }
-  const faults: RequestError[] = [];
+  const errors: RequestError[] = [];
   for (const definition of variableDefinitions) {
-    for (const { path, what } of faultsOfVariable(schema, definition, variables)) {
-      const name = definition.variable.name.value;
+    const name = definition.variable.name.value;
+    const type = inputTypeOf(schema, definition);
+    // What is no input type, and what is required and absent, is left to the executor.
+    if (!type || !Object.hasOwn(variables, name)) continue;
+    const faults = new Faults(limits.faults - errors.length);
+    check(variables[name], type, name, faults);
+    for (const { path, what } of faults.told) {
       const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
-      faults.push(new RequestError(message, code, { nodes: definition }));
-      if (faults.length === limits.faults) return faults;
+      errors.push(new RequestError(message, code, { nodes: definition }));
     }
+    if (faults.isFull) break;
   }
-  return faults;
+  return errors;
+}
+
+/** They go with their documents. */
+const inputTypes = new WeakMap<VariableDefinitionNode, GraphQLInputType | null>();
+
+function inputTypeOf(
+  schema: GraphQLSchema,
+  definition: VariableDefinitionNode,
+): GraphQLInputType | null {
+  let type = inputTypes.get(definition);
+  if (type === undefined) {
+    const named = typeFromAST(schema, definition.type);
+    type = isInputType(named) ? named : null;
+    inputTypes.set(definition, type);
+  }
+  return type;
 }
 
 const code = "BAD_USER_INPUT";
@@ -64,54 +88,81 @@ interface Fault {
   readonly what: string;
 }
 
-/** What is no input type, and what is required and absent, is left to the executor. */
-function* faultsOfVariable(
-  schema: GraphQLSchema,
-  { variable, type }: VariableDefinitionNode,
-  variables: Variables,
-): Generator<Fault> {
-  const name = variable.name.value;
-  const inputType = typeFromAST(schema, type);
-  if (!isInputType(inputType) || !Object.hasOwn(variables, name)) return;
-  yield* faultsOf(variables[name], inputType, name);
+/** The first faults of a value: nothing is looked at behind the last that is told. */
+class Faults {
+  readonly told: Fault[] = [];
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get isFull(): boolean {
+    return this.told.length >= this.#max;
+  }
+
+  tell(path: string, what: string): void {
+    if (!this.isFull) this.told.push({ path, what });
+  }
 }
 
-function* faultsOf(value: unknown, type: GraphQLInputType, path: string): Generator<Fault> {
+function check(value: unknown, type: GraphQLInputType, path: string, faults: Faults): void {
   if (isNonNullType(type)) {
-    if (value === null || value === undefined) yield { path, what: "must not be null" };
-    else yield* faultsOf(value, type.ofType, path);
+    if (value === null || value === undefined) faults.tell(path, "must not be null");
+    else check(value, type.ofType, path, faults);
   } else if (value === null || value === undefined) {
     return;
   } else if (isListType(type)) {
-    if (!Array.isArray(value)) return yield* faultsOf(value, type.ofType, path);
-    for (const [index, item] of value.entries()) {
-      yield* faultsOf(item, type.ofType, `${path}[${index}]`);
-    }
+    if (Array.isArray(value)) checkItems(value, type.ofType, path, faults);
+    else check(value, type.ofType, path, faults);
   } else if (isInputObjectType(type)) {
-    yield* faultsOfObject(value, type, path);
-  } else if (typeof value === "string" && !value.isWellFormed()) {
-    yield { path, what: "is no well-formed Unicode: half of a surrogate pair stands alone" };
+    checkObject(value, type, path, faults);
   } else {
-    try {
-      if (type.coerceInputValue(value, true) !== undefined) return;
-    } catch (error) {
-      // The messages of our own scalars quote nothing; those of GraphQL's own do.
-      const isOwn = !isEnumType(type) && !builtIn.has(type.name) && error instanceof Error;
-      if (isOwn) return yield { path, what: error.message };
-    }
-    yield { path, what: isEnumType(type) ? `is no ${type.name}` : `${type.name} expected` };
+    const what = faultOfLeaf(value, type);
+    if (what !== undefined) faults.tell(path, what);
   }
+}
+
+function checkItems(
+  items: readonly unknown[],
+  type: GraphQLInputType,
+  path: string,
+  faults: Faults,
+): void {
+  for (let index = 0; index < items.length && !faults.isFull; index++) {
+    check(items[index], type, `${path}[${index}]`, faults);
+  }
+}
+
+function faultOfLeaf(
+  value: unknown,
+  type: GraphQLScalarType | GraphQLEnumType,
+): string | undefined {
+  if (typeof value === "string" && !value.isWellFormed()) {
+    return "is no well-formed Unicode: half of a surrogate pair stands alone";
+  }
+  try {
+    if (type.coerceInputValue(value, true) !== undefined) return undefined;
+  } catch (error) {
+    // The messages of our own scalars quote nothing; those of GraphQL's own do.
+    if (!isEnumType(type) && !builtIn.has(type.name) && error instanceof Error) {
+      return error.message;
+    }
+  }
+  return isEnumType(type) ? `is no ${type.name}` : `${type.name} expected`;
 }
 
 const builtIn: ReadonlySet<string> = new Set(["Int", "Float", "String", "Boolean", "ID"]);
 
-function* faultsOfObject(
+function checkObject(
   value: unknown,
   type: GraphQLInputObjectType,
   path: string,
-): Generator<Fault> {
+  faults: Faults,
+): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return yield { path, what: `${type.name} expected, an object` };
+    faults.tell(path, `${type.name} expected, an object`);
+    return;
   }
   const given = value as Variables;
   const fields = type.getFields();
@@ -121,19 +172,18 @@ function* faultsOfObject(
     if (Object.hasOwn(fields, key)) continue;
     // A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place.
     const named = fieldName.test(key) ? ` "${key}"` : "";
-    yield { path, what: `${type.name} has no such field${named}` };
+    faults.tell(path, `${type.name} has no such field${named}`);
   }
-  for (const field of Object.values(fields)) {
-    if (Object.hasOwn(given, field.name)) {
-      yield* faultsOf(given[field.name], field.type, `${path}.${field.name}`);
-    } else if (isRequiredInputField(field)) {
-      yield { path: `${path}.${field.name}`, what: "is required" };
-    }
+  for (const name in fields) {
+    if (faults.isFull) return;
+    const field = fields[name] as GraphQLInputField;
+    if (Object.hasOwn(given, name)) check(given[name], field.type, `${path}.${name}`, faults);
+    else if (isRequiredInputField(field)) faults.tell(`${path}.${name}`, "is required");
   }
   if (!type.isOneOf) return;
   const values = Object.values(given);
   if (count !== 1 || values[0] === null) {
-    yield { path, what: `${type.name} takes exactly one field, which is not null` };
+    faults.tell(path, `${type.name} takes exactly one field, which is not null`);
   }
 }
 

@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { getIntrospectionQuery } from "graphql";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
+import { GatewayError } from "../../src/errors.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
@@ -180,6 +181,26 @@ test("what frontends ask for is far from the limits", async (t) => {
     `{ ${Array.from({ length: 50 }, (_, n) => `p${n}: payment(externalId: "${n}") { id details { status } }`).join(" ")} }`,
   ];
   for (const query of asked) assert.equal((await gateway.run(query)).errors, undefined);
+});
+
+test("a known document costs what its variables say, each time", async (t) => {
+  const { run } = await serve(t, {
+    getPayment: async () => {
+      throw new GatewayError("NOT_FOUND", "no such payment");
+    },
+  });
+  const query = `query ($e: ID!, $n: Int = 100) { payment(externalId: $e) {
+    events(first: $n) { payment { operationInfo { id } } } } }`;
+  const asked: [object, isRefused: boolean][] = [
+    [{ n: 1 }, false],
+    [{ n: 100 }, true],
+    [{}, true],
+    [{ n: 2 }, false],
+  ];
+  for (const [variables, isRefused] of asked) {
+    const { errors = [] } = await run(query, { e: "e", ...variables });
+    assert.deepEqual(errors.map(codeOf), isRefused ? ["OPERATION_TOO_COMPLEX"] : []);
+  }
 });
 
 test("a document with data in it is not kept, one with variables is parsed once", () => {

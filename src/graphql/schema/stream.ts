@@ -20,8 +20,8 @@ export function deliveries(
   liftDeadline();
   const hooks = {
     resumed: live.lastEventId !== undefined,
-    onOpen: live.open,
-    onFail: live.fail,
+    onOpen: (from: string | undefined) => live.open(from),
+    onFail: () => live.fail(),
     push(event: Event) {
       if (ended || !live.push?.(event)) return false;
       live.cursor = event.cursor;
