@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { UnderWay } from "../under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, LimitObserver } from "./observer.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
@@ -39,13 +40,13 @@ export interface Http1Guard {
  * two hosts, of which a proxy may believe the other. What its parser refuses is counted.
  */
 export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard {
-  const waiting = new WeakMap<Socket, ServerResponse[]>();
+  const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
 
   // Instead of what Node does itself when nobody listens, and the same.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const { cut, status } = refusalOf(error.code);
     if (cut) observer.onCut(cut);
-    const begun = waiting.get(socket)?.some(({ headersSent }) => headersSent);
+    const begun = [...(waiting.get(socket) ?? [])].some(({ headersSent }) => headersSent);
     if (socket.writable && !begun) {
       socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
     }
@@ -57,19 +58,15 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
       const { socket } = request;
       // Node goes on through what it has read of a connection that is cut.
       if (socket.destroyed) return false;
-      let responses = waiting.get(socket);
-      if (!responses) {
-        responses = [];
-        waiting.set(socket, responses);
-      }
-      if (responses.length >= maxPipelined) {
+      const responses = waiting.get(socket) ?? new UnderWay();
+      if (responses.size >= maxPipelined) {
         observer.onCut("pipelining");
         socket.destroy();
         return false;
       }
-      responses.push(response);
-      // They end in their order.
-      response.once("close", () => responses.splice(responses.indexOf(response), 1));
+      if (responses.size === 0) waiting.set(socket, responses);
+      const member = responses.add(response);
+      response.once("close", () => member.leave());
       if (namesOneHost(request)) return true;
       observer.onCut("protocol");
       response.writeHead(400, { connection: "close" }).end();

@@ -12,6 +12,7 @@ import { countArrival } from "../net/arrival.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
+import { type Member, UnderWay } from "../under-way.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
@@ -58,7 +59,7 @@ export type UnaryCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
 export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
   const methods = unaryMethods(options);
-  const underWay = new Set<AbortController>();
+  const underWay = new UnderWay<AbortController>();
 
   async function serve(
     method: UnaryMethod,
@@ -204,12 +205,15 @@ type Handler = (
  */
 class CallLife {
   readonly #controller = new AbortController();
-  readonly #underWay: Set<AbortController>;
+  readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout | undefined;
 
-  constructor(head: RequestHead, timeoutMs: number | undefined, underWay: Set<AbortController>) {
-    this.#underWay = underWay;
-    underWay.add(this.#controller);
+  constructor(
+    head: RequestHead,
+    timeoutMs: number | undefined,
+    underWay: UnderWay<AbortController>,
+  ) {
+    this.#member = underWay.add(this.#controller);
     if (timeoutMs !== undefined) {
       this.#timer = setTimeout(
         () => this.#abort(new DOMException("the deadline passed", "TimeoutError")),
@@ -217,8 +221,7 @@ class CallLife {
       );
     }
     head.onClose(() => {
-      if (underWay.has(this.#controller))
-        this.#abort(new GatewayError("CANCELLED", "the caller went away"));
+      if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
     });
   }
 
@@ -227,7 +230,7 @@ class CallLife {
   }
 
   end(): void {
-    this.#underWay.delete(this.#controller);
+    this.#member.leave();
     clearTimeout(this.#timer);
   }
 

@@ -6,6 +6,7 @@ import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
+import { UnderWayByName } from "../../under-way.ts";
 import { isAway } from "../away.ts";
 import { MemoryIntents } from "../memory/store.ts";
 import { Outbox } from "../outbox.ts";
@@ -66,7 +67,7 @@ class RedisIntents implements IntentStore {
   /** What this process began and does not know the outcome of. */
   readonly #own: MemoryIntents;
   /** Calls that run here, by their ids. */
-  readonly #running = new Map<string, NewIntent>();
+  readonly #running = new UnderWayByName<NewIntent>();
   /** What has yet to be written. */
   readonly #outbox: Outbox;
 
