@@ -109,7 +109,7 @@ export interface UpstreamObserver {
     readonly outcome: string;
     readonly durationMs: number;
     /** The same by OpenTelemetry's conventions. */
-    readonly http: Attributes;
+    readonly http: () => Attributes;
     /** Of its span, if that is sampled. */
     readonly traceparent: string | undefined;
   }): void;
