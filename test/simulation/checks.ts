@@ -200,7 +200,7 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
         ...limits
           .filter(
             (limit, n) =>
-              limit.fromMs <= toMs && (limits[n + 1]?.fromMs ?? Infinity) > fromMs - heardMs,
+              limit.fromMs <= toMs && (limits[n + 1]?.toldMs ?? Infinity) > fromMs - heardMs,
           )
           .map(({ perSecond }) => perSecond),
       );
@@ -274,8 +274,8 @@ function isDenial(
   return method === "ConfirmPayment" && state === "AUTHORIZED" && knownMs > askedMs;
 }
 
-/** A new limit is known once an answer has told it. */
-const heardMs = 10_000;
+/** By then what an answer told of a new limit holds for those that wait, too. */
+const heardMs = 1_000;
 
 function wasAway(
   { replica, beganMs, endedMs = Infinity }: CallRecord,

@@ -22,8 +22,12 @@ export interface History {
     readonly fromMs: number;
     readonly toMs: number;
   }[];
-  /** The limits of the service, by when they began. */
-  readonly limits: readonly { readonly fromMs: number; readonly perSecond: number }[];
+  /** The limits of the service, by when they began, and when an answer told the gateways. */
+  readonly limits: readonly {
+    readonly fromMs: number;
+    readonly perSecond: number;
+    readonly toldMs?: number;
+  }[];
   /** Whether each gateway serves again, once all was done. */
   readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
   readonly lines: readonly Line[];

@@ -32,7 +32,7 @@ export class Recorder {
   readonly refusedCursors: { watcher: string; cursor: string }[] = [];
   readonly looks: LookRecord[] = [];
   readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
-  readonly limits: { fromMs: number; perSecond: number }[] = [];
+  readonly limits: { fromMs: number; perSecond: number; toldMs?: number }[] = [];
   readonly lines: Line[] = [];
   readonly #callbacks = new Map<string, CallbackRecord>();
   readonly #nowMs: () => number;

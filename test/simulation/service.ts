@@ -168,10 +168,12 @@ export class Service {
           return;
         }
         const headers = this.#limitHeaders();
+        const limit = recorder.limits.at(-1);
         const { status, body: text, afterMs, about = [] } = answer;
         later(afterMs + this.#latencyMs(), () => {
           if (aborted) return;
           for (const post of about) post.knownMs ??= scheduler.nowMs;
+          if (limit) limit.toldMs ??= scheduler.nowMs;
           recorder.line("service", process.name, `${status} ${told(text)}`);
           handler.onResponseStart?.(controller, status, headers);
           handler.onResponseData?.(controller, Buffer.from(text));

@@ -370,8 +370,12 @@ class World {
   /** Waits until nothing is to come any more, and asks what became of everything. */
   async #finish(latestMs: number): Promise<void> {
     const scheduler = this.#scheduler;
+    // What a gateway that is down left open is known once it is back.
     const isQuiet = async () =>
-      this.#underWay === 0 && this.#service.isQuiet && (await this.#stores.isQuiet());
+      this.#underWay === 0 &&
+      this.#replicas.every(({ isUp }) => isUp) &&
+      this.#service.isQuiet &&
+      (await this.#stores.isQuiet());
     for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
       quiet = (await isQuiet()) ? quiet + 1 : 0;
     }

@@ -4,6 +4,7 @@ import { createSqliteLog } from "../../../src/events/sqlite/log.ts";
 import { open as openEvents } from "../../../src/events/sqlite/operations.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { open as openIntents } from "../../../src/intents/sqlite/operations.ts";
+import type { Rows } from "../../../src/intents/sqlite/rows.ts";
 import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
 import type { IntentStore } from "../../../src/intents/store.ts";
 import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
@@ -53,7 +54,13 @@ export function createSqliteStores(options: StoreOptions): Stores {
     },
     async isQuiet() {
       const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
-      return open.every(({ needsOperator }) => needsOperator) && running.size === 0;
+      // What ran when a process died is on the disk alone.
+      const { intents: stored } = disk.obey("intents", "load", ["intents", 0, 1_000]) as Rows;
+      return (
+        [...open, ...stored.flatMap(({ kept }) => kept?.intent ?? [])].every(
+          ({ needsOperator }) => needsOperator,
+        ) && running.size === 0
+      );
     },
     async log(): Promise<Event[]> {
       const thread: StoreThread = {
@@ -153,6 +160,8 @@ function threadOf(
 ): StoreThread {
   // One thread: what comes first is done first.
   let lastMs = 0;
+  // Of what the thread was asked for when it died with its process, so much is done, and no more.
+  let isDoneAtDeath = true;
   return {
     run<T, M>(
       room: string,
@@ -162,8 +171,17 @@ function threadOf(
     ): Promise<M> {
       return new Promise((resolve, reject) => {
         const fail = (why: string) => reject(storeFailed(why));
+        let isObeyed = false;
+        const obey = () => {
+          isObeyed = true;
+          return asNobody(() => disk.obey(room, operation, args)) as T;
+        };
         if (process.isDead) return fail("the process is dead");
-        const stopDeath = process.onDeath(() => fail("the process died"));
+        const stopDeath = process.onDeath(() => {
+          if (!isObeyed) isDoneAtDeath &&= scheduler.random.chance(0.5);
+          if (!isObeyed && isDoneAtDeath && !refuses) obey();
+          fail("the process died");
+        });
         const stopTimeout = scheduler.after(answerMs, () => fail("no answer"), process);
         const trouble = network.troubleOf(process);
         if (trouble) recorder.line(process.name, "store", `${room} ${operation} (${trouble})`);
@@ -172,12 +190,11 @@ function threadOf(
         const tookMs = network.latencyMs() + slowMs + network.stalledMs(process);
         lastMs = Math.max(lastMs, scheduler.nowMs + tookMs);
         scheduler.after(lastMs - scheduler.nowMs, () => {
-          // What a process had asked for when it died is done, or not.
-          if (process.isDead && scheduler.random.chance(0.5)) return;
+          if (process.isDead) return;
           let outcome: () => void;
           try {
             if (refuses) throw new Error("database or disk is full");
-            const result = asNobody(() => disk.obey(room, operation, args)) as T;
+            const result = obey();
             outcome = () => resolve(map ? map(result) : (result as unknown as M));
           } catch (error) {
             outcome = () => fail((error as Error).message);
