@@ -21,7 +21,7 @@ import type { Identify } from "./gate.ts";
 import { setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import type { Log } from "./log.ts";
-import { setRateLimit } from "./rate-limit.ts";
+import { rateLimitOf } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
 import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
 
@@ -104,7 +104,8 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };
-      const body = await receive(head, dialect, options, slot);
+      const atHand = head.bodyAtHand(dialect.maxBodyBytes(options.readMaxBytes));
+      const body = atHand ?? (await receive(head, dialect, options, slot));
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -123,7 +124,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     }
     life.end();
     slot.leave();
-    if (call) setRateLimit(answerHeader, options.core, call);
+    if (call) Object.assign(answerHeaders, rateLimitOf(options.core, call));
     record?.settle(failure);
     const answer =
       output === undefined || failure

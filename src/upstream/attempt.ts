@@ -94,23 +94,23 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
-    const about: Attributes = {
+    const about = (): Attributes => ({
       ...server,
       "http.request.method": call.endpoint.method,
       "url.template": call.endpoint.path,
-    };
+    });
     const span = tracing.start(endpoint, {
       kind: "client",
-      attributes: {
-        ...about,
+      attributes: () => ({
+        ...about(),
         "payments_gateway.account": account.name,
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
-      },
+      }),
     });
     const reportCall = (outcome: string, failure?: string): number => {
       const durationMs = performance.now() - startedAt;
       const end = endOf(outcome, failure);
-      const http = { ...about, ...end };
+      const http = () => ({ ...about(), ...end });
       observer.onCall({ endpoint, outcome, durationMs, http, traceparent: span.traceparent });
       endSpan(span, end);
       return durationMs;

@@ -53,7 +53,7 @@ export interface RedisIntentsOptions extends IntentStoreOptions {
 /**
  * The intents of all replicas, in Redis. While it is away (`StoreUnavailable.away`), calls without an
  * Idempotency-Key go on, unless it is required: their intents, and the locks between calls of this
- * process, are kept in memory and written as soon as it is back (contract, sections 3 and 9). While
+ * process, are kept in memory and written as soon as it is back. While
  * it is merely silent none goes on: it may hold the lock of a call that is open at another replica.
  */
 export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
