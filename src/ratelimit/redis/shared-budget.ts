@@ -84,6 +84,8 @@ export class SharedBudget {
   #open = 0;
   #askedAt = -Infinity;
   #repliedAt = -Infinity;
+  /** The connection over which the last reply came; undefined of a cluster. */
+  #repliedOver: unknown;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -156,6 +158,10 @@ export class SharedBudget {
     const now = clock.now();
     // Reported as long as it holds: Redis may forget it meanwhile.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
+    const first = this.#stateId === "";
+    const connection = "stream" in client ? client.stream : undefined;
+    // Behind another connection may be a server that was promoted, and lacks the newest takes.
+    if (!first && connection !== this.#repliedOver) this.#doubtful = true;
     const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
     this.#uncounted.dropUntil(now - longestWindowMs);
     const uncounted = this.#uncounted.size;
@@ -177,7 +183,6 @@ export class SharedBudget {
     });
     this.#unused.clear();
     this.#askedAt = now;
-    const first = this.#stateId === "";
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
       return await script.run(client, [key], [text, rules]);
@@ -191,6 +196,7 @@ export class SharedBudget {
     this.#limit = this.#newest?.limit ?? reply.limit;
     this.#replicas = reply.replicas;
     this.#repliedAt = clock.now();
+    this.#repliedOver = connection;
     return reply;
   }
 
