@@ -19,7 +19,8 @@ const readOnly: readonly Step[] = [
   ["buf lint", "buf lint"],
   ["buf format", "buf format --diff --exit-code proto"],
   ["biome", "biome ci --colors=off --error-on-warnings ."],
-  ["types", "tsc"],
+  // One checker, and garbage collected less often: half of the processor time.
+  ["types", "GOGC=400 tsc --checkers 1"],
   ["types of pages", "tsc -p examples/browser"],
   ["console", "tsc -p console && npm run --silent build:console"],
   ["arrows", "node scripts/arrows.ts"],

@@ -1,14 +1,14 @@
 /**
- * Runs test files side by side, each in a process of its own, and the static checks beside them. Short
- * files of some folders share a process, since most of what they take is to load the same modules.
+ * Runs test files side by side, and the static checks beside them. Short files of a folder share a
+ * process, since most of what they take is to load the same modules; the others have one each.
  *
  *   node scripts/run-tests.ts [--checks] [--floor <tests>] [--at-once <n>] [--file-limit <seconds>]
- *                             [--run-limit <seconds>] [--record] [--together <folders>]
+ *                             [--run-limit <seconds>] [--record] [--together <folder>]
  *                             [file or glob ...]
  *
- * The longest files start first: scripts/test-seconds.json has their times, and `--record` writes
- * down those of this run. At least one more than there are processors run at once, and more, up to
- * `--at-once`, while the processors have time: many files mostly wait.
+ * scripts/test-seconds.json has the seconds and the processor seconds that files take, and `--record`
+ * writes down those of this run. The longest process starts first, as long as those under way leave it
+ * processor time: many files mostly wait, and run beside those that compute.
  *
  * A file fails when a test fails, when its process ends without the reporter's summary (somebody
  * called `process.exit`), or when it does not end by itself within the limit: then its process group
@@ -16,16 +16,10 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism, type CpuInfo, cpus } from "node:os";
-import { dirname, resolve } from "node:path";
+import { availableParallelism } from "node:os";
+import { relative, resolve, sep } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-
-/** Folders whose short files share a process. */
-const sharing = [
-  ...["admin", "auth", "callbacks", "cli", "config", "core", "events", "gateway", "graphql"],
-  ...["graphql/transport", "net", "rpc", "sandbox", "secrets", "telemetry", "upstream", "wire"],
-];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -33,8 +27,8 @@ const { values, positionals } = parseArgs({
     checks: { type: "boolean", default: false },
     floor: { type: "string", default: "0" },
     record: { type: "boolean", default: false },
-    together: { type: "string", default: sharing.map((folder) => `test/${folder}`).join() },
-    "at-once": { type: "string", default: String(3 * availableParallelism()) },
+    together: { type: "string", default: "test" },
+    "at-once": { type: "string", default: String(4 * availableParallelism()) },
     "file-limit": { type: "string", default: "150" },
     "run-limit": { type: "string", default: "1200" },
   },
@@ -45,7 +39,7 @@ const fileLimitMs = Number(values["file-limit"]) * 1_000;
 const runLimitMs = Number(values["run-limit"]) * 1_000;
 
 /**
- * Files whose load or budget a busy machine spoils: two at once, when the rest is over. Redis that
+ * Files whose load or budget a busy machine spoils: only what mostly waits runs beside them. Redis that
  * answers after 250 ms, for one, counts as away.
  */
 const calm = [
@@ -54,19 +48,37 @@ const calm = [
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 
-/** Files that take long and do next to nothing meanwhile: they run beside the calm ones. */
-const waiting = [
-  /^test\/gateway\/(money-faults|deadline)\.test\.ts$/,
-  /^test\/intents\/redis\/store\.test\.ts$/,
+/** Files that measure their own process. */
+const alone = [...calm, /^test\/hardening\/(heap|leaks)\.test\.ts$/];
+
+/** Files that look at pages: one process of them starts one Chromium. */
+const browsing = [
+  /^test\/console\/(?!api)/,
+  /^test\/(examples\/browser|gateway\/event-source|graphql\/graphiql)\.test\.ts$/,
+  /^test\/sandbox\/demo\//,
 ];
 
-/** Seconds that the longer files take, of which the longest start first. */
-const secondsFile = new URL("test-seconds.json", import.meta.url);
-const secondsOf: Record<string, number> = JSON.parse(readFileSync(secondsFile, "utf8"));
-/** What takes less is left out, and starts when the longer ones have begun. */
-const shortSeconds = 4;
-/** What takes this long has a process of its own, also in a folder whose files share one. */
+interface Times {
+  readonly seconds: number;
+  /** Of processor time, its children's included. */
+  readonly cpuSeconds: number;
+}
+
+const timesFile = new URL("test-seconds.json", import.meta.url);
+const timesOfFiles = new Map(
+  Object.entries<[number, number]>(JSON.parse(readFileSync(timesFile, "utf8"))).map(
+    ([file, [seconds, cpuSeconds]]) => [file, { seconds, cpuSeconds }],
+  ),
+);
+/** What is taken for a file that is not recorded, since it takes less than a second. */
+const shortTimes: Times = { seconds: 0.5, cpuSeconds: 0.3 };
+/** What takes this long has a process of its own. */
 const longSeconds = 10;
+/** Short files share a process for about this long. */
+const sharedSeconds = 30;
+
+/** Processors that those under way may want together: more than there are, since they also wait. */
+const processors = 1.25 * availableParallelism();
 
 /** What one process is to do. */
 interface Job {
@@ -74,15 +86,15 @@ interface Job {
   readonly args: readonly string[];
   /** Its test files, which say how many tests they ran; none for a check. */
   readonly files: readonly string[];
+  /** How long it probably takes, and how many processors it wants meanwhile. */
+  readonly seconds: number;
+  readonly processors: number;
 }
 
 /** How one process ended. */
-interface Outcome {
+interface Outcome extends Times {
   readonly name: string;
   readonly files: readonly string[];
-  readonly seconds: number;
-  /** Of processor time, its children's included. */
-  readonly cpuSeconds: number;
   readonly passed: number;
   readonly failed: number;
   readonly skipped: readonly string[];
@@ -115,64 +127,95 @@ const taken = (matches: (file: string) => boolean) => {
 };
 const oneOf = (patterns: readonly RegExp[]) => (file: string) =>
   patterns.some((pattern) => pattern.test(file));
-const calmJobs = taken(oneOf(calm)).map((file) => testJob([file]));
-const waitingJobs = taken(oneOf(waiting)).map((file) => testJob([file]));
-const groups = values.together
-  .split(",")
-  .map((folder) =>
-    taken((file) => dirname(file) === folder && (secondsOf[file] ?? 0) < longSeconds),
-  );
-const others = [...groups.filter(({ length }) => length > 0), ...[...left].map((file) => [file])]
-  .toSorted((a, b) => secondsOfAll(b) - secondsOfAll(a))
-  .map(testJob);
+const jobs = [taken(oneOf(browsing)), ...taken(oneOf(alone)).map((file) => [file])]
+  .concat(
+    shared(taken((file) => folderOf(file) !== undefined && timesOf([file]).seconds < longSeconds)),
+  )
+  .concat([...left].map((file) => [file]))
+  .filter(({ length }) => length > 0)
+  .map(testJob)
+  .toSorted((a, b) => b.seconds - a.seconds);
 if (values.checks) {
   // Writes files that the tests load, so nothing runs beside it.
-  await runAll([checkJob("generated")], 1);
-  others.unshift(checkJob("static"));
+  await runAll([checkJob("generated")]);
+  jobs.unshift(checkJob("static"));
 }
-await runAll(others, availableParallelism() + 1, atOnce);
-await Promise.all([runAll(calmJobs, 2), runAll(waitingJobs, 2)]);
+await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
 report();
 
-function secondsOfAll(several: readonly string[]): number {
-  return several.reduce((sum, file) => sum + (secondsOf[file] ?? 1), 0);
+/** The folder within `--together` that a file is in; undefined for one that shares no process. */
+function folderOf(file: string): string | undefined {
+  const [folder = "", ...more] = relative(values.together, file).split(sep);
+  return folder === ".." ? undefined : more.length > 0 ? folder : values.together;
+}
+
+/** Shares processes out among files: those of a folder together, and small folders with others. */
+function shared(several: readonly string[]): string[][] {
+  const folders = Map.groupBy(several, folderOf).values();
+  const large: string[][] = [];
+  let small: string[] = [];
+  for (const folder of folders) {
+    const parts = Math.max(1, Math.round(timesOf(folder).seconds / sharedSeconds));
+    const length = Math.ceil(folder.length / parts);
+    if (timesOf(folder).seconds > sharedSeconds / 3) {
+      for (let at = 0; at < parts; at++) large.push(folder.slice(at * length, (at + 1) * length));
+    } else {
+      small.push(...folder);
+      if (timesOf(small).seconds < sharedSeconds / 2) continue;
+      large.push(small);
+      small = [];
+    }
+  }
+  return [...large, small];
+}
+
+function timesOf(several: readonly string[]): Times {
+  const times = several.map((file) => timesOfFiles.get(file) ?? shortTimes);
+  return {
+    seconds: times.reduce((sum, { seconds }) => sum + seconds, 0),
+    cpuSeconds: times.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
+  };
 }
 
 function testJob(several: readonly string[]): Job {
   const [file = "", ...more] = several;
+  const { seconds, cpuSeconds } = timesOf(several);
+  const processors = oneOf(calm)(file) ? availableParallelism() - 0.25 : cpuSeconds / seconds;
+  const times = { files: several, seconds, processors };
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
-  if (more.length === 0) return { name: file, args: [...reporter, file], files: several };
-  const name = `${several.length} files of ${dirname(file)}`;
-  const args = ["--test", "--test-isolation=none", ...reporter, ...several];
-  return { name, args, files: several };
+  if (more.length === 0) return { ...times, name: file, args: [...reporter, file] };
+  const folders = [...new Set(several.map((one) => folderOf(one) ?? values.together))];
+  const name = `${several.length} files of ${folders.join(", ")}, from ${file}`;
+  return {
+    ...times,
+    name,
+    args: ["--test", "--test-isolation=none", ...reporter, ...several],
+  };
 }
 
 function checkJob(half: "generated" | "static"): Job {
-  return { name: `checks: ${half}`, args: ["scripts/check.ts", half], files: [] };
+  const args = ["scripts/check.ts", half];
+  return { name: `checks: ${half}`, args, files: [], seconds: 10, processors: 1 };
 }
 
-/** Runs them in order: `least` at once, and up to `most` while the processors have time. */
-async function runAll(jobs: readonly Job[], least: number, most = least): Promise<void> {
+/** Runs them, in this order where the processors allow it. */
+async function runAll(jobs: readonly Job[]): Promise<void> {
   const left = [...jobs];
-  const begun = new Set<Promise<void>>();
-  const places = { least: Math.min(least, atOnce), most: Math.min(most, atOnce) };
-  let idle = 0;
+  const begun = new Map<Job, Promise<void>>();
   while (begun.size > 0 || (left.length > 0 && stopped === undefined)) {
-    const isFree = begun.size < (idle > 0.3 ? places.most : places.least);
-    const job = isFree && stopped === undefined ? left.shift() : undefined;
-    if (job) {
+    const wanted = [...begun.keys()].reduce((sum, job) => sum + job.processors, 0);
+    const next = left.findIndex((job) => begun.size === 0 || wanted + job.processors <= processors);
+    if (next >= 0 && begun.size < atOnce && stopped === undefined) {
+      const [job] = left.splice(next, 1) as [Job];
       const run = runOne(job).then((outcome) => {
-        begun.delete(run);
+        begun.delete(job);
         told(outcome);
       });
-      begun.add(run);
-      idle = 0;
+      begun.set(job, run);
     } else {
-      const before = cpus();
-      await Promise.race([...begun, delay(250, undefined, { ref: false })]);
-      idle = idleSince(before);
+      await Promise.race(begun.values());
     }
   }
 }
@@ -182,22 +225,8 @@ function told(outcome: Outcome): void {
   const { name, files, passed, failure } = outcome;
   const verdict = failure === undefined ? "ok" : `FAILED, ${failure}`;
   console.log(
-    `${name}: ${files.length > 0 ? `${passed} passed, ` : ""}${timesOf(outcome)}, ${verdict}`,
+    `${name}: ${files.length > 0 ? `${passed} passed, ` : ""}${shown(outcome)}, ${verdict}`,
   );
-}
-
-/**
- * The share of the processors' time that nobody has used since then; 0 after a moment too short, and
- * where this process may not use all of them.
- */
-function idleSince(before: readonly CpuInfo[]): number {
-  const sum = (all: readonly CpuInfo[], of: (times: CpuInfo["times"]) => number) =>
-    all.reduce((total, { times }) => total + of(times), 0);
-  const now = cpus();
-  const passed = (of: (times: CpuInfo["times"]) => number) => sum(now, of) - sum(before, of);
-  const allMs = passed(({ user, nice, sys, idle, irq }) => user + nice + sys + idle + irq);
-  const isKnown = allMs >= 100 * now.length && now.length === availableParallelism();
-  return isKnown ? passed(({ idle }) => idle) / allMs : 0;
 }
 
 /** Runs one process, the leader of a process group of its own, until it ends or its time is up. */
@@ -279,7 +308,7 @@ function childrenCpuSeconds(): number {
   return (Number(fields[13]) + Number(fields[14])) / 100;
 }
 
-function timesOf({ seconds, cpuSeconds }: Outcome): string {
+function shown({ seconds, cpuSeconds }: Times): string {
   return `${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s of CPU)`;
 }
 
@@ -303,17 +332,30 @@ function stopAll(why: string): void {
   for (const child of running.values()) killGroup(child);
 }
 
-/** Takes over what the files of this run took; those that are gone are forgotten. */
+/**
+ * Takes over what the files of this run took: those that shared a process each what they took before,
+ * in proportion. Those that are gone are forgotten.
+ */
 function record(): void {
-  for (const file of Object.keys(secondsOf)) if (!existsSync(file)) delete secondsOf[file];
-  for (const { files, seconds } of outcomes) {
-    const [file = "", ...more] = files;
-    if (more.length > 0) continue;
-    delete secondsOf[file];
-    if (seconds >= shortSeconds) secondsOf[file] = Math.round(seconds);
+  const share = (now: number, before: number) => (before > 0 ? now / before : 1);
+  for (const { files, ...times } of outcomes) {
+    const before = timesOf(files);
+    for (const file of files) {
+      const { seconds, cpuSeconds } = timesOf([file]);
+      timesOfFiles.set(file, {
+        seconds: seconds * share(times.seconds, before.seconds),
+        cpuSeconds: cpuSeconds * share(times.cpuSeconds, before.cpuSeconds),
+      });
+    }
   }
-  const longestFirst = Object.entries(secondsOf).sort(([, a], [, b]) => b - a);
-  writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(longestFirst), null, 2)}\n`);
+  const lines = [...timesOfFiles]
+    .filter(([file, { seconds }]) => existsSync(file) && seconds >= 1)
+    .toSorted(([, a], [, b]) => b.seconds - a.seconds)
+    .map(
+      ([file, times]) =>
+        `${JSON.stringify(file)}: [${times.seconds.toFixed(1)}, ${times.cpuSeconds.toFixed(1)}]`,
+    );
+  writeFileSync(timesFile, `{\n  ${lines.join(",\n  ")}\n}\n`);
 }
 
 function report(): void {
@@ -325,7 +367,7 @@ function report(): void {
 
   const slowest = outcomes.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
   console.log("\nslowest:");
-  for (const outcome of slowest) console.log(`  ${timesOf(outcome)}  ${outcome.name}`);
+  for (const outcome of slowest) console.log(`  ${shown(outcome)}  ${outcome.name}`);
 
   const sum = (of: (outcome: Outcome) => number) =>
     outcomes.reduce((total, outcome) => total + of(outcome), 0);

@@ -1,5 +1,13 @@
 import { existsSync } from "node:fs";
-import { type Browser, chromium } from "playwright-core";
+import { after, type TestContext } from "node:test";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+import { timeoutMs } from "./until.ts";
 
 const executablePath = "/usr/bin/chromium";
 
@@ -7,8 +15,27 @@ const executablePath = "/usr/bin/chromium";
 export const withoutChromium: string | false =
   process.env.CI || existsSync(executablePath) ? false : "needs chromium: apt-get install chromium";
 
+/** One for all tests of this process, from the first that needs it until the last is over. */
+let launched: Promise<Browser> | undefined;
+after(async () => (await launched)?.close());
+
+/** A context of its own, which whoever asks for it closes. */
+export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  launched ??= launch();
+  const context = await (await launched).newContext(options);
+  context.setDefaultTimeout(timeoutMs);
+  return context;
+}
+
+/** A page in a context of its own, until the test is over. */
+export async function newPage(t: TestContext, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await newContext(options);
+  t.after(() => context.close());
+  return context.newPage();
+}
+
 /** Debian's Chromium without a window, which asks nobody but the pages under test. */
-export function launchChromium(): Promise<Browser> {
+function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath,
     args: [

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { before } from "node:test";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import { buildConsole } from "../../scripts/build-console.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
-import { launchChromium, withoutChromium } from "../chromium.ts";
-import { timeoutMs } from "../until.ts";
+import { newContext, withoutChromium } from "../chromium.ts";
 
 /** A page of the console, and what went wrong in it. */
 export interface Opened {
@@ -14,7 +13,7 @@ export interface Opened {
   readonly complaints: string[];
 }
 
-/** One browser for the tests of a file, with the page as its sources are now. */
+/** The console in a browser, with the page as its sources are now. */
 export function browserForTests(): {
   /** Opens the console. It is closed, and held to its promises, with `close`. */
   open(adminUrl: string, options?: BrowserContextOptions): Promise<Opened>;
@@ -24,22 +23,13 @@ export function browserForTests(): {
    */
   close(opened: Opened, expected?: RegExp): Promise<void>;
 } {
-  let browser: Browser | undefined;
   before(async () => {
-    if (withoutChromium) return;
-    await buildConsole();
-    browser = await launchChromium();
+    if (!withoutChromium) await buildConsole();
   });
-  after(() => browser?.close());
 
   return {
     async open(adminUrl, options = {}) {
-      assert.ok(browser);
-      const context = await browser.newContext({
-        viewport: { width: 1280, height: 900 },
-        ...options,
-      });
-      context.setDefaultTimeout(timeoutMs);
+      const context = await newContext({ viewport: { width: 1280, height: 900 }, ...options });
       const page = await context.newPage();
       const foreignRequests: string[] = [];
       const complaints: string[] = [];

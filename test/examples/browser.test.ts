@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { launchChromium, withoutChromium } from "../chromium.ts";
+import { newPage, withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 
 const example = new URL("../../examples/browser/", import.meta.url).pathname;
@@ -35,12 +35,10 @@ test(name, { skip: withoutChromium }, async (t) => {
   });
   const origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
   // The page is of another origin than the gateway, as a shop's is.
+  const tab = await newPage(t);
   const gateway = await startTestGateway({ CORS_ORIGINS: origin });
   t.after(() => gateway.stop());
-  const browser = await launchChromium();
-  t.after(() => browser.close());
 
-  const tab = await browser.newPage();
   await tab.goto(`${origin}/?gateway=${encodeURIComponent(gateway.publicUrl)}`);
   const paying = tab.waitForRequest((request) => /mutation Pay\b/.test(request.postData() ?? ""));
   await tab.getByRole("button", { name: "Pay with an empty card" }).click();

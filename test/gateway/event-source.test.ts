@@ -6,12 +6,11 @@ import { type TestContext, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { EventSource } from "eventsource";
-import { chromium } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
-import { launchChromium, withoutChromium } from "../chromium.ts";
+import { newPage, withoutChromium } from "../chromium.ts";
 import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
@@ -143,7 +142,7 @@ for (const [name, plain] of [
   ["so does the EventSource of a browser, on a page of another origin", false],
   ["and that of a page which watches without GraphQL", true],
 ] as const) {
-  test(name, { timeout: 90_000 }, async (t) => {
+  test(name, { timeout: 90_000, skip: withoutChromium }, async (t) => {
     const page = createServer((_, response) => {
       response.setHeader("content-type", "text/html");
       response.end("<!doctype html><title>shop</title>");
@@ -151,19 +150,14 @@ for (const [name, plain] of [
     page.listen(0, "127.0.0.1");
     await once(page, "listening");
     const origin = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
-    const browser = await chromium.launch({
-      executablePath: "/usr/bin/chromium",
-      args: ["--no-sandbox"],
-    });
-    t.after(async () => {
-      await browser.close();
+    t.after(() => {
       page.close();
       page.closeAllConnections();
     });
+    const tab = await newPage(t);
     const started = await start(t, { CORS_ORIGINS: origin });
     const { gateway, proxy } = started;
     const address = await addressOf(gateway, proxy, "order", plain);
-    const tab = await browser.newPage();
     await tab.goto(origin);
     const seen: string[] = [];
     const ended = Promise.withResolvers<void>();
@@ -236,9 +230,8 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
   skip: withoutRedis || withoutChromium,
 }, async (t) => {
   const redis = await startRedis();
-  const browser = await launchChromium();
+  const tab = await newPage(t);
   t.after(async () => {
-    await browser.close();
     killSpawned();
     await redis.close();
   });
@@ -250,7 +243,6 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
   // Not one that the system gives to another while the gateway is away.
   let gateway = await start({ PUBLIC_ADDR: `127.0.0.1:${await freePort()}` });
   const address = new URL(gateway.publicUrl);
-  const tab = await browser.newPage();
   await tab.goto(`${address.origin}/demo`);
   const seen: string[] = [];
   await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));

@@ -4,7 +4,7 @@ import { parse, validate } from "graphql";
 import { GatewayError } from "../../src/errors.ts";
 import { firstDocuments } from "../../src/graphql/first-documents.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
-import { launchChromium, withoutChromium } from "../chromium.ts";
+import { newPage, withoutChromium } from "../chromium.ts";
 import { timeoutMs } from "../until.ts";
 import { serve } from "./serve.ts";
 
@@ -29,9 +29,7 @@ test("GraphiQL opens with our first query, which runs, and subscription", {
     },
     { production: false },
   );
-  const browser = await launchChromium();
-  t.after(() => browser.close());
-  const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });
+  const page = await newPage(t, { viewport: { width: 1_280, height: 800 } });
   page.setDefaultTimeout(2 * timeoutMs);
   await page.goto(gateway.url);
   await page.getByText("query FirstLook").first().waitFor();

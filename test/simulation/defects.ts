@@ -43,8 +43,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a key is free again when the outcome is unknown",
     file: "intents/memory/keys.ts",
-    line: 'if (ending.state === "unknown") used.outcome = "unknown";',
-    instead: 'if (ending.state === "unknown") this.#used.delete(id(account, digest));',
+    line: 'if (used.outcome === "running") used.outcome = "unknown";',
+    instead: 'if (used.outcome === "running") this.#used.delete(id(account, digest));',
     brokenChecks: ["key sent twice"],
     shownBy: 7,
   },

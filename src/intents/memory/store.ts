@@ -1,4 +1,5 @@
 import type { Kind } from "../../kinds.ts";
+import { UnderWayByName } from "../../under-way.ts";
 import {
   type Subject as AboutSubject,
   type Begun,
@@ -68,7 +69,7 @@ export class MemoryIntents implements IntentStore {
   readonly #options: MemoryIntentsOptions;
   readonly #keepMs: number;
   /** By account and id, in the order in which they began. */
-  readonly #intents = new Map<string, Kept>();
+  readonly #intents = new UnderWayByName<Kept>();
   /** By account, kind and external_id, in the order in which they were last touched. */
   readonly #subjects = new Map<string, Subject>();
   readonly #keys = new MemoryKeys();

@@ -33,7 +33,7 @@ local function end_key()
     redis.call('DEL', key)
   elseif key_ending == 'done' then
     redis.call('HSET', key, 'state', 'done', 'answer', ARGV[10])
-  else
+  elseif redis.call('HGET', key, 'state') ~= 'done' then
     redis.call('HSET', key, 'state', 'unknown')
   end
 end

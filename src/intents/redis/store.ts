@@ -6,6 +6,7 @@ import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
+import { UnderWayByName } from "../../under-way.ts";
 import { isAway } from "../away.ts";
 import { MemoryIntents } from "../memory/store.ts";
 import { Outbox } from "../outbox.ts";
@@ -52,7 +53,7 @@ export interface RedisIntentsOptions extends IntentStoreOptions {
 /**
  * The intents of all replicas, in Redis. While it is away (`StoreUnavailable.away`), calls without an
  * Idempotency-Key go on, unless it is required: their intents, and the locks between calls of this
- * process, are kept in memory and written as soon as it is back (contract, sections 3 and 9). While
+ * process, are kept in memory and written as soon as it is back. While
  * it is merely silent none goes on: it may hold the lock of a call that is open at another replica.
  */
 export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
@@ -66,7 +67,7 @@ class RedisIntents implements IntentStore {
   /** What this process began and does not know the outcome of. */
   readonly #own: MemoryIntents;
   /** Calls that run here, by their ids. */
-  readonly #running = new Map<string, NewIntent>();
+  readonly #running = new UnderWayByName<NewIntent>();
   /** What has yet to be written. */
   readonly #outbox: Outbox;
 

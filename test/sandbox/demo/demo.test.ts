@@ -1,33 +1,30 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import { after, before, describe, it, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
 import type { Gateway } from "../../../src/app/gateway.ts";
-import { launchChromium, withoutChromium } from "../../chromium.ts";
+import { newPage, withoutChromium } from "../../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../../cutting-proxy.ts";
 import { startTestGateway } from "../../start.ts";
-import { timeoutMs } from "../../until.ts";
 
 let gateway: Gateway;
 let proxy: CuttingProxy;
-let browser: Browser;
 before(async () => {
   if (withoutChromium) return;
   gateway = await startTestGateway();
   proxy = await startCuttingProxy(gateway.publicUrl);
-  browser = await launchChromium();
 });
 after(async () => {
   if (withoutChromium) return;
-  await browser.close();
   await proxy.close();
   await gateway.stop();
 });
 
 /** The checkout in a tab of its own. What the pages complain of is kept. */
-async function shop(url = gateway.publicUrl): Promise<{ page: Page; complaints: string[] }> {
-  const context = await browser.newContext();
-  context.setDefaultTimeout(timeoutMs);
-  const page = await context.newPage();
+async function shop(
+  t: TestContext,
+  url = gateway.publicUrl,
+): Promise<{ page: Page; complaints: string[] }> {
+  const page = await newPage(t);
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(`${url}/demo`);
@@ -59,8 +56,8 @@ const onPayment = async (order: string, action: string, body?: object) => {
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
 describe("the demo checkout", { skip: withoutChromium }, () => {
-  it("goes to the 3DS page and comes back to a result that turns out live", async () => {
-    const { page, complaints } = await shop();
+  it("goes to the 3DS page and comes back to a result that turns out live", async (t) => {
+    const { page, complaints } = await shop(t);
     await payWith(page, "Card that asks for 3DS");
     await page.getByRole("button", { name: "Approve" }).click();
     await heading(page, "Thank you, it is paid");
@@ -68,11 +65,10 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByText("Live", { exact: true }).waitFor();
     assert.match(await page.locator("#events").innerText(), /PAYMENT SUCCESS/);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
-  it("shows what happens while the customer's network is cut", async () => {
-    const { page } = await shop(proxy.url);
+  it("shows what happens while the customer's network is cut", async (t) => {
+    const { page } = await shop(t, proxy.url);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that asks for 3DS");
     await page.getByRole("button", { name: "Approve" }).waitFor();
@@ -89,31 +85,28 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     proxy.mend();
     await heading(page, "Thank you, it is paid");
     await page.getByText("Live", { exact: true }).waitFor();
-    await page.context().close();
   });
 
-  it("lets a customer try another card after one was declined, for the same order", async () => {
-    const { page } = await shop();
+  it("lets a customer try another card after one was declined, for the same order", async (t) => {
+    const { page } = await shop(t);
     await payWith(page, "Empty card");
     await page.getByText("There is not enough money on the card").waitFor();
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that just works");
     await heading(page, "Thank you, it is paid");
     assert.equal(await page.locator("#order").innerText(), order);
-    await page.context().close();
   });
 
-  it("says of a decline that is a normal answer what it says of the other", async () => {
-    const { page } = await shop();
+  it("says of a decline that is a normal answer what it says of the other", async (t) => {
+    const { page } = await shop(t);
     await payWith(page, "Blocked card");
     await page.getByText("The payment was declined").waitFor();
     await payWith(page, "Card that just works");
     await heading(page, "Thank you, it is paid");
-    await page.context().close();
   });
 
-  it("takes its thanks back when the payment is given back, and shows a cancelled one", async () => {
-    const { page } = await shop();
+  it("takes its thanks back when the payment is given back, and shows a cancelled one", async (t) => {
+    const { page } = await shop(t);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that just works");
     await heading(page, "Thank you, it is paid");
@@ -121,16 +114,15 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "A part was given back");
     assert.equal(await page.locator("#amount").innerText(), "250.00 UAH");
 
-    const whole = await shop();
+    const whole = await shop(t);
     const wholeOrder = await whole.page.locator("#order").innerText();
     await payWith(whole.page, "Card that just works");
     await heading(whole.page, "Thank you, it is paid");
     await onPayment(wholeOrder, "refund");
     await heading(whole.page, "The payment was given back");
-    await whole.page.context().close();
 
     // The shop holds the money first; the merchant lets it go.
-    const held = await shop();
+    const held = await shop(t);
     await held.page.route("**/graphql", async (route) => {
       const body = route.request().postDataJSON();
       if (body?.variables?.input) body.variables.input.confirm = false;
@@ -141,20 +133,17 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(held.page, "Thank you");
     await onPayment(heldOrder, "cancel");
     await heading(held.page, "The payment was cancelled");
-    await held.page.context().close();
-    await page.context().close();
   });
 
-  it("never calls a payment failed whose answer was lost", async () => {
-    const { page } = await shop();
+  it("never calls a payment failed whose answer was lost", async (t) => {
+    const { page } = await shop(t);
     await payWith(page, "Broken line");
     await heading(page, "Thank you, it is paid");
     assert.doesNotMatch(await page.locator("#events").innerText(), /FAILURE/);
-    await page.context().close();
   });
 
-  it("asks for a payment without an answer again with its own key, also after a reload", async () => {
-    const { page, complaints } = await shop();
+  it("asks for a payment without an answer again with its own key, also after a reload", async (t) => {
+    const { page, complaints } = await shop(t);
     const keys: string[] = [];
     let answers = false;
     await page.route("**/graphql", async (route) => {
@@ -190,24 +179,21 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(new Set(keys).size, 2);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
-  it("takes a card on the hosted page", async () => {
-    const { page } = await shop();
+  it("takes a card on the hosted page", async (t) => {
+    const { page } = await shop(t);
     await payWith(page, "Hosted page");
     await page.getByRole("button", { name: /^Pay/ }).click();
     await heading(page, "Thank you, it is paid");
-    await page.context().close();
   });
 
-  it("says so when its token is no longer good, and asks no more", async () => {
-    const { page } = await shop();
+  it("says so when its token is no longer good, and asks no more", async (t) => {
+    const { page } = await shop(t);
     await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
     await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
     await page.getByText("The token has expired").waitFor();
     await page.getByText("Ended", { exact: true }).waitFor();
-    await page.context().close();
   });
 
   it("is not there when callers need keys", async () => {
