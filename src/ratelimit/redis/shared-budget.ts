@@ -1,3 +1,4 @@
+import { Cluster } from "ioredis";
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
 import { readyWithin } from "../../redis/ready.ts";
@@ -159,7 +160,7 @@ export class SharedBudget {
     // Reported as long as it holds: Redis may forget it meanwhile.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
     const first = this.#stateId === "";
-    const connection = "stream" in client ? client.stream : undefined;
+    let connection = connectionOf(client);
     // Behind another connection may be a server that was promoted, and lacks the newest takes.
     if (!first && connection !== this.#repliedOver) this.#doubtful = true;
     const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
@@ -185,6 +186,7 @@ export class SharedBudget {
     this.#askedAt = now;
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
+      connection = connectionOf(client);
       return await script.run(client, [key], [text, rules]);
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
@@ -235,6 +237,11 @@ export class SharedBudget {
       );
     });
   }
+}
+
+/** Undefined of a cluster, which has many. */
+function connectionOf(client: RedisClient): unknown {
+  return client instanceof Cluster ? undefined : client.stream;
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
