@@ -274,6 +274,14 @@ export const defects: readonly Defect[] = [
     brokenChecks: ["outlived its deadline"],
     shownBy: "a key is answered again by a gateway whose store is silent",
   },
+  {
+    name: "watchers of a call that was told as unknown do not hear of its late end",
+    file: "intents/late-ending.ts",
+    line: "if (isLate) await onLate();",
+    instead: "if (isLate) onLate.name;",
+    brokenChecks: ["not what the ledger says"],
+    shownBy: "a call that never left is freed late",
+  },
 ];
 
 /** Errors that only scripts in Redis can have. */

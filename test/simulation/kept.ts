@@ -56,6 +56,15 @@ export const kept = {
       { do: "store", atMs: 482, forMs: 14_000, replica: "all", trouble: "losesRequests", share: 1 },
     ],
   },
+  "a call that never left is freed late": plan(
+    [
+      { ...payout, id: "out-0.1", replica: 1 },
+      store(1_000, 100, "losesAnswers", 1),
+      { do: "pause", atMs: 1_300, forMs: 14_000, replica: 1 },
+      { ...payout, id: "out-0.2", atMs: 20_000, turns: ["decline"] },
+    ],
+    2,
+  ),
   "a payment is made while streams begin": plan(
     [
       pay,
