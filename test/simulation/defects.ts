@@ -19,8 +19,8 @@ export const defects: readonly Defect[] = [
   {
     name: "the lock is given back when the outcome is unknown",
     file: "intents/memory/store.ts",
-    line: 'if (ending.state !== "unknown") subject.locks.delete(intentId);',
-    instead: "subject.locks.delete(intentId);",
+    line: 'if (ending.state !== "unknown") unlock(subject, intentId);',
+    instead: "unlock(subject, intentId);",
     brokenChecks: ["sent while another is open"],
     shownBy: 1,
   },
@@ -91,8 +91,8 @@ export const defects: readonly Defect[] = [
   {
     name: "an intent is recorded without its lock",
     file: "intents/memory/store.ts",
-    line: "locks.set(intent.id, { method: intent.method, untilMs });",
-    instead: "locks.size; untilMs;",
+    line: "lock(subject, intent.id, { method: intent.method, untilMs });",
+    instead: "untilMs;",
     brokenChecks: ["sent while another is open"],
     shownBy: 1,
   },
