@@ -10,8 +10,8 @@ export class Durations {
   #total = 0;
 
   add(ms: number): void {
-    const at = bounds.findIndex((bound) => ms <= bound);
-    const slot = at < 0 ? bounds.length : at;
+    let slot = 0;
+    while (slot < bounds.length && ms > (bounds[slot] as number)) slot += 1;
     this.#counts[slot] = (this.#counts[slot] ?? 0) + 1;
     this.#total += 1;
   }

@@ -62,7 +62,7 @@ export function createIdentify(options: IdentifyOptions): Identify {
 
   /** A watch token is a JWT of ours, and may stand where other tokens do. */
   function watchTokenOf(authorization: string | null | undefined): string | undefined {
-    const token = /^Bearer +(\S+)/i.exec(authorization ?? "")?.[1];
+    const token = /^Bearer +(eyJ\S+)/i.exec(authorization ?? "")?.[1];
     return token && watchTokens && isWatchToken(token) ? token : undefined;
   }
 }

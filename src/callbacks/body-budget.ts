@@ -1,3 +1,5 @@
+import { UnderWay } from "../under-way.ts";
+
 /**
  * What all callback bodies together may hold in memory before their signatures are checked: anybody
  * may send them, and they pass by the admission of calls.
@@ -17,7 +19,7 @@ export interface HeldBody {
   close(): void;
 }
 
-interface Held {
+interface Held extends HeldBody {
   readonly startedMs: number;
   readonly cut: () => void;
   bytes: number;
@@ -29,7 +31,7 @@ interface Held {
  * time, so that the search for them is rare.
  */
 export function createBodyBudget(maxBytes: number, now = () => performance.now()): BodyBudget {
-  const bodies = new Set<Held>();
+  const bodies = new UnderWay<Held>();
   let total = 0;
 
   function makeRoom(): void {
@@ -41,28 +43,29 @@ export function createBodyBudget(maxBytes: number, now = () => performance.now()
     weights.sort((a, b) => b.weight - a.weight);
     for (const { body } of weights) {
       if (total <= maxBytes * (7 / 8)) return;
-      forget(body);
+      body.close();
       body.cut();
     }
   }
 
-  function forget(body: Held): void {
-    if (bodies.delete(body)) total -= body.bytes;
-  }
-
   return {
     open(cut) {
-      const body: Held = { startedMs: now(), cut, bytes: 0 };
-      bodies.add(body);
-      return {
+      const body: Held = {
+        ...{ startedMs: now(), bytes: 0, cut },
         grow(bytes) {
-          if (!bodies.has(body)) return;
+          if (member.hasLeft) return;
           body.bytes += bytes;
           total += bytes;
           if (total > maxBytes) makeRoom();
         },
-        close: () => forget(body),
+        close() {
+          if (member.hasLeft) return;
+          member.leave();
+          total -= body.bytes;
+        },
       };
+      const member = bodies.add(body);
+      return body;
     },
     get bytes() {
       return total;

@@ -83,12 +83,12 @@ export interface CallbackObserver {
   onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
 
-/** Largest callback body, in bytes (contract, section 7). */
+/** Largest callback body, in bytes. */
 export const maxBodyBytes = 1024 * 1024;
 
 /**
- * Answers `POST /callbacks/{merchant}/payments` and `.../payouts` by the table of contract section
- * 7: 200 only for what is stored. The signature is checked over the raw bytes before anything is
+ * Answers `POST /callbacks/{merchant}/payments` and `.../payouts`: 200
+ * only for what is stored. The signature is checked over the raw bytes before anything is
  * parsed, and the merchant comes from the path alone. The returned handler never rejects.
  */
 export function createCallbackHandler(

@@ -20,7 +20,7 @@ export function reader(env: Environment): Reader {
     const result = schema.safeParse(text);
     if (result.success) return result.data;
     const accepted = result.error.issues.map((issue) => issue.message).join("; ");
-    const got = isSecret(variable) ? "the value" : JSON.stringify(text);
+    const got = isSecret(variable) ? "a value that is not shown" : JSON.stringify(text);
     throw new ConfigError(variable, `got ${got}, accepted is ${accepted}`);
   };
   const optional = <T>(variable: string, schema: z.ZodType<T, string>): T | undefined => {

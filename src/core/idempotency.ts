@@ -1,4 +1,5 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import { UnderWayByName } from "../under-way.ts";
 import { invalidFields } from "./validate.ts";
 
 /** A call under way: what it answers, and whether any of it may have left. */
@@ -27,7 +28,7 @@ export interface SharedRuns {
 }
 
 export function createSharedRuns(): SharedRuns {
-  const shared = new Map<string, SharedRun>();
+  const shared = new UnderWayByName<SharedRun>();
   return {
     join<Result>(
       { id, fingerprint }: { readonly id: string; readonly fingerprint: string },

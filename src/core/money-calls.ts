@@ -16,6 +16,7 @@ import type {
 } from "../intents/store.ts";
 import type { Kind } from "../kinds.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import { UnderWay } from "../under-way.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
@@ -89,7 +90,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   /** A call that has not left by then does not leave. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
-  const underWay = new Set<Promise<unknown>>();
+  const underWay = new UnderWay<Promise<unknown>>();
   const shared = createSharedRuns();
 
   function start<Request extends DescMessage, Result extends DescMessage>(
@@ -99,8 +100,8 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   ): Run<MessageShape<Result>> {
     const run = { sent: false, elsewhere: false };
     const answer = attempt(moneyCall, sending, intent, run);
-    underWay.add(answer);
-    const forget = () => underWay.delete(answer);
+    const member = underWay.add(answer);
+    const forget = () => member.leave();
     answer.then(forget, forget);
     return { answer, sent: () => run.sent, perhapsSent: () => run.sent || run.elsewhere };
   }

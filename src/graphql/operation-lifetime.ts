@@ -1,4 +1,5 @@
 import type { Slot } from "../net/admission.ts";
+import type { UnderWay } from "../under-way.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** One operation and how long it lives: until its client goes away or its time is over. */
@@ -25,23 +26,23 @@ export interface OperationLifetimeOptions {
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs: number;
   readonly slot?: Slot;
-  /** Holds the operation for as long as it is under way and no stream. */
-  readonly underWay: UnderWay;
+  /**
+   * Queries and mutations that have no answer yet, and are no streams: what aborts them tells their
+   * clients why.
+   */
+  readonly underWay: UnderWay<AbortController>;
 }
-
-/** Queries and mutations that have no answer yet: what aborts them tells their clients why. */
-export type UnderWay = Set<AbortController>;
 
 export function createLifetime(options: OperationLifetimeOptions): OperationLifetime {
   const { requestId, record, idempotencyKey, timeoutMs, slot, underWay } = options;
   const controller = new AbortController();
-  underWay.add(controller);
+  const member = underWay.add(controller);
   const timer = setTimeout(() => {
     controller.abort(new DOMException("the operation took too long", "TimeoutError"));
   }, timeoutMs);
   const liftDeadline = () => {
     clearTimeout(timer);
-    underWay.delete(controller);
+    member.leave();
     slot?.leave();
   };
   return {

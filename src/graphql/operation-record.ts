@@ -133,14 +133,14 @@ export function startOperationSpan(
   return tracing.start("GraphQL Operation", {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
-    attributes: {
+    attributes: () => ({
       "http.request.method": knownMethodOf(method) ?? "_OTHER",
       "http.route": "/graphql",
       "url.path": "/graphql",
       "url.scheme": "http",
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
-    },
+    }),
   });
 }
 

@@ -12,6 +12,7 @@ import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { UnderWay } from "../under-way.ts";
 import {
   type Context,
   callOf,
@@ -26,7 +27,7 @@ import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
-import { createLifetime, type OperationLifetime, type UnderWay } from "./operation-lifetime.ts";
+import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts";
 import {
   createOperationRecord,
   type GraphqlObserver,
@@ -112,7 +113,7 @@ export interface GraphqlServer {
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events, WebSocket and the parts of Apollo's clients (contract, sections 4 and 10). The plain watches
+ * Events, WebSocket and the parts of Apollo's clients. The plain watches
  * of `/watch` stand on its streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
@@ -129,7 +130,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
   const streams = new WeakMap<OperationLifetime, EventStream>();
-  const underWay: UnderWay = new Set();
+  const underWay = new UnderWay<AbortController>();
   const yoga = createYoga<Surroundings, Context>({
     schema,
     context: async (surroundings) =>

@@ -16,7 +16,7 @@ import {
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
-import { plainAuthority } from "../net/request-head.ts";
+import { bodyAtHand, plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -141,7 +141,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       } catch {
         return undefined;
       }
-      const body = await receive(request);
+      const body = bodyAtHand(request, limits.messageBytes) ?? (await receive(request));
       const operation = body && operationOf(body);
       if (!operation) {
         if (body) handOver(request, body);

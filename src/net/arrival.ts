@@ -1,5 +1,6 @@
-import type { EventEmitter } from "node:events";
+import { IncomingMessage } from "node:http";
 import type { Slot } from "./admission.ts";
+import type { Request } from "./request.ts";
 
 /** How long a request may take to arrive before it counts as waiting for its client. */
 const graceMs = 100;
@@ -17,7 +18,8 @@ export function countArrival(slot: Slot): () => void {
 }
 
 /** The same for a request whose events tell. */
-export function suspendWhileArriving(request: EventEmitter, slot: Slot): void {
+export function suspendWhileArriving(request: Request, slot: Slot): void {
+  if (request instanceof IncomingMessage && request.complete) return;
   const arrived = countArrival(slot);
   request.once("end", arrived);
   request.once("close", arrived);

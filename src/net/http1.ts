@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { UnderWay } from "../under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, LimitObserver } from "./observer.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
@@ -39,7 +40,7 @@ export interface Http1Guard {
  * two hosts, of which a proxy may believe the other. What its parser refuses is counted.
  */
 export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard {
-  const waiting = new WeakMap<Socket, Set<ServerResponse>>();
+  const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
 
   // Instead of what Node does itself when nobody listens, and the same.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -57,14 +58,15 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
       const { socket } = request;
       // Node goes on through what it has read of a connection that is cut.
       if (socket.destroyed) return false;
-      const responses = waiting.get(socket) ?? new Set();
+      const responses = waiting.get(socket) ?? new UnderWay();
       if (responses.size >= maxPipelined) {
         observer.onCut("pipelining");
         socket.destroy();
         return false;
       }
-      waiting.set(socket, responses.add(response));
-      response.once("close", () => responses.delete(response));
+      if (responses.size === 0) waiting.set(socket, responses);
+      const member = responses.add(response);
+      response.once("close", () => member.leave());
       if (namesOneHost(request)) return true;
       observer.onCut("protocol");
       response.writeHead(400, { connection: "close" }).end();

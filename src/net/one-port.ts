@@ -2,6 +2,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
+import { UnderWay } from "../under-way.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import { guardHttp1 } from "./http1.ts";
@@ -70,7 +71,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
-  const responses = new Set<http.ServerResponse>();
+  const responses = new UnderWay<http.ServerResponse>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const penalties = createPenalties();
   const guard = createSessionGuard(limits, observer, penalties);
@@ -89,9 +90,9 @@ export function createOnePort(options: OnePortOptions): OnePort {
     (request, response) => {
       if (!h1Guard.passes(request, response)) return;
       unread.watch(response);
-      responses.add(response);
+      const answering = responses.add(response);
       response.once("close", () => {
-        responses.delete(response);
+        answering.leave();
         // The connection counts as idle only after this event.
         if (draining) setImmediate(() => h1.closeIdleConnections());
       });

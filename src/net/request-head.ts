@@ -28,6 +28,11 @@ export interface RequestHead {
   /** Answers with what is ready, whatever the body is; instead of `open`. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
   /**
+   * The whole body, if it has come with the headers, as most do: it is read then, without anybody
+   * who waits. Undefined for one that is to be received, or is longer than `maxBytes`.
+   */
+  bodyAtHand(maxBytes: number): Buffer | undefined;
+  /**
    * Reads the whole body. Calls back once: with the body, with `too-large` as soon as it is over
    * `maxBytes` (the rest is thrown away), or with `gone` when its client left before its end, or took
    * longer than `timeoutMs`.
@@ -79,6 +84,7 @@ export function headOfHttp1(
       request.on("error", () => {}).resume();
       response.writeHead(status, headers).end(body);
     },
+    bodyAtHand: (maxBytes) => bodyAtHand(request, maxBytes),
     // How long it may take, Node's server sees to.
     receive: ({ maxBytes }, done) => receive(request, maxBytes, done),
     send({ status, headers, body }) {
@@ -116,6 +122,8 @@ export function headOfHttp2(
       if (!isEmpty) stream.end(body);
       stream.once("finish", () => endRequest(stream));
     },
+    // Whether the rest of a stream is empty, its end tells alone.
+    bodyAtHand: () => undefined,
     receive({ maxBytes, timeoutMs }, done) {
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), timeoutMs);
       receive(stream, maxBytes, (body) => {
@@ -144,6 +152,13 @@ export function headOfHttp2(
       return { request, response };
     },
   };
+}
+
+/** See `RequestHead.bodyAtHand`. */
+export function bodyAtHand(request: IncomingMessage, maxBytes: number): Buffer | undefined {
+  const { complete, destroyed, readableLength } = request;
+  if (!complete || destroyed || readableLength > maxBytes) return undefined;
+  return request.read() ?? Buffer.alloc(0);
 }
 
 function receive(

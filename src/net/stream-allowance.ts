@@ -1,4 +1,5 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import { UnderWay } from "../under-way.ts";
 
 export interface StreamLimits {
   /** Calls at once on an HTTP/2 connection that is new. Clients count on no less. */
@@ -30,8 +31,7 @@ export interface StreamAllowance {
 export function allowStreams(session: ServerHttp2Session, limits: StreamLimits): StreamAllowance {
   const { maxConcurrentStreams } = limits;
   const first = firstAllowance(limits);
-  /** Since when they are. */
-  const open = new Map<ServerHttp2Stream, number>();
+  const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();
   let allowed = first;
   let endedWell = 0;
 
@@ -47,9 +47,9 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
   if (first < maxConcurrentStreams) {
     session.on("stream", (stream) => {
       if (allowed === maxConcurrentStreams) return;
-      open.set(stream, performance.now());
+      const member = open.add({ stream, sinceMs: performance.now() });
       stream.once("close", () => {
-        open.delete(stream);
+        member.leave();
         if (stream.rstCode !== 0 || allowed === maxConcurrentStreams) return;
         endedWell += 1;
         raise(first + endedWell);
@@ -65,7 +65,7 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
       if (open.size < allowed / 2 || allowed === maxConcurrentStreams) return;
       const untilMs = performance.now() - provenAfterMs;
       let proven = 0;
-      for (const [stream, sinceMs] of open) if (sinceMs < untilMs && isRead(stream)) proven += 1;
+      for (const { stream, sinceMs } of open) if (sinceMs < untilMs && isRead(stream)) proven += 1;
       raise(first + endedWell + roomOfProven * proven);
     },
   };

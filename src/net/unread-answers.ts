@@ -1,5 +1,6 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
+import { UnderWay } from "../under-way.ts";
 import type { LimitObserver } from "./observer.ts";
 import { boundUnread } from "./unread-memory.ts";
 
@@ -31,7 +32,7 @@ export function createUnreadAnswers(
   { unreadTimeoutMs, maxUnreadBytes }: UnreadLimits,
   observer: LimitObserver,
 ): UnreadAnswers {
-  const watched = new Set<WritableResponse>();
+  const watched = new UnderWay<WritableResponse>();
   const bound = boundUnread(
     watched,
     { bytesOf: ({ writableLength }) => writableLength, cut, maxBytes: maxUnreadBytes },
@@ -40,8 +41,8 @@ export function createUnreadAnswers(
 
   return {
     watch(response) {
-      watched.add(response);
-      response.once("close", () => watched.delete(response));
+      const member = watched.add(response);
+      response.once("close", () => member.leave());
       // Node restarts the time whenever a part of what was written has left.
       response.setTimeout(unreadTimeoutMs);
       response.on("timeout", () => {

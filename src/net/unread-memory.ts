@@ -10,7 +10,7 @@ export interface UnreadMemory<Writer> {
 
 /** Twice a second cuts the largest of what waits for its clients, until the rest is within its bounds. */
 export function boundUnread<Writer>(
-  watched: ReadonlySet<Writer>,
+  watched: Iterable<Writer>,
   { bytesOf, cut, maxBytes }: UnreadMemory<Writer>,
   observer: LimitObserver,
 ): { close(): void } {

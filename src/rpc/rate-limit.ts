@@ -3,14 +3,18 @@ import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
 /**
- * Puts the budget of the caller's account, as the bucket knows it now, into an answer's headers. An
- * answer that is made already is never lost for them: where the budget can't be told, they are left
- * as they were.
+ * The budget of the caller's account, as the bucket knows it now, in headers. An answer that is made
+ * already is never lost for them: where the budget can't be told, there are none.
  */
-export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
+export function rateLimitOf(core: Core, call: Call): Readonly<Record<string, string>> {
   try {
-    for (const [name, value] of Object.entries(rateLimitHeaders(core.rateLimit(call)))) {
-      header.set(name, value);
-    }
-  } catch {}
+    return rateLimitHeaders(core.rateLimit(call));
+  } catch {
+    return {};
+  }
+}
+
+/** Puts the same into an answer's headers. */
+export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
+  for (const [name, value] of Object.entries(rateLimitOf(core, call))) header.set(name, value);
 }

@@ -139,14 +139,14 @@ function startSpan(
   return tracing.start(`${service}/${method}`, {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
-    attributes: {
+    attributes: () => ({
       "rpc.system.name": grpc ? "grpc" : "connectrpc",
       "rpc.method": `${service}/${method}`,
       "rpc.system": grpc ? "grpc" : "connect_rpc",
       "rpc.service": service,
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
-    },
+    }),
   });
 }
 

@@ -12,6 +12,7 @@ import { countArrival } from "../net/arrival.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
+import { type Member, UnderWay } from "../under-way.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
 import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
@@ -20,7 +21,7 @@ import type { Identify } from "./gate.ts";
 import { setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import type { Log } from "./log.ts";
-import { setRateLimit } from "./rate-limit.ts";
+import { rateLimitOf } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
 import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
 
@@ -58,7 +59,7 @@ export type UnaryCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
 export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
   const methods = unaryMethods(options);
-  const underWay = new Set<AbortController>();
+  const underWay = new UnderWay<AbortController>();
 
   async function serve(
     method: UnaryMethod,
@@ -103,7 +104,8 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };
-      const body = await receive(head, dialect, options, slot);
+      const atHand = head.bodyAtHand(dialect.maxBodyBytes(options.readMaxBytes));
+      const body = atHand ?? (await receive(head, dialect, options, slot));
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -122,7 +124,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
     }
     life.end();
     slot.leave();
-    if (call) setRateLimit(answerHeader, options.core, call);
+    if (call) Object.assign(answerHeaders, rateLimitOf(options.core, call));
     record?.settle(failure);
     const answer =
       output === undefined || failure
@@ -203,12 +205,15 @@ type Handler = (
  */
 class CallLife {
   readonly #controller = new AbortController();
-  readonly #underWay: Set<AbortController>;
+  readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout | undefined;
 
-  constructor(head: RequestHead, timeoutMs: number | undefined, underWay: Set<AbortController>) {
-    this.#underWay = underWay;
-    underWay.add(this.#controller);
+  constructor(
+    head: RequestHead,
+    timeoutMs: number | undefined,
+    underWay: UnderWay<AbortController>,
+  ) {
+    this.#member = underWay.add(this.#controller);
     if (timeoutMs !== undefined) {
       this.#timer = setTimeout(
         () => this.#abort(new DOMException("the deadline passed", "TimeoutError")),
@@ -216,8 +221,7 @@ class CallLife {
       );
     }
     head.onClose(() => {
-      if (underWay.has(this.#controller))
-        this.#abort(new GatewayError("CANCELLED", "the caller went away"));
+      if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
     });
   }
 
@@ -226,7 +230,7 @@ class CallLife {
   }
 
   end(): void {
-    this.#underWay.delete(this.#controller);
+    this.#member.leave();
     clearTimeout(this.#timer);
   }
 

@@ -79,7 +79,7 @@ export function upstreamTelemetry(
       log.debug({ account, endpoint, outcome, durationMs }, "upstream");
       callsOf(account)(endpoint)(outcome).value += 1;
       secondsOf(endpoint)(durationMs, traceparent);
-      durations?.httpClientRequest(durationMs, http);
+      durations?.httpClientRequest(durationMs, http());
     },
     onFieldFault({ endpoint, path, kind }) {
       countFieldFault(kind, { endpoint, field: path });

@@ -1,6 +1,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import { type Member, UnderWay } from "../under-way.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
@@ -59,7 +60,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
   };
   const authorization = basicAuthorization(account.login, account.password.reveal());
   const { withBody, bodiless } = merchantHeaders(authorization);
-  const underWay = new Set<Promise<unknown>>();
+  const underWay = new UnderWay<Promise<HttpResponse>>();
   let credentialsAccepted: boolean | undefined;
 
   async function make<Result>(
@@ -93,23 +94,23 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
-    const about: Attributes = {
+    const about = (): Attributes => ({
       ...server,
       "http.request.method": call.endpoint.method,
       "url.template": call.endpoint.path,
-    };
+    });
     const span = tracing.start(endpoint, {
       kind: "client",
-      attributes: {
-        ...about,
+      attributes: () => ({
+        ...about(),
         "payments_gateway.account": account.name,
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
-      },
+      }),
     });
     const reportCall = (outcome: string, failure?: string): number => {
       const durationMs = performance.now() - startedAt;
       const end = endOf(outcome, failure);
-      const http = { ...about, ...end };
+      const http = () => ({ ...about(), ...end });
       observer.onCall({ endpoint, outcome, durationMs, http, traceparent: span.traceparent });
       endSpan(span, end);
       return durationMs;
@@ -118,7 +119,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
     observer.onInFlight?.(1);
 
     let answer: HttpResponse;
-    let exchanged: Promise<HttpResponse> | undefined;
+    let exchanged: Member<Promise<HttpResponse>> | undefined;
     try {
       const request = {
         method: call.endpoint.method,
@@ -132,9 +133,8 @@ export function createAttempts(options: AttemptOptions): Attempts {
         maxResponseBytes,
         finishOnceSent: money !== undefined,
       };
-      exchanged = exchange(connections, request, { ...limits, onSent });
-      underWay.add(exchanged);
-      answer = await exchanged;
+      exchanged = underWay.add(exchange(connections, request, { ...limits, onSent }));
+      answer = await exchanged.value;
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
@@ -147,7 +147,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       const error = errorOfFailure(failure, money);
       return ended(error, verdict, reportCall(error.code, failure.kind));
     } finally {
-      if (exchanged) underWay.delete(exchanged);
+      exchanged?.leave();
       observer.onInFlight?.(-1);
     }
 

@@ -1,4 +1,5 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import { UnderWayByName } from "../under-way.ts";
 import { startTimer } from "./timer.ts";
 
 /** Until when one of several callers waits. */
@@ -37,7 +38,7 @@ interface SharedCall {
 }
 
 export function createInFlight(): InFlight {
-  const calls = new Map<string, SharedCall>();
+  const calls = new UnderWayByName<SharedCall>();
 
   function forget(key: string, call: SharedCall): void {
     if (calls.get(key) === call) calls.delete(key);

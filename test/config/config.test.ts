@@ -391,7 +391,7 @@ test("previous watch secrets come beside the present one, in a file too, each lo
   refused({ [variable]: old }, /^WATCH_TOKEN_SECRET: is missing beside WATCH_TOKEN_PREVIOUS/);
   refused(
     { WATCH_TOKEN_SECRET: now, [variable]: `${old},short` },
-    /^WATCH_TOKEN_PREVIOUS_SECRETS: got the value, accepted is secrets of at least 32 bytes each/,
+    /^WATCH_TOKEN_PREVIOUS_SECRETS: got a value that is not shown, accepted is secrets of at least 32 bytes each/,
   );
 });
 

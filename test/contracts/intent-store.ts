@@ -156,6 +156,15 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
     });
 
+    it("keeps an answer that came while others took the outcome for unknown", async (t) => {
+      const [a, b] = await stores(t);
+      const answer = Buffer.from("answer");
+      const intent = started(await a.begin(account, keyed()));
+      await a.end(account, intent, { state: "pending", subjectId: "p1", key: answer });
+      await b.end(account, intent, { state: "unknown" });
+      assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
+    });
+
     it("refuses a key for another request, whatever became of the first", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, keyed()));

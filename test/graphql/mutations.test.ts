@@ -218,6 +218,19 @@ test("createRecurrentPayment, confirmPayment and resendCallback reach the core",
   });
 });
 
+test("a subscription's message is asked for together with an error's, and empty where there is none", async (t) => {
+  const gateway = await serve(t, {
+    updateSubscription: async () => create(UpdateSubscriptionResponseSchema),
+  });
+  const answer = await gateway.run(`mutation {
+    updateSubscription(input: {subscriptionId: "s", customer: {externalId: "c"}}) {
+      ... on SubscriptionMessage { message }
+      ... on Error { message }
+    }
+  }`);
+  assert.deepEqual(answer, { data: { updateSubscription: { message: "" } } });
+});
+
 test("deleteWalletItem, updateSubscription, deactivateSubscription and createWatchToken answer", async (t) => {
   const gateway = await serve(t, {
     deleteWalletItem: async () =>

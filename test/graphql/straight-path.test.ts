@@ -31,6 +31,7 @@ import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { UnderWay } from "../../src/under-way.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 import { somebody } from "./serve.ts";
 
@@ -603,7 +604,7 @@ test("ordinary operations never reach Yoga, and odd ones do", async (t) => {
       log: createLogger("silent"),
     });
     const lifetime = createLifetime({
-      ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new Set<AbortController>() },
+      ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new UnderWay<AbortController>() },
     });
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };

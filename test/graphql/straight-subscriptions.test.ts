@@ -18,6 +18,7 @@ import { createStraightPath } from "../../src/graphql/straight-path.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { UnderWay } from "../../src/under-way.ts";
 import { fakeCore } from "./fake-core.ts";
 import { paymentEvent } from "./feed.ts";
 import { type Served, serve, somebody } from "./serve.ts";
@@ -160,7 +161,7 @@ test("the straight path takes an ordinary subscription, and leaves all else to Y
     const span = noTracing.start("graphql", { kind: "server" });
     const log = createLogger("silent");
     const record = createOperationRecord({ requestId: "r", connection: "http", span, log });
-    const underWay = new Set<AbortController>();
+    const underWay = new UnderWay<AbortController>();
     const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };

@@ -43,8 +43,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a key is free again when the outcome is unknown",
     file: "intents/memory/keys.ts",
-    line: 'if (ending.state === "unknown") used.outcome = "unknown";',
-    instead: 'if (ending.state === "unknown") this.#used.delete(id(account, digest));',
+    line: 'if (used.outcome === "running") used.outcome = "unknown";',
+    instead: 'if (used.outcome === "running") this.#used.delete(id(account, digest));',
     brokenChecks: ["key sent twice"],
     shownBy: 7,
   },
@@ -273,5 +273,13 @@ export const defects: readonly Defect[] = [
     instead: "await known; unlessAborted.name;",
     brokenChecks: ["outlived its deadline"],
     shownBy: "a key is answered again by a gateway whose store is silent",
+  },
+  {
+    name: "watchers of a call that was told as unknown do not hear of its late end",
+    file: "intents/late-ending.ts",
+    line: "if (isLate) await onLate();",
+    instead: "if (isLate) onLate.name;",
+    brokenChecks: ["not what the ledger says"],
+    shownBy: "a call that never left is freed late",
   },
 ];

@@ -46,6 +46,25 @@ export const kept = {
     { ...pay, key: "key" },
     store(1_012, 200, "losesRequests"),
   ]),
+  "a key's answer reaches the store when its lease is over": {
+    ...{ seed: 33446, perSecond: 5, replicas: 3 },
+    steps: [
+      {
+        ...{ ...pay, atMs: 478, id: "order-1.1", externalId: "order-1", key: "key-order-1.1" },
+        ...{ deadlineMs: 1_500, callbacks: "twice", echoes: [{ afterMs: 7_463, replica: 1 }] },
+      },
+      { do: "store", atMs: 482, forMs: 14_000, replica: "all", trouble: "losesRequests", share: 1 },
+    ],
+  },
+  "a call that never left is freed late": plan(
+    [
+      { ...payout, id: "out-0.1", replica: 1 },
+      store(1_000, 100, "losesAnswers", 1),
+      { do: "pause", atMs: 1_300, forMs: 14_000, replica: 1 },
+      { ...payout, id: "out-0.2", atMs: 20_000, turns: ["decline"] },
+    ],
+    2,
+  ),
   "a payment is made while streams begin": plan(
     [
       pay,

@@ -10,7 +10,12 @@ const SubscriptionMessage = builder
   .implement({
     description: "What the payments service says of a change to a billing subscription.",
     fields: (t) => ({
-      message: t.exposeString("message", { description: "The service's own text." }),
+      // As an error's, so that a query may ask for both.
+      message: t.string({
+        description: "The service's own text; empty where it gave none.",
+        nullable: false,
+        resolve: ({ message }) => message ?? "",
+      }),
     }),
   });
 

@@ -10,12 +10,13 @@ import type { Identify } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
+import type { UnderWay } from "../../under-way.ts";
 import type { Context, Surroundings } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { createLive } from "../live.ts";
-import { createLifetime, type OperationLifetime, type UnderWay } from "../operation-lifetime.ts";
+import { createLifetime, type OperationLifetime } from "../operation-lifetime.ts";
 import {
   createOperationRecord,
   type RecordOptions,
@@ -37,7 +38,7 @@ export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer">
   /** The longest that a query or a mutation may take, in milliseconds. */
   readonly timeoutMs: number;
   readonly overload: Overload;
-  readonly underWay: UnderWay;
+  readonly underWay: UnderWay<AbortController>;
 }
 
 /** One connection: what the protocol's hooks share. */

@@ -39,8 +39,10 @@ export class MemoryKeys {
   end(account: string, digest: string, intentId: string, ending: Ending): void {
     const used = this.#used.get(id(account, digest));
     if (used?.intentId !== intentId) return;
-    if (ending.state === "unknown") used.outcome = "unknown";
-    else if (ending.key === "free") this.#used.delete(id(account, digest));
+    if (ending.state === "unknown") {
+      // An answer that came in between is its answer.
+      if (used.outcome === "running") used.outcome = "unknown";
+    } else if (ending.key === "free") this.#used.delete(id(account, digest));
     else if (ending.key !== "keep") used.outcome = ending.key;
   }
 

@@ -57,7 +57,11 @@ export function createSdkTracing(
       const context = contextOf(parent, propagator);
       const span = tracer.startSpan(
         name,
-        { kind: kinds[kind], attributes: named(attributes), links: links.flatMap(linksOf) },
+        {
+          kind: kinds[kind],
+          attributes: named(typeof attributes === "function" ? attributes() : attributes),
+          links: links.flatMap(linksOf),
+        },
         context,
       );
       return new RecordedSpan(span, trace.setSpan(context, span), { propagator, named, oldNames });

@@ -21,7 +21,8 @@ export interface StartOptions {
   readonly parent?: HeaderOf | Span | "root";
   /** Spans elsewhere that it has to do with, as `traceparent` texts; undefined ones are left out. */
   readonly links?: readonly (string | undefined)[];
-  readonly attributes?: Attributes;
+  /** A function is asked where spans are made: nothing is built for none. */
+  readonly attributes?: Attributes | (() => Attributes);
 }
 
 /** The text of a request's header, by its name in lower case. */

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { type TestContext, test } from "node:test";
+import { headOfHttp1, type Received, type RequestHead } from "../../src/net/request-head.ts";
+
+const maxBytes = 10;
+
+/** Hands each request to `serve` in the next turn of the event loop, when a short body is there. */
+async function serving(t: TestContext, serve: (head: RequestHead) => void) {
+  const server = createServer((request, response) => {
+    setImmediate(() => serve(headOfHttp1(request, response)));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1").setEncoding("utf8");
+  t.after(() => {
+    socket.destroy();
+    server.close();
+  });
+  let answers = "";
+  socket.on("data", (text) => {
+    answers += text;
+  });
+  return {
+    socket,
+    /** Resolves when so many answers have come by the connection. */
+    async answered(count: number) {
+      while (answers.split("HTTP/1.1 200").length <= count) await once(socket, "data");
+    },
+  };
+}
+
+const post = (body: string, length = body.length) =>
+  `POST / HTTP/1.1\r\nhost: here\r\ncontent-length: ${length}\r\n\r\n${body}`;
+
+const answerOf = (head: RequestHead) =>
+  head.send({ status: 200, headers: { "content-length": "0" }, body: "" });
+
+test("a body that came with its headers is at hand, and the next request is served", async (t) => {
+  const bodies: (string | undefined)[] = [];
+  const { socket, answered } = await serving(t, (head) => {
+    bodies.push(head.bodyAtHand(maxBytes)?.toString());
+    answerOf(head);
+  });
+  socket.write(post("first") + post("") + post("0123456789"));
+  await answered(3);
+  socket.write(post("last"));
+  await answered(4);
+  assert.deepEqual(bodies, ["first", "", "0123456789", "last"]);
+});
+
+test("a body that is still on its way, and one that is too long, are received", async (t) => {
+  const bodies: Received[] = [];
+  const arrived = Promise.withResolvers<void>();
+  const { socket, answered } = await serving(t, (head) => {
+    assert.equal(head.bodyAtHand(maxBytes), undefined);
+    head.receive({ maxBytes, timeoutMs: 60_000 }, (body) => {
+      bodies.push(body);
+      answerOf(head);
+    });
+    arrived.resolve();
+  });
+  socket.write(post("half", 8));
+  await arrived.promise;
+  socket.write("half");
+  await answered(1);
+  socket.write(post("01234567890"));
+  await answered(2);
+  assert.deepEqual(bodies.map(String), ["halfhalf", "too-large"]);
+});

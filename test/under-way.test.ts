@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { UnderWay, UnderWayByName } from "../src/under-way.ts";
+
+test("holds who has come and not left, in whatever order they leave", () => {
+  const all = new UnderWay<string>();
+  const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => all.add(name));
+  assert.equal(all.size, 4);
+  b?.leave();
+  assert.deepEqual([...all].sort(), ["a", "c", "d"]);
+  b?.leave();
+  d?.leave();
+  assert.deepEqual([all.size, b?.hasLeft, c?.hasLeft], [2, true, false]);
+  const e = all.add("e");
+  a?.leave();
+  c?.leave();
+  assert.deepEqual([...all], ["e"]);
+  e.leave();
+  assert.deepEqual([all.size, [...all]], [0, []]);
+});
+
+test("passes over who leaves while all are gone through, and over who comes", () => {
+  const all = new UnderWay<number>();
+  const members = [0, 1, 2, 3].map((number) => all.add(number));
+  const seen: number[] = [];
+  for (const number of all) {
+    seen.push(number);
+    if (number === 1) members[2]?.leave();
+    members[number]?.leave();
+    if (number === 0) all.add(4);
+  }
+  assert.deepEqual(seen, [0, 1, 3]);
+  assert.deepEqual([...all], [4]);
+});
+
+test("finds by name what was set last, until it is deleted", () => {
+  const all = new UnderWayByName<number>();
+  all.set("a", 1);
+  all.set("b", 2);
+  all.set("a", 3);
+  assert.deepEqual([all.get("a"), all.has("b"), all.size, [...all.values()]], [3, true, 2, [3, 2]]);
+  assert.equal(all.oldest, "a");
+  all.delete("a");
+  all.delete("a");
+  assert.equal(all.oldest, "b");
+  assert.deepEqual(
+    [all.get("a"), all.has("a"), all.size, [...all.values()]],
+    [undefined, false, 1, [2]],
+  );
+});
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as (options?: { type: "minor" }) => void;
+
+const mebibyte = 1024 * 1024;
+
+/** What 64 at a time leave behind among old objects, of 10,000 calls that hold 10 KiB each. */
+function leftBehind(come: (call: object, name: string) => () => void): number {
+  const old = () =>
+    getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")
+      ?.space_used_size ?? 0;
+  const underWay: (() => void)[] = [];
+  const once = (at: number) => {
+    underWay.push(come(new Array(1_280).fill(at), `call-${at}`));
+    if (underWay.length > 64) underWay.shift()?.();
+    if (at % 100 === 99) collect({ type: "minor" });
+  };
+  for (let at = 0; at < 1_000; at++) once(at);
+  collect();
+  const before = old();
+  for (let at = 1_000; at < 11_000; at++) once(at);
+  return (old() - before) / mebibyte;
+}
+
+test("collections of young objects free what has left; of a Set they do not", () => {
+  const all = new UnderWay<object>();
+  const ofList = leftBehind((call) => {
+    const member = all.add(call);
+    return () => member.leave();
+  });
+  const named = new UnderWayByName<object>();
+  const ofNames = leftBehind((call, name) => {
+    named.set(name, call);
+    return () => named.delete(name);
+  });
+  const set = new Set<object>();
+  const ofSet = leftBehind((call) => {
+    set.add(call);
+    return () => set.delete(call);
+  });
+  const left = JSON.stringify({ ofList, ofNames, ofSet });
+  assert.ok(ofSet > 30, left);
+  assert.ok(ofList < ofSet / 3, left);
+  assert.ok(ofNames < ofSet / 3, left);
+});
