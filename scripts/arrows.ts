@@ -30,7 +30,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   events: ["redis/", "sqlite/"],
   intents: ["events/", "redis/", "sqlite/"],
   reconcile: ["intents/", "events/", "upstream/", "ratelimit/"],
-  callbacks: ["wire/", "events/", "net/request-id.ts"],
+  callbacks: ["wire/", "events/", "net/request-id.ts", "net/turn-end.ts"],
   core: ["upstream/", "events/", "intents/", "auth/", "ratelimit/"],
   rpc: ["core/", "auth/", "ratelimit/", "net/"],
   graphql: ["core/", "auth/", "ratelimit/", "net/"],

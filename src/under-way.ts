@@ -84,6 +84,11 @@ export class UnderWayByName<T> {
     this.#members.delete(name);
   }
 
+  /** Who came first. */
+  get oldest(): string | undefined {
+    return this.#members.keys().next().value;
+  }
+
   /** In the order in which they came. */
   *values(): Generator<T> {
     for (const { value } of this.#members.values()) if (value !== undefined) yield value;

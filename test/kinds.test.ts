@@ -70,8 +70,8 @@ function compile(directory: string): Promise<string> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [compiler, "-p", directory],
-      { cwd: directory, timeout: 100_000 },
+      [compiler, "--checkers", "1", "-p", directory],
+      { cwd: directory, timeout: 100_000, env: { ...process.env, GOGC: "400" } },
       (_, stdout) => resolve(stdout),
     );
   });

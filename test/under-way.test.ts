@@ -41,8 +41,10 @@ test("finds by name what was set last, until it is deleted", () => {
   all.set("b", 2);
   all.set("a", 3);
   assert.deepEqual([all.get("a"), all.has("b"), all.size, [...all.values()]], [3, true, 2, [3, 2]]);
+  assert.equal(all.oldest, "a");
   all.delete("a");
   all.delete("a");
+  assert.equal(all.oldest, "b");
   assert.deepEqual(
     [all.get("a"), all.has("a"), all.size, [...all.values()]],
     [undefined, false, 1, [2]],

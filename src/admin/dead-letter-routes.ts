@@ -77,7 +77,7 @@ const listQuery = z.strictObject({
   account: z.string().optional(),
   limit: z
     .string()
-    .regex(/^\d{1,9}$/, "is no whole number")
+    .regex(/^\d{1,9}$/, "is not a whole number")
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= maxListed, `accepted is 1 to ${maxListed}`)
     .default(100),

@@ -7,7 +7,7 @@ import { redact } from "../secrets/redact.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
 import { type Order, placesOf, writeCursor } from "./dead-letter-cursor.ts";
 
-/** What an operator can do about callbacks that were not understood (contract, section 7). */
+/** What an operator can do about callbacks that were not understood. */
 export interface DeadLetters {
   /** @throws GatewayError INVALID_ARGUMENT for a cursor that never was one of this order */
   list(query: DeadLetterQuery): Promise<DeadLetterPage>;

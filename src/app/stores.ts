@@ -6,6 +6,7 @@ import type { EventLog } from "../events/log.ts";
 import { createMemoryLog } from "../events/memory/log.ts";
 import { createRedisLog } from "../events/redis/log.ts";
 import { createSqliteLog, eventsRoom } from "../events/sqlite/log.ts";
+import { publishLateEndings } from "../intents/late-ending.ts";
 import { createMemoryIntents } from "../intents/memory/store.ts";
 import { createRedisIntents } from "../intents/redis/store.ts";
 import { createSqliteIntents, intentsRoom } from "../intents/sqlite/store.ts";
@@ -176,6 +177,7 @@ function redisStores(
     writer: createWriter({ redis, minReplicas }),
     required: requiredForMoney,
     prefix,
+    onLateEnding: publishLateEndings(eventLog),
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);

@@ -4,7 +4,7 @@ import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
 import { reloadedFile } from "./reloaded-file.ts";
 
-/** The API keys of a file (contract, section 2), which is read again when it changes. */
+/** The API keys of a file, which is read again when it changes. */
 export interface ApiKeys {
   /** What a key allows; undefined for one that is not in the file. */
   find(key: string): Credential | undefined;

@@ -1,6 +1,6 @@
 import type { Kind } from "../kinds.ts";
 
-/** What a caller may do (contract, section 6). `admin` opens what the admin listener serves, and no call. */
+/** What a caller may do. `admin` opens what the admin listener serves, and no call. */
 export const scopes = [
   "payments:write",
   "payments:read",

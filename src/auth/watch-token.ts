@@ -19,7 +19,7 @@ export interface ShownWatchGrant extends WatchGrant {
   readonly id: string;
 }
 
-/** Makes and reads watch tokens: short-lived JWTs, HS256 (contract, section 6). */
+/** Makes and reads watch tokens: short-lived JWTs, HS256. */
 export interface WatchTokens {
   issue(grant: WatchGrant): Promise<string>;
   /** @throws GatewayError UNAUTHENTICATED for a token that is not ours, or expired. */
@@ -27,7 +27,7 @@ export interface WatchTokens {
 }
 
 const audience = "payments-gateway/watch";
-/** The longest life of a watch token, in seconds (contract, section 6). */
+/** The longest life of a watch token, in seconds. */
 const maxLifeSeconds = 24 * 3_600;
 
 /** @param previous secrets of before: tokens signed with them are good until they expire */

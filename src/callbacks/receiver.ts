@@ -5,6 +5,7 @@ import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../kinds.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { turnEnd } from "../net/turn-end.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -83,12 +84,12 @@ export interface CallbackObserver {
   onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
 
-/** Largest callback body, in bytes (contract, section 7). */
+/** Largest callback body, in bytes. */
 export const maxBodyBytes = 1024 * 1024;
 
 /**
- * Answers `POST /callbacks/{merchant}/payments` and `.../payouts` by the table of contract section
- * 7: 200 only for what is stored. The signature is checked over the raw bytes before anything is
+ * Answers `POST /callbacks/{merchant}/payments` and `.../payouts`: 200
+ * only for what is stored. The signature is checked over the raw bytes before anything is
  * parsed, and the merchant comes from the path alone. The returned handler never rejects.
  */
 export function createCallbackHandler(
@@ -186,7 +187,7 @@ export function createCallbackHandler(
       const seconds = Math.ceil((retryAfterMs ?? defaultRetryAfterMs) / 1_000);
       return answer(res, 503, "the event store is out of reach", { "retry-after": `${seconds}` });
     }
-    answer(res, 200, "");
+    await answer(res, 200, "");
     const { externalId } = kept;
     return externalId === undefined ? undefined : [route.account, route.kind, externalId];
   }
@@ -267,12 +268,13 @@ async function keep(
   return { verdict: outcome, externalId, conflict };
 }
 
-function answer(
+async function answer(
   res: ServerResponse,
   status: number,
   text: string,
   headers: Record<string, string> = {},
-): undefined {
+): Promise<undefined> {
+  await turnEnd();
   res.writeHead(status, headersOf(text, headers)).end(text);
 }
 

@@ -119,7 +119,7 @@ export interface RpcConnections {
 }
 
 /**
- * Reads the configuration (contract, section 2).
+ * Reads the configuration.
  * @throws ConfigError for the first variable that is wrong or missing.
  */
 export function readConfig(env: Environment): Config {

@@ -4,7 +4,7 @@ import { boolean, directory } from "./values.ts";
 
 /**
  * Where a gateway of one process keeps its state. A gateway that takes callbacks of a real service
- * keeps it somewhere: 200 to a callback means stored (contract, section 1).
+ * keeps it somewhere: 200 to a callback means stored.
  * @throws ConfigError
  */
 export function readDataDirectory(

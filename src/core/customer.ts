@@ -6,7 +6,7 @@ import type { Call } from "./core.ts";
 /**
  * Which customer a call is for. A customer-bound caller acts for the customer of its token alone. A
  * customer token that came in `X-CUSTOMER-AUTH` is forwarded as it came, and then alone tells the
- * upstream who the customer is (contract, section 6).
+ * upstream who the customer is.
  * @throws GatewayError PERMISSION_DENIED when a customer-bound caller names anybody else
  */
 export function customerOf(

@@ -26,7 +26,7 @@ export interface Waited extends After {
 }
 
 /**
- * Waits behind an answer until it is as far as the caller wants (contract, section 3): by the event
+ * Waits behind an answer until it is as far as the caller wants: by the event
  * log alone. A wait never fails: at its end, whatever that is, it tells what is known.
  * @returns undefined where the store cannot be asked
  * @throws GatewayError when the caller goes away

@@ -37,7 +37,7 @@ export interface WatchRequest {
 
 /**
  * One payment or payout, live: its current state if one is known and no cursor was given, then each
- * event behind it exactly once (contract, section 5).
+ * event behind it exactly once.
  */
 export function watch(options: StreamOptions, request: WatchRequest): AsyncIterable<Event> {
   const { log, call } = options;

@@ -4,7 +4,7 @@ import type { OperationState, Snapshot } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
 /**
- * Which event tells the current state of a payment or payout (contract, section 5): the latest
+ * Which event tells the current state of a payment or payout: the latest
  * success if there is one, else the attempt that began last. Of a payment, what pays counts: a
  * refund, cancellation or look-up shows only while nothing else is known.
  */

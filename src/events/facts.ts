@@ -39,20 +39,18 @@ export function storedFact(entry: Entry, atMs: number): StoredFact {
  * operation, and what it does not tell stays as it was told. append-event.lua does the same.
  * @returns the keys of failures that are one too many: their states go
  */
-export function foldIn(facts: StoredFact[], fact: StoredFact): string[] {
+export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
+  const { facts } = kept;
   const at = facts.findIndex(([key]) => key === fact[0]);
   const before = facts[at];
   if (before) {
     for (const kept of [5, 6, 7] as const) fact[kept] ||= before[kept];
     facts[at] = fact;
-  } else facts.push(fact);
-  const failures = facts.filter(isFailure);
-  const gone = failures.slice(0, Math.max(failures.length - maxFailures, 0)).map(([key]) => key);
-  for (const key of gone)
-    facts.splice(
-      facts.findIndex(([other]) => other === key),
-      1,
-    );
+  } else kept.facts = facts.concat([fact]);
+  if (kept.facts.length <= maxFailures) return [];
+  const failures = kept.facts.filter(isFailure).map(([key]) => key);
+  const gone = failures.slice(0, Math.max(failures.length - maxFailures, 0));
+  if (gone.length > 0) kept.facts = kept.facts.filter(([key]) => !gone.includes(key));
   return gone;
 }
 

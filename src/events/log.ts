@@ -49,7 +49,7 @@ export interface Entry {
   readonly call?: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
-  /** Digest of payment_id, operation, operation_id, status and status_code (contract, section 7). */
+  /** Digest of payment_id, operation, operation_id, status and status_code. */
   readonly identity: string;
   /** `traceparent` of the span that made it known; see trace-of.ts. */
   readonly trace?: string;

@@ -12,7 +12,7 @@ export interface Merge {
 }
 
 /**
- * Holds an entry against the state of its operation (contract, section 5): rank never goes back, of
+ * Holds an entry against the state of its operation: rank never goes back, of
  * equal ranks the newer one stands. Of two different ends success stands, whichever came first: to
  * show as failed what was paid would have it paid twice. Two ends with different operation_ids (two
  * partial refunds, say) are two things that happened, no conflict, and neither makes the other late.

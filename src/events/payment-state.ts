@@ -5,7 +5,7 @@ import { type Kind, kindOf } from "../kinds.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**
- * What the operations of an external_id amount to: is it paid? (contract, section 5). The one place
+ * What the operations of an external_id amount to: is it paid? The one place
  * that says so; it follows from the set of operations alone, whatever the order in which they became
  * known.
  *

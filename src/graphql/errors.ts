@@ -18,7 +18,7 @@ interface Mapping {
   readonly retryable: boolean;
 }
 
-/** The table of contract section 4: every code that the gateway has, and what it is called here. */
+/** Every code that the gateway has, and what it is called here. */
 export const mappings: Readonly<Record<ErrorCode, Mapping>> = {
   CANCELLED: both("CANCELLED", 499, true),
   UNKNOWN: { code: "UPSTREAM_ERROR", upstream: "UPSTREAM_ERROR", status: 502, retryable: false },

@@ -114,7 +114,7 @@ export interface GraphqlServer {
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events, WebSocket and the parts of Apollo's clients (contract, sections 4 and 10). The plain watches
+ * Events, WebSocket and the parts of Apollo's clients. The plain watches
  * of `/watch` stand on its streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {

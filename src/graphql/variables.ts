@@ -139,7 +139,7 @@ function faultOfLeaf(
   type: GraphQLScalarType | GraphQLEnumType,
 ): string | undefined {
   if (typeof value === "string" && !value.isWellFormed()) {
-    return "is no well-formed Unicode: half of a surrogate pair stands alone";
+    return "is not well-formed Unicode: half of a surrogate pair stands alone";
   }
   try {
     if (type.coerceInputValue(value, true) !== undefined) return undefined;
@@ -149,7 +149,7 @@ function faultOfLeaf(
       return error.message;
     }
   }
-  return isEnumType(type) ? `is no ${type.name}` : `${type.name} expected`;
+  return isEnumType(type) ? `is not a value of ${type.name}` : `${type.name} expected`;
 }
 
 const builtIn: ReadonlySet<string> = new Set(["Int", "Float", "String", "Boolean", "ID"]);

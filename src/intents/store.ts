@@ -137,7 +137,7 @@ export interface UnsettledIntent extends Intent {
 
 /**
  * What all replicas know of calls that move money: their intents, recorded before anything leaves,
- * the lock on an external_id, and the uses of `Idempotency-Key` (contract, sections 3 and 5).
+ * the lock on an external_id, and the uses of `Idempotency-Key`.
  *
  * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
  * - begin is one step: key, lock and intent are taken together or not at all;

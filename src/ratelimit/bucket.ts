@@ -48,7 +48,7 @@ export interface RateLimitStatus {
 
 /**
  * The request budget of one merchant account: a token bucket that mirrors the upstream's own
- * (spec, Limits part; contract, section 9).
+ * (spec, Limits part).
  *
  * - capacity and refill per second follow X-RateLimit-Limit, and no second sees more calls than that:
  *   a token comes back a second, and a margin for jitter, after it was taken;

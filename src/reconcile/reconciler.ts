@@ -66,7 +66,7 @@ export interface Reconciler {
 
 /**
  * Finds out what became of calls whose answer was lost, and of payments and payouts that stay pending
- * without a callback (contract, section 5). One replica at a time does it for an account. It spends
+ * without a callback. One replica at a time does it for an account. It spends
  * what is left of the budget and never waits for a token.
  */
 export function createReconciler(options: ReconcilerOptions): Reconciler {

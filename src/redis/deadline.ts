@@ -21,7 +21,16 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
       else timer = setTimeout(late, Math.min(stoodStillMs, ms));
     };
     let timer = setTimeout(due, ms);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    answer.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
 }
 

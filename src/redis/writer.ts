@@ -41,7 +41,7 @@ export interface Written {
   readonly missing: Error | undefined;
 }
 
-/** How long replicas may take to acknowledge (contract, section 7), in milliseconds. */
+/** How long replicas may take to acknowledge, in milliseconds. */
 const replicasMs = 1_000;
 /** The same, with the way there and back. */
 const batchMs = replicasMs + 500;

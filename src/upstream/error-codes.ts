@@ -12,7 +12,7 @@ import { ErrorType, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
  */
 export type Retry = "no" | "newToken" | "otherCard" | "after" | "yes" | "lookUp";
 
-/** What an error of the payments service means to a caller (contract, section 9). */
+/** What an error of the payments service means to a caller. */
 export interface Reading {
   readonly code: ErrorCode;
   readonly retry: Retry;

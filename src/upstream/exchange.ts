@@ -17,8 +17,11 @@ export interface HttpHead {
 }
 
 export interface HttpResponse extends HttpHead {
+  /** The body without a byte order mark, which some services begin their JSON with. */
   readonly text: string;
 }
+
+const utf8 = new TextDecoder();
 
 export interface ExchangeOptions {
   readonly signal: AbortSignal;
@@ -146,7 +149,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const [first] = this.#chunks;
     const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
     const { status, headers } = this.#head;
-    this.#resolve({ status, headers, text: body.toString("utf8") });
+    this.#resolve({ status, headers, text: utf8.decode(body) });
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {

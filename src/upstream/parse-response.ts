@@ -58,7 +58,7 @@ export type ParsedResponse<Result> =
     };
 
 /**
- * Reads an answer by contract section 9. The spec ties no HTTP statuses to errors, so that an Error
+ * Reads an answer. The spec ties no HTTP statuses to errors, so that an Error
  * object counts as one in a 2xx answer too. Never throws.
  */
 export function parseResponse<Result>(
@@ -75,7 +75,7 @@ export function parseResponse<Result>(
     : unlessMixedUp(result, answer, question);
 }
 
-/** An answer that names another external_id is no answer to this call (contract, section 3). */
+/** An answer that names another external_id is no answer to this call. */
 function unlessMixedUp<Result>(
   result: Result,
   answer: HttpResponse,

@@ -64,7 +64,7 @@ export interface SendOptions {
  * passed validation. Each request takes a token of the account's budget first. Reads that fail
  * without an answer are sent again, twice at most; all else is sent once at most.
  *
- * @throws GatewayError by the table of contract section 9: with `upstream` for an Error object;
+ * @throws GatewayError by the table of `error-codes.ts`: with `upstream` for an Error object;
  * UNAVAILABLE for a service out of reach, with `retryAfterMs` when it was not even asked since it
  * keeps failing; for a call that moves money and was sent without an understood answer, UNKNOWN with
  * `outcomeUnknown`.

@@ -170,7 +170,7 @@ test("a query that is wrong is refused by its name, and so is another method", a
   for (const [query, message] of [
     ["limit=0", /^limit: accepted is 1 to 1000/],
     ["limit=1001", /^limit: accepted is 1 to 1000/],
-    ["limit=many", /^limit: is no whole number/],
+    ["limit=many", /^limit: is not a whole number/],
     ["order=random", /^order: accepted is newest or oldest/],
     ["cursor=zzz", /cursor/],
     [`cursor=${cursor}&order=oldest`, /^cursor: it is not the next_cursor of a list in this order/],

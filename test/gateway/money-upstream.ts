@@ -156,7 +156,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
   return upstream;
 }
 
-/** Error codes that leave open what became of a call (contract, section 9). */
+/** Error codes that leave open what became of a call. */
 const ownFailures = ["internal_error", "timeout", "request_failed"] as const;
 
 function paymentOf(externalId: string): string {

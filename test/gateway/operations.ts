@@ -37,7 +37,7 @@ export const foreign: Objects = {
 export interface Operation {
   /** RPC method or GraphQL root field. */
   readonly name: string;
-  /** By contract section 6, not read from the proto. None: any service. */
+  /** Written down here, not read from the proto. None: any service. */
   readonly scope: string | undefined;
   /** What a watch token opens it for. */
   readonly watches?: "payment" | "payout";

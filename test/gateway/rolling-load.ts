@@ -81,8 +81,8 @@ export function callOn(proxy: Haproxy, password: string): Calls {
     while (going) {
       made.set(name, (made.get(name) ?? 0) + 1);
       await call().catch((error: Error) => failures.push(`${name}: ${error.message}`));
-      // With answers that take 50 ms, half of the callers have a call under way.
-      await delay(50);
+      // With answers that take 50 ms, a third of the callers has a call under way.
+      await delay(100);
     }
   };
   const workers = Object.entries(calls).flatMap(([name, call]) => [

@@ -20,7 +20,7 @@ diagnostics.subscribe("net.server.socket", (message) => {
 
 const names = Object.keys(transports);
 /** Few of them fill what the system buffers for a connection, which is megabytes. */
-const eventBytes = 32_768;
+const eventBytes = 16_384;
 const maxEvents = 6_000;
 
 test("whoever reads too slowly is cut on every transport, holds up nobody and misses nothing", {

@@ -158,7 +158,7 @@ test("of many faults in variables the first ten are told, each with its path", a
       'Variable "$i" is invalid at "i.amount": Decimal takes a string, such as "10.10": a JSON ' +
         "number does not keep its digits",
       'Variable "$i" is invalid at "i.currency": is required',
-      'Variable "$i" is invalid at "i.mode": is no PaymentMode',
+      'Variable "$i" is invalid at "i.mode": is not a value of PaymentMode',
       'Variable "$i" is invalid at "i.paymentMethod.method": PaymentMethodDetailsInput takes ' +
         "exactly one field, which is not null",
       'Variable "$i" is invalid at "i.products[0].taxGroup": Int expected',

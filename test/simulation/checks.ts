@@ -182,7 +182,7 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
       })
       .map(({ externalId, state, expected }) => `${externalId}: ${state}, should be ${expected}`),
 
-  "over the budget": ({ requests, limits, absences }) => {
+  "over the budget": ({ requests, limits, absences, apart }) => {
     const times = requests
       // What a process had taken when it stood still is sent when it goes on.
       .filter(
@@ -196,7 +196,7 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
       .toSorted((a, b) => a - b);
     return times.flatMap((toMs, at) => {
       const fromMs = toMs - 1_000;
-      const allowed = Math.max(
+      const limit = Math.max(
         ...limits
           .filter(
             (limit, n) =>
@@ -204,6 +204,8 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
           )
           .map(({ perSecond }) => perSecond),
       );
+      const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
+      const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
       // The way to the service takes longer for one request than for another.
       const sent = times.slice(0, at + 1).filter((ms) => ms > fromMs + 10).length;
       return sent > allowed
@@ -272,6 +274,11 @@ function isDenial(
   if (state === "FAILED" || state === "NOT_FOUND") return true;
   // A confirmation of which it is known that it goes on leaves the payment authorized.
   return method === "ConfirmPayment" && state === "AUTHORIZED" && knownMs > askedMs;
+}
+
+/** What gateways spend in addition that are cut off from the budget, while one is not. */
+function sharesOf(limit: number, gateways: number): number {
+  return (gateways - 1) * Math.max(1, Math.floor((limit * 0.8) / gateways));
 }
 
 /** A new limit is known once an answer has told it. */

@@ -24,6 +24,15 @@ export interface History {
   }[];
   /** The limits of the service, by when they began. */
   readonly limits: readonly { readonly fromMs: number; readonly perSecond: number }[];
+  /**
+   * Times at which some gateways may have been cut off from a budget that others reached, and how many
+   * there are: each of them then goes on with its share.
+   */
+  readonly apart: readonly {
+    readonly fromMs: number;
+    readonly toMs: number;
+    readonly gateways: number;
+  }[];
   /** Whether each gateway serves again, once all was done. */
   readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
   readonly lines: readonly Line[];

@@ -56,6 +56,15 @@ export const kept = {
       { do: "store", atMs: 482, forMs: 14_000, replica: "all", trouble: "losesRequests", share: 1 },
     ],
   },
+  "a call that never left is freed late": plan(
+    [
+      { ...payout, id: "out-0.1", replica: 1 },
+      store(1_000, 100, "losesAnswers", 1),
+      { do: "pause", atMs: 1_300, forMs: 14_000, replica: 1 },
+      { ...payout, id: "out-0.2", atMs: 20_000, turns: ["decline"] },
+    ],
+    2,
+  ),
   "a payment is made while streams begin": plan(
     [
       pay,
@@ -78,4 +87,52 @@ export const kept = {
       ...{ ...payout, id: `out-0.${n + 3}`, atMs: 4_200 + 400 * n },
     })),
   ]),
+  "a watcher comes back beside another one when a failover has set the mark back": {
+    ...{ seed: 1_068, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
+    steps: [
+      ...[
+        { do: "watch" as const, atMs: 543, id: "all-1", replica: 1, cutsAfterMs: [3_353, 397] },
+        { do: "watch" as const, atMs: 975, id: "all-2", replica: 1, cutsAfterMs: [] },
+      ],
+      {
+        ...{ ...payout, atMs: 1_212, id: "out-0.1", replica: 1, key: "key-out-0.1" },
+        ...{ turns: ["pay", "pay"], retries: 1, echoes: [{ afterMs: 0, replica: 0 }] },
+      },
+      { do: "pause", atMs: 3_427, forMs: 2_500, replica: 0 },
+      { do: "failOver", atMs: 4_263, aheadMs: 28 },
+    ],
+  },
+  "a failover loses the newest takes of the budget": {
+    ...{ seed: 326, perSecond: 10, replicas: 1, replication: { lagMs: 20, waits: true } },
+    steps: [
+      { do: "rush", atMs: 228, replica: 0, calls: 23 },
+      { do: "failOver", atMs: 243, aheadMs: 15 },
+      { ...pay, atMs: 540 },
+    ],
+  },
+  "a failover takes an event away that was stored and not held yet": {
+    ...{ seed: 1, perSecond: 50, replicas: 2, replication: { lagMs: 600, waits: true } },
+    steps: [
+      // By then the servers know the scripts.
+      { ...pay, atMs: 200, id: "order-9.1", externalId: "order-9" },
+      { ...pay, atMs: 5_000 },
+      {
+        ...{ do: "watch", atMs: 5_700, id: "w", externalId: "order-0" },
+        ...{ replica: 1, cutsAfterMs: [] },
+      },
+      { do: "failOver", atMs: 5_900, aheadMs: 0 },
+    ],
+  },
+  "a failover takes a state away that is about to be shown": {
+    ...{ seed: 1, perSecond: 50, replicas: 2, replication: { lagMs: 600, waits: true } },
+    steps: [
+      { ...pay, atMs: 200, id: "order-9.1", externalId: "order-9" },
+      { ...pay, atMs: 5_000 },
+      ...[5_650, 5_700].map((atMs) => ({
+        ...{ do: "watch" as const, atMs, id: `at-${atMs}`, externalId: "order-0" },
+        ...{ replica: 1, cutsAfterMs: [] },
+      })),
+      { do: "failOver", atMs: 5_900, aheadMs: 0 },
+    ],
+  },
 } satisfies Readonly<Record<string, Plan>>;

@@ -1,7 +1,7 @@
 /**
  * Makes histories by machine, and tells which promises are broken in them.
  *
- *   npm run simulate -- [--histories <n>] [--seed <first>] [--store memory]
+ *   npm run simulate -- [--histories <n>] [--seed <first>] [--store memory|sqlite|redis]
  *                       [--defect <name>] [--print]
  *
  * With `--print` each broken history is shrunk and printed as a diagram. With a defect (see defects.ts)
@@ -9,7 +9,7 @@
  */
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { defects } from "./defects.ts";
+import { defects, redisDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import { planting } from "./plant.ts";
 import * as whole from "./run.ts";
@@ -25,9 +25,10 @@ const { values } = parseArgs({
 });
 const first = Number(values.seed);
 const last = first + Number(values.histories) - 1;
-const defect = defects.find(({ name }) => name === values.defect);
+const all = [...defects, ...redisDefects];
+const defect = all.find(({ name }) => name === values.defect);
 if (values.defect !== undefined && !defect) {
-  throw new Error(`no such defect; there are:\n${defects.map(({ name }) => name).join("\n")}`);
+  throw new Error(`no such defect; there are:\n${all.map(({ name }) => name).join("\n")}`);
 }
 const { runSeed, shrink } = defect ? await planting(defect) : whole;
 
@@ -64,6 +65,7 @@ for (let seed = first; seed <= last; seed++) {
 }
 const seconds = (performance.now() - startedMs) / 1_000;
 const count = last - first + 1;
+await whole.forms[values.store]?.after?.();
 say(
   `${count} histories on ${values.store} in ${seconds.toFixed(0)} s (${(count / seconds).toFixed(0)} a second): ${calls} calls, ${posts} requests that move money, ${callbacks} callbacks, ${shown} events shown, ${(virtualMs / 3_600_000).toFixed(1)} hours`,
 );

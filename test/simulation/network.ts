@@ -11,6 +11,24 @@ interface Trouble {
   readonly untilMs: number;
 }
 
+/** How far the messages of one connection have come, each way, by the clock of the simulation. */
+export interface Lane {
+  thereMs: number;
+  backMs: number;
+}
+
+interface Message<T> {
+  /** It must not be heard twice. */
+  readonly once: boolean;
+  /** Absent: messages may overtake each other. */
+  readonly lane?: Lane;
+  /** The store does what it is told. */
+  obey(): Promise<T>;
+  answered(outcome: T): void;
+  /** The connection broke; it may have been obeyed all the same. */
+  cut(): void;
+}
+
 /**
  * The way between the replicas and the store. A message may be late, or lost before it is heard or
  * after it was obeyed; it may be heard twice; a connection may be cut, and the store stand still.
@@ -63,61 +81,74 @@ export class StoreNetwork {
         () => settle(() => fail("no answer")),
         process,
       );
-      const found = this.troubleOf(process);
-      // A connection that delivers events is opened once.
-      const trouble = found === "doubles" && what === "follow" ? undefined : found;
-      const tell = (text: string) =>
-        this.#recorder.line(process.name, "store", trouble ? `${text} (${trouble})` : text);
-      const obey = async (answers: boolean) => {
-        let outcome: () => void;
-        try {
-          const value = await work();
-          outcome = () => resolve(value);
-        } catch (error) {
-          outcome = () => reject(error);
-        }
-        if (!answers) return;
-        scheduler.after(
-          this.latencyMs(),
-          () => {
-            cancelTimeout();
-            settle(outcome);
-          },
-          process,
-        );
-      };
-      const arrive = (ms: number, answers: boolean) =>
-        void scheduler.after(ms + this.stalledMs(process), () =>
-          asNobody(() => void obey(answers)),
-        );
-      if (trouble) tell(what);
-      switch (trouble) {
-        case "losesRequests":
-          return;
-        case "losesAnswers":
-          return arrive(this.latencyMs(), false);
-        case "late":
-          return arrive(scheduler.random.between(100, 4_000), true);
-        case "doubles":
-          arrive(this.latencyMs(), true);
-          return arrive(scheduler.random.between(1, 2_000), false);
-        case "cuts": {
-          const isHeard = scheduler.random.chance(0.5);
-          if (isHeard) arrive(this.latencyMs(), false);
-          scheduler.after(
-            2 * this.latencyMs(),
-            () => {
-              cancelTimeout();
-              settle(() => fail("the connection was cut"));
-            },
-            process,
-          );
-          return;
-        }
-        default:
-          return arrive(this.latencyMs(), true);
-      }
+      this.pass(what, process, {
+        // A connection that delivers events is opened once.
+        once: what === "follow",
+        async obey() {
+          try {
+            const value = await work();
+            return () => resolve(value);
+          } catch (error) {
+            return () => reject(error);
+          }
+        },
+        answered(outcome) {
+          cancelTimeout();
+          settle(outcome);
+        },
+        cut() {
+          cancelTimeout();
+          settle(() => fail("the connection was cut"));
+        },
+      });
     });
+  }
+
+  /** A message on its way to the store, and what was made of it on its way back. */
+  pass<T>(what: string, process: Process, message: Message<T>): void {
+    const scheduler = this.#scheduler;
+    const { once, lane, obey, answered, cut } = message;
+    const found = this.troubleOf(process);
+    const trouble = found === "doubles" && once ? undefined : found;
+    /** On a connection nothing overtakes what was sent before. */
+    const inLane = (way: keyof Lane, ms: number) => {
+      if (!lane) return ms;
+      lane[way] = Math.max(lane[way], scheduler.nowMs + ms);
+      return lane[way] - scheduler.nowMs;
+    };
+    const arrive = (ms: number, answers: boolean, isCopy = false) => {
+      const onWayMs = ms + this.stalledMs(process);
+      const work = async () => {
+        const outcome = await obey();
+        if (!answers) return;
+        scheduler.after(inLane("backMs", this.latencyMs()), () => answered(outcome), process);
+      };
+      const atMs = isCopy ? onWayMs : inLane("thereMs", onWayMs);
+      scheduler.after(atMs, () => asNobody(() => void work()));
+    };
+    if (trouble) this.#recorder.line(process.name, "store", `${what} (${trouble})`);
+    switch (trouble) {
+      case "losesRequests":
+        return;
+      case "losesAnswers":
+        arrive(this.latencyMs(), false);
+        return;
+      case "late":
+        arrive(scheduler.random.between(100, 4_000), true);
+        return;
+      case "doubles":
+        arrive(this.latencyMs(), true);
+        arrive(scheduler.random.between(1, 2_000), false, true);
+        return;
+      case "cuts": {
+        const isHeard = scheduler.random.chance(0.5);
+        if (isHeard) arrive(this.latencyMs(), false);
+        scheduler.after(2 * this.latencyMs(), cut, process);
+        return;
+      }
+      default:
+        arrive(this.latencyMs(), true);
+    }
   }
 
   /** What befalls the next message of a process. */

@@ -67,6 +67,10 @@ export type Step =
       readonly forMs: number;
       readonly trouble: "refuses" | "silent";
     }
+  /** Nothing reaches the replica of the store. */
+  | { readonly do: "replica"; readonly atMs: number; readonly forMs: number }
+  /** The store is replaced by its replica, whose clock is so far ahead, or behind. */
+  | { readonly do: "failOver"; readonly atMs: number; readonly aheadMs: number }
   /** The service allows so many requests a second from now on. */
   | { readonly do: "limit"; readonly atMs: number; readonly perSecond: number }
   /** Many cheap calls at once, to use the budget up. */
@@ -124,6 +128,18 @@ export interface Plan {
   readonly replicas: number;
   readonly perSecond: number;
   readonly steps: readonly Step[];
+  /** Absent: the store has no replica. */
+  readonly replication?: Replication;
+  /** How far the wall clock of each gateway is ahead of the true one; absent: none is. */
+  readonly aheadMs?: readonly number[];
+}
+
+/** The replica of a store. */
+export interface Replication {
+  /** What the store was told reaches the replica so much later. */
+  readonly lagMs: number;
+  /** The gateways wait until the replica holds what they acknowledge. */
+  readonly waits: boolean;
 }
 
 /** A payout's external_id tells its kind. */
@@ -132,7 +148,39 @@ export function isPayout(externalId: string): boolean {
 }
 
 /** The history of a seed. */
-export function planOf(seed: number, { oneProcess = false } = {}): Plan {
+export function planOf(seed: number, { oneProcess = false, failsOver = false } = {}): Plan {
+  const plan = basicPlanOf(seed, oneProcess);
+  return failsOver ? withClocks(withFailOver(plan)) : plan;
+}
+
+/** Half of the stores have a replica that those who write wait for, which takes over at times. */
+function withFailOver(plan: Plan): Plan {
+  const random = new Random(plan.seed, "replica");
+  if (random.chance(0.5)) return plan;
+  const replication = { lagMs: random.pick([1, 20, 200, 600]), waits: true };
+  const calls = plan.steps.filter((step) => step.do === "pay");
+  const near = () =>
+    random.pick(calls).atMs + Math.round(random.next() * random.pick([8, 60, 3_000]));
+  const steps = Array.from({ length: random.pick([0, 1, 1, 2]) }, (): Step => {
+    const atMs = near();
+    return random.chance(0.3)
+      ? { do: "replica", atMs, forMs: random.pick([700, 2_500, 8_000]) }
+      : { do: "failOver", atMs, aheadMs: Math.round(random.between(-40, 40)) };
+  });
+  const all = [...plan.steps, ...steps].toSorted((a, b) => a.atMs - b.atMs);
+  return { ...plan, replication, steps: all };
+}
+
+function withClocks(plan: Plan): Plan {
+  const random = new Random(plan.seed, "clocks");
+  if (random.chance(0.5)) return plan;
+  const aheadMs = Array.from({ length: plan.replicas }, () =>
+    Math.round(random.between(-1, 1) * random.pick([20, 500, 30_000])),
+  );
+  return { ...plan, aheadMs };
+}
+
+function basicPlanOf(seed: number, oneProcess: boolean): Plan {
   const random = new Random(seed, "plan");
   const replicas = oneProcess ? 1 : random.pick([1, 2, 2, 3]);
   const perSecond = random.pick([3, 5, 10, 50]);

@@ -34,7 +34,18 @@ const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, con
   const loaded = next(url, context);
   const [, file, variant] = /\/src\/([^?]+)\?defect=(\d+)$/.exec(url) ?? [];
   const defect = planted[Number(variant)];
-  return defect && defect.file === file ? { ...loaded, source: textWith(defect) } : loaded;
+  if (defect && defect.file === file) return { ...loaded, source: textWith(defect) };
+  if (file !== "redis/script.ts" || !defect?.file.endsWith(".lua")) return loaded;
+  // Scripts are read when the rooms that run them are loaded.
+  const reading = 'readFileSync(file, "utf8")';
+  const source = String(loaded.source);
+  if (!source.includes(reading)) throw new Error(`${defect.name}: scripts are read otherwise`);
+  const isPlanted = `file.pathname.endsWith(${JSON.stringify(`/src/${defect.file}`)})`;
+  const text = JSON.stringify(textWith(defect));
+  return {
+    ...loaded,
+    source: source.replace(reading, () => `(${isPlanted} ? ${text} : ${reading})`),
+  };
 };
 
 function mayDiffer(url: string): boolean {
@@ -42,7 +53,8 @@ function mayDiffer(url: string): boolean {
   const path = url.slice(root.length);
   return path.startsWith("src/")
     ? !/^src\/(gen\/|secrets\/|wire\/|errors\.ts|kinds\.ts)/.test(path)
-    : path.startsWith("test/simulation/") && !/\/(scheduler|random|merchant)\.ts$/.test(path);
+    : path.startsWith("test/simulation/") &&
+        !/\/(scheduler|random|merchant|real-redis)\.ts$/.test(path);
 }
 
 function textWith({ file, line, instead, name }: Defect): string {

@@ -32,6 +32,7 @@ export class Recorder {
   readonly refusedCursors: { watcher: string; cursor: string }[] = [];
   readonly looks: LookRecord[] = [];
   readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
+  readonly apart: { fromMs: number; toMs: number; gateways: number }[] = [];
   readonly limits: { fromMs: number; perSecond: number }[] = [];
   readonly lines: Line[] = [];
   readonly #callbacks = new Map<string, CallbackRecord>();
@@ -58,7 +59,7 @@ export class Recorder {
       callbacks: [...this.#callbacks.values()],
       watchers: [...this.watchers.values()],
       ...{ refusedCursors: this.refusedCursors, looks: this.looks, absences: this.absences },
-      ...{ limits: this.limits, lines: this.lines },
+      ...{ limits: this.limits, apart: this.apart, lines: this.lines },
       ...end,
     };
   }

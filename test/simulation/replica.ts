@@ -30,11 +30,12 @@ export class Replica {
   #receive: ReturnType<typeof createCallbackHandler> | undefined;
   #incarnation = 0;
 
-  constructor(name: string, stores: Stores, connections: Connections) {
+  /** @param aheadMs how far its wall clock is ahead of the true one */
+  constructor(name: string, stores: Stores, connections: Connections, aheadMs = 0) {
     this.name = name;
     this.#stores = stores;
     this.#connections = connections;
-    this.process = new Process(name);
+    this.process = new Process(name, aheadMs);
   }
 
   /** Rejects while it starts and cannot. */
@@ -47,7 +48,7 @@ export class Replica {
   }
 
   start(): void {
-    if (this.#incarnation++ > 0) this.process = new Process(this.name);
+    if (this.#incarnation++ > 0) this.process = new Process(this.name, this.process.aheadMs);
     const { process } = this;
     process.run(() => {
       this.#core = this.#stores.open(process).then((stores) => this.#join(stores));

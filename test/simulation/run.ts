@@ -3,13 +3,29 @@ import type { History } from "./history.ts";
 import { type Plan, planOf, type Step } from "./plan.ts";
 import { type OpenStores, simulate } from "./simulate.ts";
 import { createMemoryStores } from "./stores/memory.ts";
+import { closeRedis, emptyRedis } from "./stores/real-redis.ts";
+import { createRedisStores } from "./stores/redis.ts";
 import { createSqliteStores } from "./stores/sqlite.ts";
 
 /** What the gateways of a simulation keep their state in. */
-export const forms: Readonly<Record<string, { open: OpenStores; oneProcess: boolean }>> = {
-  memory: { open: createMemoryStores, oneProcess: false },
-  sqlite: { open: createSqliteStores, oneProcess: true },
+export const forms: Readonly<Record<string, Form>> = {
+  memory: { open: createMemoryStores, oneProcess: false, failsOver: false },
+  sqlite: { open: createSqliteStores, oneProcess: true, failsOver: false },
+  redis: {
+    ...{ open: createRedisStores, oneProcess: false, failsOver: true },
+    ...{ before: emptyRedis, after: closeRedis },
+  },
 };
+
+interface Form {
+  readonly open: OpenStores;
+  readonly oneProcess: boolean;
+  readonly failsOver: boolean;
+  /** Before each history. */
+  readonly before?: () => Promise<void>;
+  /** When all are over. */
+  readonly after?: () => Promise<void>;
+}
 
 /** What came of one plan. */
 export interface Run {
@@ -23,8 +39,9 @@ export async function runSeed(seed: number, form = "memory"): Promise<Run> {
 }
 
 export async function runPlan(plan: Plan, form = "memory"): Promise<Run> {
-  const { open } = forms[form] ?? {};
+  const { open, before } = forms[form] ?? {};
   if (!open) throw new Error(`there is no store ${form}: ${Object.keys(forms).join(", ")}`);
+  await before?.();
   const history = await simulate(plan, open);
   return { plan, history, violations: violationsOf(history) };
 }

@@ -7,12 +7,15 @@ import { Random } from "./random.ts";
 /** A process of the simulation: what it waits for comes to it only while it runs. */
 export class Process {
   readonly name: string;
+  /** How far its wall clock is ahead of the true one. */
+  readonly aheadMs: number;
   #state: "running" | "paused" | "dead" = "running";
   #held: (() => void)[] = [];
   readonly #onDeath = new Set<() => void>();
 
-  constructor(name: string) {
+  constructor(name: string, aheadMs = 0) {
     this.name = name;
+    this.aheadMs = aheadMs;
   }
 
   get isDead(): boolean {
@@ -77,6 +80,7 @@ interface Job {
  */
 export class Scheduler {
   readonly #heap: Job[] = [];
+  readonly #outside = new Set<Promise<unknown>>();
   #nowMs = 0;
   #order = 0;
   readonly random: Random;
@@ -110,6 +114,26 @@ export class Scheduler {
     return new Promise((resolve) => this.after(ms, resolve, process));
   }
 
+  /** Asks a real server: until it answers, the clock of the simulation stands still. */
+  outside<T>(answer: Promise<T>): Promise<T> {
+    const ended = answer.then(
+      () => {},
+      () => {},
+    );
+    this.#outside.add(ended);
+    void ended.then(() => this.#outside.delete(ended));
+    return answer;
+  }
+
+  /** Resolves once all that follows from what has run has run too. */
+  async #settled(): Promise<void> {
+    await settled();
+    while (this.#outside.size > 0) {
+      await Promise.all(this.#outside);
+      await settled();
+    }
+  }
+
   /** What is made before the simulation runs, at its beginning. */
   prepare<T>(make: () => T): T {
     active = this;
@@ -131,20 +155,20 @@ export class Scheduler {
     };
     process.on("unhandledRejection", onRejection);
     try {
-      await settled();
+      await this.#settled();
       for (let job = this.#pop(); job && job.atMs <= maxMs; job = this.#pop()) {
         this.#nowMs = job.atMs;
         job.run?.();
-        await settled();
+        await this.#settled();
         if (this.failure !== undefined) throw this.failure;
         if (isOver()) return;
       }
     } finally {
       end();
-      await settled();
+      await this.#settled();
       for (let left = this.#popSoon(); left; left = this.#popSoon()) {
         left.run?.();
-        await settled();
+        await this.#settled();
       }
       process.off("unhandledRejection", onRejection);
       active = undefined;
@@ -198,8 +222,10 @@ function isBefore(a: Job, b: Job): boolean {
 }
 
 const realImmediate = setImmediate;
+/** The machine's own, also while a simulation runs. */
+export const realTimers = { setTimeout, clearTimeout };
 
-/** Resolves once all that follows from what has run has run too: no I/O is under way, only promises. */
+/** Resolves once all promises that follow from what has run have run too. */
 function settled(): Promise<void> {
   return new Promise((resolve) => realImmediate(resolve));
 }
@@ -305,7 +331,7 @@ export function installVirtualTime(): void {
     clearInterval: clear(real.clearInterval),
     clearImmediate: clear(real.clearImmediate),
   });
-  Date.now = () => active?.epochMs ?? real.dateNow();
+  Date.now = () => (active ? active.epochMs + (currentProcess()?.aheadMs ?? 0) : real.dateNow());
   performance.now = () => active?.nowMs ?? real.now();
   Math.random = () => active?.random.next() ?? real.random();
   timersPromises.setTimeout = ((ms: number, value: unknown, options?: { signal?: AbortSignal }) => {

@@ -55,7 +55,7 @@ export async function simulate(plan: Plan, openStores: OpenStores): Promise<Hist
   });
   const stores = scheduler.prepare(() =>
     openStores({
-      ...{ scheduler, network, recorder, perSecond: plan.perSecond },
+      ...{ scheduler, network, recorder, perSecond: plan.perSecond, replication: plan.replication },
       ...{ maxWaitMs: times.maxWaitMs, firstLookMs: times.afterMs, giveUpMs: times.giveUpMs },
     }),
   );
@@ -103,7 +103,9 @@ class World {
     const { steps, replicas } = this.#plan;
     scheduler.after(0, () => {
       for (let n = 0; n < replicas; n++) {
-        const replica = new Replica(`gateway-${n}`, this.#stores, this.#service.connections);
+        const { connections } = this.#service;
+        const aheadMs = this.#plan.aheadMs?.[n];
+        const replica = new Replica(`gateway-${n}`, this.#stores, connections, aheadMs);
         this.#replicas.push(replica);
         replica.start();
       }
@@ -147,9 +149,19 @@ class World {
         const replica = step.replica === "all" ? undefined : this.#replica(step.replica).name;
         const { trouble: kind, share, forMs } = step;
         this.#recorder.line("store", replica ?? "all", `${kind} for ${forMs} ms (${share})`);
+        this.#mayPart(forMs);
         this.#network.begin({ kind, replica, share, untilMs: this.#scheduler.nowMs + forMs });
         return;
       }
+      case "replica":
+        this.#recorder.line("store", "all", `nothing reaches its replica for ${step.forMs} ms`);
+        this.#stores.holdReplica?.(step.forMs);
+        return;
+      case "failOver":
+        this.#recorder.line("store", "all", `its replica takes over, ${step.aheadMs} ms ahead`);
+        this.#mayPart(0);
+        void this.#whileUnderWay(this.#stores.failOver?.(step.aheadMs) ?? Promise.resolve());
+        return;
       case "service":
         this.#recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
         this.#service.trouble = step.trouble;
@@ -161,6 +173,14 @@ class World {
         this.#recorder.line("service", "all", `${step.perSecond} requests a second`);
         this.#service.perSecond = step.perSecond;
     }
+  }
+
+  /** Some gateways may not reach the budget, and go on alone; they find back soon after. */
+  #mayPart(forMs: number): void {
+    if (!this.#stores.sharesBudget) return;
+    const { nowMs: fromMs } = this.#scheduler;
+    const gateways = this.#plan.replicas;
+    this.#recorder.apart.push({ fromMs, toMs: fromMs + forMs + 2_500, gateways });
   }
 
   /** A process stands still, or dies and comes back. */
@@ -220,7 +240,9 @@ class World {
     this.#recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
     const leaving = new AbortController();
     const timers: (() => void)[] = [];
-    const call = callOf(leaving.signal, id, key, record.deadlineMs);
+    // Its gateway reads it by its own wall clock.
+    const dueMs = record.deadlineMs && record.deadlineMs + replica.process.aheadMs;
+    const call = callOf(leaving.signal, id, key, dueMs);
     const answered = await this.#at(replica, async (core) => {
       if (deadlineMs !== undefined) {
         const passed = () => leaving.abort(new DOMException("the deadline passed", "TimeoutError"));
@@ -296,9 +318,10 @@ class World {
   }
 
   /** Watches, and goes on behind its cursor each time that it is cut. */
-  async #watch({ id, externalId, replica: first, cutsAfterMs }: WatchStep): Promise<void> {
+  async #watch({ id: name, externalId, replica: first, cutsAfterMs }: WatchStep): Promise<void> {
     const scheduler = this.#scheduler;
-    const watcher: WatcherRecord = { id, externalId };
+    let id = name;
+    let watcher: WatcherRecord = { id, externalId };
     this.#recorder.watchers.set(id, watcher);
     let cursor: string | undefined;
     for (let connection = 0; !this.#isOver; connection++) {
@@ -351,8 +374,14 @@ class World {
         } catch (error) {
           const refused = error instanceof GatewayError && error.code === "OUT_OF_RANGE";
           tell(() => {
-            if (refused && cursor !== undefined) {
-              this.#recorder.refusedCursors.push({ watcher: id, cursor });
+            if (refused && resumedFrom !== undefined) {
+              this.#recorder.refusedCursors.push({ watcher: id, cursor: resumedFrom });
+              // It begins anew: what it has not seen is not to be had.
+              this.#recorder.watchers.delete(id);
+              id = `${id}'`;
+              watcher = { id, externalId };
+              this.#recorder.watchers.set(id, watcher);
+              cursor = undefined;
             }
             isDone.resolve();
           });

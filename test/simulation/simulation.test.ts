@@ -111,7 +111,7 @@ const whole: History = {
   ends: [
     { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
   ],
-  ...{ absences: [], limits: [{ fromMs: 0, perSecond: 5 }], lines: [] },
+  ...{ absences: [], limits: [{ fromMs: 0, perSecond: 5 }], apart: [], lines: [] },
   gateways: [{ name: "gateway-0", back: true }],
 };
 

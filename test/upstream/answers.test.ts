@@ -76,6 +76,15 @@ test("a payment's data comes back, and the credentials count as accepted", async
   assert.deepEqual(credentials, [true], "told once, not for each call");
 });
 
+test("an answer that begins with a byte order mark is understood, as a callback is", async (t) => {
+  const paid = await serverRig(t, json(200, '\ufeff{"external_id":"order-1","id":"p-1"}'));
+  assert.equal((await createPayment(paid.upstream)).id, "p-1");
+
+  const declined = await serverRig(t, json(400, `\ufeff${errorObject}`));
+  const failure = await failureOf(createPayment(declined.upstream));
+  assert.equal(failure.details.upstream?.code, "insufficient_funds");
+});
+
 test("the other resources come back", async (t) => {
   const payout = await serverRig(
     t,

@@ -44,10 +44,16 @@ interface Stored {
 
 /** What is known of one external id; it outlives the events. */
 interface Known extends Kept {
-  readonly states: Map<string, OperationState>;
+  /** By the keys of their operations. A list, since hardly any has more than one. */
+  states: readonly KnownState[];
   /** Cursor of its last event; none while only a hold was noted. */
   last: Cursor | undefined;
   touchedMs: number;
+}
+
+interface KnownState {
+  readonly key: string;
+  state: OperationState;
 }
 
 /** Most events looked at for one page of an account's events: a rare kind must not stall others. */
@@ -87,8 +93,8 @@ export class MemoryAccount implements StoredLog {
     const known = this.#known.get(key);
     const fact = storedFact(entry, now);
     const [operation] = fact;
-    const held = known?.states.get(operation);
-    const { replaces, late, conflict } = merge(held, entry);
+    const held = known?.states.find(({ key }) => key === operation);
+    const { replaces, late, conflict } = merge(held?.state, entry);
     const changesHold = known !== undefined && takeHold(known, fact, entry.call);
     if (this.#isDuplicate(entry, late) && !changesHold) {
       return { outcome: "duplicate", conflict: false };
@@ -99,10 +105,11 @@ export class MemoryAccount implements StoredLog {
     const touched = this.#touch(key, now);
     touched.last = event.cursor;
     if (replaces) {
-      const since = held?.since ?? event.cursor;
-      touched.states.set(operation, stateOf(entry, event, since));
-      for (const gone of foldIn(touched.facts, fact)) {
-        touched.states.delete(gone);
+      const state = stateOf(entry, event, held?.state.since ?? event.cursor);
+      if (held) held.state = state;
+      else touched.states = touched.states.concat({ key: operation, state });
+      for (const gone of foldIn(touched, fact)) {
+        touched.states = touched.states.filter(({ key }) => key !== gone);
         touched.folded++;
       }
     }
@@ -117,9 +124,9 @@ export class MemoryAccount implements StoredLog {
     this.#sweep(this.#options.now());
     const known = this.#known.get(subjectKey(kind, externalId));
     if (known?.last === undefined) return undefined;
-    const states = [...known.states.values()].sort((a, b) =>
-      a.event.cursor < b.event.cursor ? -1 : 1,
-    );
+    const states = known.states
+      .map(({ state }) => state)
+      .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
     // An event that is no longer kept is no place to read on from.
     const cursor = known.last >= this.#floor ? known.last : this.#tail;
     return { states, facts: factsOf(known), cursor };
@@ -247,7 +254,7 @@ export class MemoryAccount implements StoredLog {
   /** What is known of one external id, as that which was touched last. */
   #touch(key: string, now: number): Known {
     const known = this.#known.get(key) ?? {
-      ...{ states: new Map<string, OperationState>(), facts: [], holds: [], folded: 0 },
+      ...{ states: [], facts: [], holds: [], folded: 0 },
       ...{ last: undefined, touchedMs: now },
     };
     known.touchedMs = now;

@@ -45,12 +45,13 @@ export class RedisAccount implements StoredLog {
   }
 
   async bounds(): Promise<Bounds> {
-    return (await this.store.read(undefined, 0)).bounds;
+    return (await this.store.read(undefined, 0, undefined, this.#feed?.place)).bounds;
   }
 
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
-    if ("externalId" in topic) return this.store.read(after, limit, topic);
-    const page = await this.store.read(after, limit);
+    const place = this.#feed?.place;
+    if ("externalId" in topic) return this.store.read(after, limit, topic, place);
+    const page = await this.store.read(after, limit, undefined, place);
     return { ...page, events: page.events.filter((event) => isAbout(topic, event)) };
   }
 

@@ -60,6 +60,11 @@ export class RedisFeed {
     this.started.catch(() => {});
   }
 
+  /** All up to here was delivered, and is not again; empty while it has no place yet. */
+  get place(): Cursor {
+    return this.#place;
+  }
+
   follow(topic: Topic, follower: Follower): () => void {
     return this.#hub.follow(topic, follower);
   }

@@ -1,4 +1,5 @@
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
+import { UnderWayByName } from "../../under-way.ts";
 import type { Cursor } from "../log.ts";
 
 /** An event as this process stored it. */
@@ -15,12 +16,12 @@ export interface OwnEvent {
  */
 export class OwnEvents {
   /** By their cursors, the oldest first. */
-  readonly #events = new Map<Cursor, OwnEvent>();
+  readonly #events = new UnderWayByName<OwnEvent>();
 
   add(own: OwnEvent): void {
     this.#events.set(own.event.cursor, own);
     if (this.#events.size <= maxEvents) return;
-    const [oldest] = this.#events.keys();
+    const { oldest } = this.#events;
     if (oldest !== undefined) this.#events.delete(oldest);
   }
 

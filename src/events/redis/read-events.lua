@@ -4,6 +4,8 @@
 -- ARGV[1] id to read behind; empty for the oldest kept
 -- ARGV[2] most events; 0 for none but the bounds
 -- ARGV[3] epoch of the log, should it not be there yet
+-- ARGV[4] id up to which others of the process that reads were shown all    ARGV[5] epoch it is of; both
+--         may be empty
 --
 -- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, facts, ... }: known is 1 if the
 -- event that is read behind is kept or was the last one forgotten, else 0; all events of the topic up
@@ -19,6 +21,11 @@ local known = after == '' or after == floor or fields_of(events, after) ~= nil
 local mark = head.mark
 if after ~= '' and known and member_of(after) > member_of(mark) then
   mark = after
+end
+-- Nor must who begins here miss what those had, and are not told again.
+local shown = ARGV[4]
+if ARGV[5] == head.epoch and member_of(shown) > member_of(mark) and fields_of(events, shown) then
+  mark = shown
 end
 local answer = { head.epoch, floor, mark, known and 1 or 0, mark, head.tail }
 if limit == 0 then

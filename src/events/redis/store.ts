@@ -3,7 +3,7 @@ import { GatewayError } from "../../errors.ts";
 import { type Event, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
 import { type Kind, kinds } from "../../kinds.ts";
-import { ask } from "../../redis/ask.ts";
+import { ask, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
@@ -67,6 +67,9 @@ export interface Subject {
   readonly kind: Kind;
   readonly externalId: string;
 }
+
+/** How often a state is read again that must not be shown yet. */
+const maxTries = 5;
 
 /** The first event of a millisecond takes one of so many places by chance. */
 const firstSeqs = 0x1_0000;
@@ -138,26 +141,38 @@ export class RedisStore {
 
   /**
    * Events behind a cursor, or from the oldest kept: all of the account, or those of a subject.
+   * @param shown up to where others of this process were shown all that is stored
    * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from.
    */
-  async read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<StoredPage> {
+  async read(
+    after: Cursor | undefined,
+    limit: number,
+    subject?: Subject,
+    shown?: Cursor,
+  ): Promise<StoredPage> {
     try {
-      return await this.#read(after, limit, subject);
+      return await this.#read(after, limit, subject, shown);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
       // An old primary, or one that came up empty, must not tell that.
       await this.#options.confirmPrimary(this.#options.keys.log);
-      return await this.#read(after, limit, subject);
+      return await this.#read(after, limit, subject, shown);
     }
   }
 
-  async #read(after: Cursor | undefined, limit: number, subject?: Subject): Promise<StoredPage> {
+  async #read(
+    after: Cursor | undefined,
+    limit: number,
+    subject?: Subject,
+    shown?: Cursor,
+  ): Promise<StoredPage> {
+    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
     const { client, keys } = this.#options;
     const [epoch, floor, mark, known, upTo, tail, ...events] = (await ask(client, () =>
       readEvents.runBuffer(
         client,
         [keys.log, keys.events, ...(subject ? [keys.topic(...named(subject))] : [])],
-        [after === undefined ? "" : idOf(after), `${limit}`, newEpoch()],
+        [after === undefined ? "" : idOf(after), `${limit}`, newEpoch(), ...place],
       ),
     )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
@@ -167,8 +182,8 @@ export class RedisStore {
       // A server that failed took it along; the log has gone on without it.
       if (known !== 1) throw cursorExpired("the event it names was lost");
     }
-    const shown = this.#eventsOf(events, `${epoch}`);
-    return { events: shown, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+    const found = this.#eventsOf(events, `${epoch}`);
+    return { events: found, upTo: cursor(upTo), bounds, stored: cursor(tail) };
   }
 
   /**
@@ -220,6 +235,19 @@ export class RedisStore {
   }
 
   async snapshot(subject: Subject): Promise<Snapshot | undefined> {
+    for (let tries = 0; ; tries++) {
+      const found = await this.#snapshot(subject);
+      if (found?.isShown !== false) return found?.snapshot;
+      if (tries === maxTries) throw storeAway(new Error("events come faster than they are shown"));
+      // What replicas do not hold yet may be gone in a moment: a server that was promoted meanwhile
+      // settles what it has, which need not be what was read.
+      await this.settle();
+    }
+  }
+
+  async #snapshot(
+    subject: Subject,
+  ): Promise<{ readonly snapshot: Snapshot; readonly isShown: boolean } | undefined> {
     const { client, keys } = this.#options;
     const answer = (await ask(client, () =>
       readState.runBuffer(client, [keys.log, keys.events, keys.state(...named(subject))], []),
@@ -230,8 +258,6 @@ export class RedisStore {
       pairs(answer.slice(4)).map(([name, value]): [string, Buffer] => [`${name}`, value]),
     );
     const last = cursorOf(`${fields.get("last") ?? floor}`, epoch);
-    // What replicas do not hold yet may be gone in a moment.
-    if (last > cursorOf(mark, epoch)) await this.settle();
     // An event that is no longer kept is no place to read on from.
     const cursor = last >= cursorOf(floor, epoch) ? last : cursorOf(mark, epoch);
     const states = this.#statesOf(fields, epoch);
@@ -241,7 +267,7 @@ export class RedisStore {
       : factsOfStates(states.map(timed));
     const folded = Number(`${fields.get("folded") ?? 0}`);
     const facts = readFacts(known, { held: fields.has("holds"), folded });
-    return { states, facts, cursor };
+    return { snapshot: { states, facts, cursor }, isShown: last <= cursorOf(mark, epoch) };
   }
 
   async noteHold(externalId: string, call: string, isHolding: boolean): Promise<void> {

@@ -185,8 +185,8 @@ export function open(database: DatabaseSync): RoomOperations {
         }
 
         const place = nextPlace(accountRow(account).tail, nowMs);
+        const gone = replaces ? foldIn(kept, row.fact) : [];
         const { facts, holds } = kept;
-        const gone = replaces ? foldIn(facts, row.fact) : [];
         const folded = kept.folded + gone.length;
         const state = stateAfter(kind, readFacts(facts, { held: holds.length > 0, folded }));
         sql.store.run(account, place, kind, externalId, row.bytes, state);

@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 
 /**
- * Fields that GraphQL does not take (contract, sections 3 and 4): callbacks come to the gateway, and
+ * Fields that GraphQL does not take: callbacks come to the gateway, and
  * the deprecated RID is for trusted services alone. A duration stands beside its whole seconds.
  */
 export function isHidden(field: DescField): boolean {

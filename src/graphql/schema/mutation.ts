@@ -22,7 +22,7 @@ type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
 
 /**
  * Adds a mutation with one `input`, whose result is the union `<Name>Result` of its success type and
- * the error types (contract, section 4).
+ * the error types.
  */
 export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,

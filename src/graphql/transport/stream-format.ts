@@ -39,7 +39,7 @@ export const graphqlEvents: StreamFormat<ExecutionResult> = {
 };
 
 /**
- * Events of a payment or payout as plain Server-Sent Events (contract, section 10): `data` is the
+ * Events of a payment or payout as plain Server-Sent Events: `data` is the
  * event and never anything else. What ends a stream is a comment; by its status, the next request of
  * an EventSource is told whether to come again.
  * @param messageOf an error as a client may see it

@@ -41,7 +41,7 @@ export interface WatchEndpointOptions {
 export const watchPath = "/watch/";
 
 /**
- * The watch of one payment or payout as plain Server-Sent Events (contract, section 10), for apps
+ * The watch of one payment or payout as plain Server-Sent Events, for apps
  * without GraphQL: the same streams, and the same statuses for an EventSource, as a subscription's.
  */
 export function createWatchEndpoint(

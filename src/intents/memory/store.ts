@@ -58,9 +58,10 @@ interface Kept {
 }
 
 interface Subject {
-  readonly open: Set<string>;
+  /** Lists, since hardly any has more than one of either. */
+  open: readonly string[];
   /** By the call's id: until when each call that has no answer bars another one. */
-  readonly locks: Map<string, Lock>;
+  locks: KeptSubject["locks"];
   answered: readonly string[];
   touchedMs: number;
 }
@@ -72,6 +73,8 @@ export class MemoryIntents implements IntentStore {
   readonly #intents = new UnderWayByName<Kept>();
   /** By account, kind and external_id, in the order in which they were last touched. */
   readonly #subjects = new Map<string, Subject>();
+  /** The one that was touched last. */
+  #newest: Subject | undefined;
   readonly #keys = new MemoryKeys();
   readonly #owners = new Map<string, { holder: string; untilMs: number }>();
 
@@ -116,7 +119,7 @@ export class MemoryIntents implements IntentStore {
     const kept = this.#intents.get(id(account, intentId));
     if (!kept) return;
     const subject = this.#subject(account, about.kind, about.externalId, now);
-    if (ending.state !== "unknown") subject.locks.delete(intentId);
+    if (ending.state !== "unknown") unlock(subject, intentId);
     const was = kept.intent.state;
     const subjectId = ending.state === "pending" ? ending.subjectId : "";
     const again =
@@ -139,7 +142,7 @@ export class MemoryIntents implements IntentStore {
     const subject = this.#subjects.get(id(account, kind, externalId));
     if (!subject) return [];
     const { answered } = subject;
-    return [...subject.open]
+    return subject.open
       .flatMap((intentId) => this.#intents.get(id(account, intentId))?.intent ?? [])
       .map((intent) => ({ ...intent, answered }));
   }
@@ -190,7 +193,7 @@ export class MemoryIntents implements IntentStore {
     kept.intent = { ...kept.intent, needsOperator: true };
     kept.dueMs = Infinity;
     const subject = this.#subjects.get(id(account, intent.kind, intent.externalId));
-    subject?.locks.delete(intent.id);
+    if (subject) unlock(subject, intent.id);
   }
 
   async stats(account: string): Promise<IntentStats> {
@@ -240,7 +243,7 @@ export class MemoryIntents implements IntentStore {
   /** The same of an external_id. */
   subjectOf(account: string, kind: Kind, externalId: string): KeptSubject | undefined {
     const subject = this.#subjects.get(id(account, kind, externalId));
-    return subject && { ...subject, locks: [...subject.locks] };
+    return subject;
   }
 
   /** The same of an `Idempotency-Key`. */
@@ -257,8 +260,8 @@ export class MemoryIntents implements IntentStore {
   restoreSubject(account: string, kind: Kind, externalId: string, kept: KeptSubject): void {
     const subject = this.#subject(account, kind, externalId, kept.touchedMs);
     subject.answered = kept.answered;
-    for (const [intentId, lock] of kept.locks) {
-      if (subject.open.has(intentId)) subject.locks.set(intentId, lock);
+    for (const [intentId, held] of kept.locks) {
+      if (subject.open.includes(intentId)) lock(subject, intentId, held);
     }
   }
 
@@ -276,9 +279,9 @@ export class MemoryIntents implements IntentStore {
     const now = this.#now();
     this.#sweep(now);
     this.#keep(account, intent, intent.leaseUntilMs);
-    const { locks } = this.#subject(account, intent.kind, intent.externalId, now);
     const untilMs = intent.startedAtMs + this.#options.giveUpMs;
-    locks.set(intent.id, { method: intent.method, untilMs });
+    const subject = this.#subject(account, intent.kind, intent.externalId, now);
+    lock(subject, intent.id, { method: intent.method, untilMs });
   }
 
   /** Forgets an intent, and its lock. */
@@ -287,35 +290,36 @@ export class MemoryIntents implements IntentStore {
     const key = id(account, kind, externalId);
     const subject = this.#subjects.get(key);
     if (!subject) return;
-    subject.open.delete(intentId);
-    subject.locks.delete(intentId);
-    if (subject.open.size === 0 && subject.answered.length === 0) this.#subjects.delete(key);
+    subject.open = without(subject.open, (other) => other === intentId);
+    unlock(subject, intentId);
+    if (subject.open.length === 0 && subject.answered.length === 0) this.#subjects.delete(key);
   }
 
   /** Forgets an intent with all that is remembered of its external_id, if none is open for it. */
   forget(account: string, intent: Intent): void {
     this.remove(account, intent);
     const key = id(account, intent.kind, intent.externalId);
-    if (this.#subjects.get(key)?.open.size === 0) this.#subjects.delete(key);
+    if (this.#subjects.get(key)?.open.length === 0) this.#subjects.delete(key);
   }
 
   #keep(account: string, intent: Intent, dueMs: number): void {
     this.#intents.set(id(account, intent.id), { intent, dueMs, key: account });
     const { kind, externalId } = intent;
-    this.#subject(account, kind, externalId, this.#now()).open.add(intent.id);
+    const subject = this.#subject(account, kind, externalId, this.#now());
+    if (!subject.open.includes(intent.id)) subject.open = subject.open.concat(intent.id);
   }
 
   #subject(account: string, kind: Kind, externalId: string, now: number): Subject {
     const key = id(account, kind, externalId);
     const subject = this.#subjects.get(key) ?? {
-      open: new Set<string>(),
-      locks: new Map(),
-      answered: [],
+      ...{ open: none, locks: none, answered: none },
       touchedMs: now,
     };
     subject.touchedMs = now;
+    if (subject === this.#newest && this.#subjects.has(key)) return subject;
     this.#subjects.delete(key);
     this.#subjects.set(key, subject);
+    this.#newest = subject;
     return subject;
   }
 
@@ -332,8 +336,8 @@ export class MemoryIntents implements IntentStore {
     }
     for (const [key, { touchedMs, open }] of this.#subjects) {
       const isOld = touchedMs <= now - this.#keepMs;
-      if (!isOld && (open.size > 0 || this.#subjects.size <= maxSubjects)) break;
-      if (open.size === 0) this.#subjects.delete(key);
+      if (!isOld && (open.length > 0 || this.#subjects.size <= maxSubjects)) break;
+      if (open.length === 0) this.#subjects.delete(key);
     }
   }
 
@@ -343,8 +347,25 @@ export class MemoryIntents implements IntentStore {
 }
 
 function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean {
-  return [...locks.values()].some((held) => held.method === method && held.untilMs > now);
+  return locks.some(([, held]) => held.method === method && held.untilMs > now);
 }
+
+function lock(subject: Subject, intentId: string, held: Lock): void {
+  unlock(subject, intentId);
+  subject.locks = subject.locks.concat([[intentId, held]]);
+}
+
+function unlock(subject: Subject, intentId: string): void {
+  subject.locks = without(subject.locks, ([holder]) => holder === intentId);
+}
+
+function without<Item>(items: readonly Item[], isGone: (item: Item) => boolean): readonly Item[] {
+  const left = items.filter((item) => !isGone(item));
+  return left.length === 0 ? none : left;
+}
+
+/** One for all that have none. */
+const none: readonly never[] = [];
 
 /** Of more external ids it is not remembered what was answered for them, unless a call is open. */
 const maxSubjects = 100_000;

@@ -15,7 +15,7 @@
 -- ARGV[12] how long a key is kept, in milliseconds
 -- ARGV[13] method, whose lock (locks.lua) is given back unless the outcome is unknown
 --
--- Returns 1 if the intent was known, else 0
+-- Returns 0 if the intent was not known, 2 if its outcome was noted as unknown and is told now, else 1
 
 local intent, due, subject, key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, state, subject_id = ARGV[1], ARGV[2], ARGV[3]
@@ -47,6 +47,7 @@ end
 
 local held = redis.call('HMGET', intent, 'state', 'subject')
 local was = held[1]
+local known = not was and 0 or (was == 'unknown' and state ~= 'unknown') and 2 or 1
 local again = was == 'pending' and state == 'pending' and held[2] == subject_id
 if was and not again and ARGV[6] == '1' then
   local answered = cjson.decode(redis.call('HGET', subject, 'answered') or '[]')
@@ -63,17 +64,17 @@ if state == 'closed' then
   redis.call('PEXPIRE', intent, tonumber(ARGV[5]))
   redis.call('ZREM', due, id)
   redis.call('HDEL', subject, 'open:' .. id)
-  return was and 1 or 0
+  return known
 end
 if not was then
-  return 0
+  return known
 end
 -- What came to be known in between stays known.
 if again or (state == 'unknown' and was ~= 'running') then
-  return 1
+  return known
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HSET', intent, 'state', state, 'subject', subject_id, 'checks', '0', 'not_found', '0')
 redis.call('ZADD', due, string.format('%.0f', now + ARGV[4]), id)
-return 1
+return known

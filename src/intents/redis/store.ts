@@ -8,6 +8,7 @@ import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import { UnderWayByName } from "../../under-way.ts";
 import { isAway } from "../away.ts";
+import { endingWrite, type Found, type OnLateEnding } from "../late-ending.ts";
 import { MemoryIntents } from "../memory/store.ts";
 import { Outbox } from "../outbox.ts";
 import { marksOf, readIntent } from "../record.ts";
@@ -42,6 +43,8 @@ export interface RedisIntentsOptions extends IntentStoreOptions {
   readonly prefix: string;
   /** Hears of it when Redis goes away and comes back, as far as calls that move money notice. */
   readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
+  /** Told again when it fails, as long as this process lives. */
+  readonly onLateEnding?: OnLateEnding;
   /** Calls that move money do not go on without Redis. Default: those without a key do. */
   readonly required?: boolean;
   /** Longest that Redis may take to answer. Default: 500 ms. */
@@ -53,7 +56,7 @@ export interface RedisIntentsOptions extends IntentStoreOptions {
 /**
  * The intents of all replicas, in Redis. While it is away (`StoreUnavailable.away`), calls without an
  * Idempotency-Key go on, unless it is required: their intents, and the locks between calls of this
- * process, are kept in memory and written as soon as it is back (contract, sections 3 and 9). While
+ * process, are kept in memory and written as soon as it is back. While
  * it is merely silent none goes on: it may hold the lock of a call that is open at another replica.
  */
 export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
@@ -95,7 +98,7 @@ class RedisIntents implements IntentStore {
     } catch (error) {
       if (this.#mayGoAlone(given, error)) return await this.#beginAlone(account, given, error);
       // Redis may have taken key and lock all the same.
-      if (asked) this.#outbox.add(() => this.#free(account, given), error);
+      if (asked) this.#outbox.add(this.#free(account, given), error);
       throw error;
     }
   }
@@ -133,7 +136,7 @@ class RedisIntents implements IntentStore {
     if (ending.state !== "unknown") this.#own.remove(account, intent);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
-    await this.#outbox.write(() => this.#end(account, intent, ending, given));
+    await this.#outbox.write(this.#endingWrite(account, intent, ending, given));
     // All else is remembered by Redis, as long as it is there.
     if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
   }
@@ -276,23 +279,32 @@ class RedisIntents implements IntentStore {
     return begun;
   }
 
+  #endingWrite(account: string, intent: Intent, ending: Ending, given?: NewIntent) {
+    return endingWrite(
+      () => this.#end(account, intent, ending, given),
+      () => this.#options.onLateEnding?.(account, intent, ending),
+    );
+  }
+
   /** @param given the call, if it ran here */
-  async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<void> {
+  async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<Found> {
     const write = () => this.#writes.end(account, intent, ending, given?.key);
-    if (await write()) return;
-    if (!given || ending.state === "closed") return;
+    const found = await write();
+    if (found || !given || ending.state === "closed") return found;
     // Within its lease nobody else ends a call: it was lost with a server that failed.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
     const { leaseMs } = given;
-    if (ageMs > leaseMs) return;
+    if (ageMs > leaseMs) return undefined;
     await this.#writes.adopt(account, intent, { ageMs, leaseMs });
-    await write();
+    return await write();
   }
 
   /** Undoes a beginning that may not have happened, or may happen yet. */
-  async #free(account: string, given: NewIntent): Promise<void> {
-    const intent = startedIntent(given, 0, []);
-    await this.#end(account, intent, { state: "closed", key: "free" });
+  #free(account: string, given: NewIntent): () => Promise<void> {
+    return this.#endingWrite(account, startedIntent(given, 0, []), {
+      state: "closed",
+      key: "free",
+    });
   }
 
   async #intents(

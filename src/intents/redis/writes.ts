@@ -4,6 +4,7 @@ import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript, type Script } from "../../redis/script.ts";
 import { createClientWriter, type Writer } from "../../redis/writer.ts";
+import type { Found } from "../late-ending.ts";
 import { intentFields, marksOf } from "../record.ts";
 import {
   type Begun,
@@ -108,14 +109,13 @@ export class RedisIntentWrites {
    * Records an ending, until the replicas that the writer waits for hold it: one that a failover
    * loses would let a call that was never sent be reported as unknown.
    * @param key how the call used its key, so that it is written again where it was lost
-   * @returns whether the intent was known
    */
   async end(
     account: string,
     intent: Intent,
     ending: Ending,
     key: KeyUse | undefined,
-  ): Promise<boolean> {
+  ): Promise<Found> {
     const mark = markOfEnding(ending);
     const keyEnding = ending.state === "unknown" ? "unknown" : ending.key;
     const args = [
@@ -126,7 +126,8 @@ export class RedisIntentWrites {
       ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
     ];
     const on = this.#keysOf(account, intent, intent.keyDigest);
-    return (await this.#write(scripts.end, on, args)) === 1;
+    const known = await this.#write(scripts.end, on, args);
+    return known === 0 ? undefined : known === 2 ? "late" : "inTime";
   }
 
   /** Gives the lock back, and keeps the intent for the operator. */

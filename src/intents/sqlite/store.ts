@@ -31,7 +31,7 @@ export const intentsRoom = moduleBeside(import.meta.url, "operations");
  * The intents of a gateway that is one process, in its memory and in the embedded store. Memory knows
  * all that is on the disk, and decides; a call begins, and an answer is returned, when that is on the disk
  * too. While the disk takes no writes, calls without an Idempotency-Key go on, and what they leave
- * behind is written when it takes them again (contract, section 9).
+ * behind is written when it takes them again.
  */
 export async function createSqliteIntents(options: SqliteIntentsOptions): Promise<IntentStore> {
   const store = new SqliteIntents(options);

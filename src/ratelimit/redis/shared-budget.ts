@@ -1,3 +1,4 @@
+import { Cluster } from "ioredis";
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
 import { readyWithin } from "../../redis/ready.ts";
@@ -84,6 +85,8 @@ export class SharedBudget {
   #open = 0;
   #askedAt = -Infinity;
   #repliedAt = -Infinity;
+  /** The connection over which the last reply came; undefined of a cluster. */
+  #repliedOver: unknown;
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -156,6 +159,10 @@ export class SharedBudget {
     const now = clock.now();
     // Reported as long as it holds: Redis may forget it meanwhile.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
+    const first = this.#stateId === "";
+    let connection = connectionOf(client);
+    // Behind another connection may be a server that was promoted, and lacks the newest takes.
+    if (!first && connection !== this.#repliedOver) this.#doubtful = true;
     const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
     this.#uncounted.dropUntil(now - longestWindowMs);
     const uncounted = this.#uncounted.size;
@@ -177,9 +184,9 @@ export class SharedBudget {
     });
     this.#unused.clear();
     this.#askedAt = now;
-    const first = this.#stateId === "";
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
+      connection = connectionOf(client);
       return await script.run(client, [key], [text, rules]);
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
@@ -191,6 +198,7 @@ export class SharedBudget {
     this.#limit = this.#newest?.limit ?? reply.limit;
     this.#replicas = reply.replicas;
     this.#repliedAt = clock.now();
+    this.#repliedOver = connection;
     return reply;
   }
 
@@ -229,6 +237,11 @@ export class SharedBudget {
       );
     });
   }
+}
+
+/** Undefined of a cluster, which has many. */
+function connectionOf(client: RedisClient): unknown {
+  return client instanceof Cluster ? undefined : client.stream;
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));

@@ -95,6 +95,26 @@ describe("what is shown of a log that waits for replicas", {
     await Promise.all([resumed.stop(), anew.stop()]);
   });
 
+  it("is shown to who reads on beside those that saw it, when a failover set the mark back", async (t) => {
+    const { log } = await open(t);
+    const live = await reader(log, "earliest");
+    const made: string[] = [];
+    for (const i of [0, 1, 2]) {
+      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
+    }
+    await live.sees(3);
+    const [first] = (await master.command("XRANGE", "test:{shop}:events", "-", "+")) as [string][];
+    await master.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
+    const resumed = await reader(log, made[0]);
+    const latest = await reader(log);
+    made.push((await log.append("shop", numbered(3))).event?.cursor ?? "");
+    await resumed.sees(3);
+    await latest.sees(1);
+    assert.deepEqual(cursors(resumed.seen), made.slice(1));
+    assert.deepEqual(cursors(latest.seen), made.slice(3));
+    await Promise.all([live.stop(), resumed.stop(), latest.stop()]);
+  });
+
   it("is all of a log that was written without a mark", async (t) => {
     const { log } = await open(t);
     for (const i of [0, 1]) await log.append("shop", numbered(i));

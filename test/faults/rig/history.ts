@@ -64,7 +64,7 @@ export function historyOf(told: Told, endedMs = performance.now()): History {
       expected: charged.has(end.externalId) ? "PAID" : "FAILED",
     })),
     gateways: told.gateways,
-    ...{ requests: [], looks: [], absences: [], limits: [], lines: [] },
+    ...{ requests: [], looks: [], absences: [], limits: [], apart: [], lines: [] },
   };
 }
 

@@ -63,6 +63,34 @@ describe("on Redis", { skip: withoutRedis }, () => {
     createRedisIntents({ ...options, client: redis.client, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
 
+  it("says which endings come late, until that is heard", async (t) => {
+    const prefix = randomUUID();
+    const late: string[] = [];
+    let refused = 0;
+    const store = make({
+      prefix,
+      async onLateEnding(account, { externalId }, { state }) {
+        if (refused++ === 0) throw new Error("the log is out of reach");
+        late.push(`${account} ${externalId} ${state}`);
+      },
+    });
+    const other = make({ prefix, onLateEnding: async () => assert.fail("not its own call") });
+    t.after(() => Promise.all([store.close(), other.close()]));
+    const begin = async (externalId: string) => {
+      const begun = await store.begin("default", intent({ externalId }));
+      assert.ok(begun.kind === "started");
+      return begun.intent;
+    };
+    const [inTime, told] = [await begin("in time"), await begin("told as unknown")];
+    await other.end("default", told, { state: "unknown" });
+    for (const call of [inTime, told]) {
+      await store.end("default", call, { state: "closed", key: "free" });
+    }
+    await until(async () => late.length > 0);
+    assert.deepEqual(late, ["default told as unknown closed"]);
+    assert.equal(refused, 2);
+  });
+
   it("begins no call anew whose beginning arrives when it is over", async () => {
     const prefix = randomUUID();
     const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];

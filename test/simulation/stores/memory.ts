@@ -3,6 +3,12 @@ import type { EventLog } from "../../../src/events/log.ts";
 import { MemoryAccount } from "../../../src/events/memory/account.ts";
 import { type Page, readOn, type StoredLog } from "../../../src/events/tail.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import {
+  endingWrite,
+  type Found,
+  type OnLateEnding,
+  publishLateEndings,
+} from "../../../src/intents/late-ending.ts";
 import { MemoryIntents } from "../../../src/intents/memory/store.ts";
 import { Outbox } from "../../../src/intents/outbox.ts";
 import { startedIntent } from "../../../src/intents/redis/writes.ts";
@@ -30,9 +36,10 @@ export function createMemoryStores(options: StoreOptions): Stores {
   );
   return {
     async open(process): Promise<ReplicaStores> {
+      const logOfReplica = remoteLog(log, network, scheduler, process);
       return {
-        log: remoteLog(log, network, scheduler, process),
-        intents: new RemoteIntents(intents, network),
+        log: logOfReplica,
+        intents: new RemoteIntents(intents, network, publishLateEndings(logOfReplica)),
         bucket: remoteBucket(bucket),
       };
     },
@@ -95,10 +102,12 @@ class IntentServer {
     return begun;
   }
 
-  async end(intent: Intent, ending: Ending): Promise<void> {
+  async end(intent: Intent, ending: Ending): Promise<Found> {
     this.#running.delete(intent.id);
     if (ending.state === "closed") this.#ended.add(intent.id);
+    const was = this.memory.intentOf(account, intent.id)?.intent.state;
     await this.memory.end(account, intent, ending);
+    return was && (was === "unknown" && ending.state !== "unknown" ? "late" : "inTime");
   }
 }
 
@@ -106,11 +115,13 @@ class IntentServer {
 class RemoteIntents implements IntentStore {
   readonly #server: IntentServer;
   readonly #network: StoreNetwork;
+  readonly #onLateEnding: OnLateEnding;
   readonly #outbox = new Outbox(() => {});
 
-  constructor(server: IntentServer, network: StoreNetwork) {
+  constructor(server: IntentServer, network: StoreNetwork, onLateEnding: OnLateEnding) {
     this.#server = server;
     this.#network = network;
+    this.#onLateEnding = onLateEnding;
   }
 
   async begin(_: string, given: NewIntent): Promise<Begun> {
@@ -119,18 +130,22 @@ class RemoteIntents implements IntentStore {
     } catch (error) {
       // It may have begun all the same, or may yet.
       const intent = startedIntent(given, 0, []);
-      this.#outbox.add(() => this.#end(intent, { state: "closed", key: "free" }), error);
+      this.#outbox.add(this.#endingWrite(intent, { state: "closed", key: "free" }), error);
       throw error;
     }
   }
 
   async end(_: string, intent: Intent, ending: Ending): Promise<void> {
-    await this.#outbox.write(() => this.#end(intent, ending));
+    await this.#outbox.write(this.#endingWrite(intent, ending));
   }
 
-  #end(intent: Intent, ending: Ending): Promise<void> {
-    return this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
-      this.#server.end(intent, ending),
+  #endingWrite(intent: Intent, ending: Ending): () => Promise<void> {
+    return endingWrite(
+      () =>
+        this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
+          this.#server.end(intent, ending),
+        ),
+      () => this.#onLateEnding(account, intent, ending),
     );
   }
 

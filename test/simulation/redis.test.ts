@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { withoutRedis } from "../redis/server.ts";
+import { redisDefects } from "./defects.ts";
+import { kept } from "./kept.ts";
+import type { Plan } from "./plan.ts";
+import { planting } from "./plant.ts";
+import { runPlan, runSeed } from "./run.ts";
+import { closeRedis } from "./stores/real-redis.ts";
+
+/** `npm run simulate -- --store redis` makes more of them. */
+const histories = 25;
+
+describe("on a real Redis", { skip: withoutRedis }, () => {
+  after(closeRedis);
+
+  test(`nothing is broken in ${histories} histories`, async () => {
+    let [charged, failovers, shown] = [0, 0, 0];
+    for (let seed = 1; seed <= histories; seed++) {
+      const { plan, history, violations } = await runSeed(seed, "redis");
+      const command = `npm run simulate -- --store redis --histories 1 --print --seed ${seed}`;
+      assert.deepEqual(violations, [], command);
+      charged += history.posts.filter((post) => post.charged).length;
+      failovers += plan.steps.filter((step) => step.do === "failOver").length;
+      shown += history.shown.length;
+    }
+    assert.ok(charged > histories / 4 && failovers > histories / 10 && shown > histories);
+  });
+
+  describe("what was broken once stays whole", () => {
+    for (const [name, plan] of Object.entries(kept)) {
+      test(name, async () => {
+        assert.deepEqual((await runPlan(plan, "redis")).violations, []);
+      });
+    }
+  });
+
+  test("a seed makes the same history each time", async () => {
+    const isFailover = ({ plan }: { plan: Plan }) =>
+      plan.steps.some((step) => step.do === "failOver");
+    let failovers = 0;
+    for (let seed = 1; seed <= 6; seed++) {
+      const [first, again] = [await runSeed(seed, "redis"), await runSeed(seed, "redis")];
+      assert.deepEqual(again.history, first.history);
+      failovers += Number(isFailover(first));
+    }
+    assert.ok(failovers > 0);
+  });
+
+  describe("a defect that is planted into a script is found, by the check that it breaks", () => {
+    for (const defect of redisDefects) {
+      test(defect.name, async () => {
+        const { runSeed, runPlan } = await planting(defect);
+        const { shownBy, brokenChecks } = defect;
+        const isShown = async (seed: number) => {
+          const { violations } = await (typeof shownBy === "number"
+            ? runSeed(seed === 0 ? shownBy : seed, "redis")
+            : runPlan({ ...kept[shownBy], ...(seed > 0 && { seed }) }, "redis"));
+          return violations.some(({ check }) => brokenChecks.includes(check));
+        };
+        let seed = 0;
+        while (seed < 200 && !(await isShown(seed))) seed++;
+        assert.ok(seed < 200, `npm run simulate -- --defect ${JSON.stringify(defect.name)}`);
+      });
+    }
+  });
+
+  test("what a failover loses that nobody waits for is found", async () => {
+    const lost = new Set<string>();
+    for (let seed = 1; seed <= 400 && lost.size === 0; seed++) {
+      const { plan } = await runSeed(seed, "redis");
+      if (!plan.replication) continue;
+      const unsafe = { ...plan, replication: { lagMs: 600, waits: false } };
+      for (const { check } of (await runPlan(unsafe, "redis")).violations) lost.add(check);
+    }
+    assert.ok(lost.size > 0);
+  });
+});

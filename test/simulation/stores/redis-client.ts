@@ -1,0 +1,233 @@
+import { EventEmitter } from "node:events";
+import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
+import { linkOf } from "../../../src/redis/link.ts";
+import type { Lane, StoreNetwork } from "../network.ts";
+import type { Process, Scheduler } from "../scheduler.ts";
+import type { Answer, Command } from "./real-redis.ts";
+import type { SimulatedServer, Subscriber } from "./redis-server.ts";
+
+export interface ClientOptions {
+  readonly server: SimulatedServer;
+  readonly network: StoreNetwork;
+  readonly scheduler: Scheduler;
+  readonly process: Process;
+}
+
+/** As `connectRedis` connects, over the network of the simulation. */
+export function connectorTo(options: ClientOptions): RedisConnector {
+  const open = () => new SimulatedClient(options).asClient();
+  return {
+    client: open(),
+    dedicated: open,
+    server() {
+      throw new Error("there is one server");
+    },
+    sentinels: undefined,
+    async close() {},
+  };
+}
+
+/** A connection that is silent for so long is given up, as `connectRedis` has it. */
+const silentMs = 2_500;
+const reconnectMs = 25;
+
+/** What the driver is to the stores: commands, their answers, and what becomes of the connection. */
+class SimulatedClient extends EventEmitter implements Subscriber {
+  status = "connecting";
+  /** Names the connection. */
+  stream: object | undefined;
+  readonly #options: ClientOptions;
+  readonly #pending = new Set<(error: Error) => void>();
+  #lane: Lane = { thereMs: 0, backMs: 0 };
+  #heardMs = 0;
+  #stop: (() => void)[] = [];
+
+  constructor(options: ClientOptions) {
+    super();
+    this.setMaxListeners(0);
+    this.#options = options;
+    const { server, network, process } = options;
+    const gone = () => process.run(() => this.#break());
+    this.#stop = [server.onGone(gone), network.onCut(gone)];
+    // What rooms of all processes share (turns of pages) does not stay with who waited and died.
+    process.onDeath(() => {
+      this.#leave();
+      this.emit("ready");
+    });
+    this.#connectIn(0);
+  }
+
+  asClient(): RedisClient {
+    const send = (name: string, args: unknown[], bytes = false): Promise<unknown> =>
+      this.#send([commandOf(name, args, bytes)]).then(([answer]) => {
+        const [error, result] = answer as Answer;
+        if (error) throw error;
+        return result;
+      });
+    const client = new Proxy(this, {
+      get: (target, name: string) => {
+        if (name === "pipeline") return () => this.#pipeline();
+        if (name === "callBuffer") {
+          return (command: string, ...args: unknown[]) => send(command, args, true);
+        }
+        if (name === "disconnect") return () => this.#leave();
+        const own: unknown = Reflect.get(target, name, target);
+        if (typeof own === "function") return own.bind(target);
+        if (own !== undefined || !commands.has(name)) return own;
+        return (...args: unknown[]) => send(name, args);
+      },
+    }) as unknown as RedisClient;
+    linkOf(client);
+    return client;
+  }
+
+  /** A hint may be lost, and is not sent again. */
+  hear(channel: string, message: string): void {
+    const { network, scheduler, process } = this.#options;
+    if (network.troubleOf(process)) return;
+    const { stream } = this;
+    const ms = network.latencyMs() + network.stalledMs(process);
+    scheduler.after(
+      ms,
+      () => {
+        if (stream === this.stream) this.emit("message", channel, message);
+      },
+      process,
+    );
+  }
+
+  #pipeline(): unknown {
+    const all: Command[] = [];
+    const pipeline: unknown = new Proxy(
+      {},
+      {
+        get: (_, name: string) => {
+          if (name === "exec") return () => this.#send(all);
+          if (!commands.has(name)) return undefined;
+          return (...args: unknown[]) => {
+            all.push(commandOf(name, args));
+            return pipeline;
+          };
+        },
+      },
+    );
+    return pipeline;
+  }
+
+  #send(all: readonly Command[]): Promise<Answer[]> {
+    const { network, server, scheduler, process } = this.#options;
+    if (this.status !== "ready") {
+      const message = "Stream isn't writeable and enableOfflineQueue options is false";
+      return Promise.reject(new Error(message));
+    }
+    return new Promise((resolve, reject) => {
+      const { stream } = this;
+      const sentMs = scheduler.nowMs;
+      const stopWaiting = scheduler.after(
+        silentMs,
+        () => {
+          if (!this.#pending.has(fail) || this.#heardMs > sentMs) return;
+          this.emit("error", new Error(`Socket timeout. Expecting data for ${silentMs}ms.`));
+          this.#break();
+        },
+        process,
+      );
+      const fail = (error: Error) => {
+        stopWaiting();
+        reject(error);
+      };
+      this.#pending.add(fail);
+      network.pass(nameOf(all), process, {
+        once: !all.every(mayComeTwice),
+        lane: this.#lane,
+        obey: () => server.obey(all, this),
+        answered: (answers) => {
+          this.#heardMs = scheduler.nowMs;
+          if (!this.#pending.delete(fail)) return;
+          stopWaiting();
+          resolve(answers);
+        },
+        cut: () => {
+          if (stream === this.stream) this.#break();
+        },
+      });
+    });
+  }
+
+  /** What is under way on the connection stays without an answer. */
+  #break(): void {
+    if (this.status !== "ready") return;
+    this.stream = undefined;
+    this.#options.server.unsubscribe(this);
+    this.status = "close";
+    this.#failPending();
+    this.emit("close");
+    this.status = "reconnecting";
+    this.#connectIn(reconnectMs);
+  }
+
+  #connectIn(ms: number): void {
+    const { network, scheduler, process } = this.#options;
+    const become = (status: string, inMs: number, then: () => void) =>
+      scheduler.after(
+        inMs,
+        () => {
+          if (this.status === "end") return;
+          this.status = status;
+          this.emit(status);
+          then();
+        },
+        process,
+      );
+    become("connecting", ms, () =>
+      become("connect", network.latencyMs(), () => {
+        this.stream = {};
+        this.#lane = { thereMs: 0, backMs: 0 };
+        become("ready", network.latencyMs() + network.stalledMs(process), () => {});
+      }),
+    );
+  }
+
+  #leave(): void {
+    this.status = "end";
+    this.#options.server.unsubscribe(this);
+    for (const stop of this.#stop) stop();
+    this.#failPending();
+  }
+
+  #failPending(): void {
+    const pending = [...this.#pending];
+    this.#pending.clear();
+    for (const fail of pending) fail(new Error("Connection is closed."));
+  }
+}
+
+/** Commands that the stores use. */
+const commands: ReadonlySet<string> = new Set([
+  ...["eval", "evalsha", "wait", "exists", "subscribe", "unsubscribe"],
+  ...["hgetall", "hget", "hmget", "zrange", "zrem", "zcard", "zscore"],
+  ...["zrangebyscore", "zrevrangebyscore"],
+]);
+
+function commandOf(name: string, args: readonly unknown[], bytes = false): Command {
+  return { name, args: args as Command["args"], bytes };
+}
+
+/** The driver sends nothing twice; yet the scripts of intents and of the log say that they may come so. */
+function mayComeTwice({ name, args }: Command): boolean {
+  if (name === "subscribe" || name === "unsubscribe") return false;
+  return !args.some((arg) => String(arg).endsWith(":bucket"));
+}
+
+/** For the diagram: the keys tell what it is about. */
+function nameOf(all: readonly Command[]): string {
+  return all
+    .map(({ name, args }) => {
+      const key = args.find((arg) => String(arg).startsWith(`${prefix}:`));
+      return `${name} ${String(key ?? "").replace(/^[^}]*}:/, "")}`;
+    })
+    .join(", ");
+}
+
+/** Before all keys of a simulation. */
+export const prefix = "gateway";
