@@ -1,3 +1,5 @@
+import { UnderWay } from "../under-way.ts";
+
 /** Ends the live streams of this process when it shuts down. */
 export interface StreamDrain {
   /** Has a stream told to end, and why. @returns what is called when it is over */
@@ -13,17 +15,17 @@ export interface StreamDrain {
 const spreadPerStreamMs = 10;
 
 export function createStreamDrain(): StreamDrain {
-  const streams = new Set<OpenStream>();
+  const streams = new UnderWay<OpenStream>();
   let ended: Error | undefined;
 
   return {
     join(end) {
       const stream: OpenStream = { end, turn: undefined };
-      streams.add(stream);
+      const member = streams.add(stream);
       if (ended) end(ended);
       return () => {
         clearTimeout(stream.turn);
-        streams.delete(stream);
+        member.leave();
       };
     },
     end(reason, spreadMs) {

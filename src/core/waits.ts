@@ -1,3 +1,5 @@
+import { UnderWay } from "../under-way.ts";
+
 /** Waits of this process, which end when it shuts down. */
 export interface Waits {
   /** @returns what leaves; `end` is called at once when the process shuts down already */
@@ -6,17 +8,20 @@ export interface Waits {
 }
 
 export function createWaits(): Waits {
-  const waiting = new Set<() => void>();
+  const waiting = new UnderWay<() => void>();
   let ended = false;
   return {
     join(end) {
-      if (ended) end();
-      else waiting.add(end);
-      return () => waiting.delete(end);
+      if (ended) {
+        end();
+        return () => {};
+      }
+      const member = waiting.add(end);
+      return () => member.leave();
     },
     end() {
       ended = true;
-      for (const end of [...waiting]) end();
+      for (const end of waiting) end();
     },
   };
 }
