@@ -48,8 +48,8 @@ const calm = [
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 
-/** Files that measure their own process. */
-const alone = [...calm, /^test\/hardening\/(heap|leaks)\.test\.ts$/];
+/** Files that measure their own process, or look at what it has loaded. */
+const alone = [...calm, /^test\/(hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/];
 
 /** Files that look at pages: one process of them starts one Chromium. */
 const browsing = [
