@@ -14,6 +14,7 @@ import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Kind } from "../kinds.ts";
+import { UnderWay } from "../under-way.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";
@@ -299,7 +300,7 @@ async function* resumable(
   const { expiresAtMs, revoked } = call.caller;
   const leave = drain.join((reason) => end.abort(reason));
   const stopExpiry = endAtExpiry(expiresAtMs, end);
-  const stopRevoked = endWith(revoked, end);
+  const stopRevoked = endWithAll(revoked, end);
   const stopLeft = endWith(signal, end);
   let cursor = after;
   try {
@@ -329,6 +330,29 @@ function endWith(signal: AbortSignal | undefined, end: AbortController): () => v
   if (signal.aborted) onAbort();
   else signal.addEventListener("abort", onAbort);
   return () => signal.removeEventListener("abort", onAbort);
+}
+
+/** Streams that end with a signal which many of them share. */
+const sharing = new WeakMap<AbortSignal, UnderWay<AbortController>>();
+
+/**
+ * The same for a signal of thousands of streams, which is listened to once: to stop listening takes
+ * longer the more do, and thousands stop at once when a proxy in front of them goes away.
+ * @returns what stops it
+ */
+function endWithAll(signal: AbortSignal | undefined, end: AbortController): () => void {
+  if (!signal || signal.aborted) return endWith(signal, end);
+  let streams = sharing.get(signal);
+  if (!streams) {
+    const all = new UnderWay<AbortController>();
+    signal.addEventListener("abort", () => {
+      for (const each of all) each.abort(signal.reason);
+    });
+    sharing.set(signal, all);
+    streams = all;
+  }
+  const member = streams.add(end);
+  return () => member.leave();
 }
 
 /** The later of what the caller has seen and what the log says; none where none will do. */

@@ -55,6 +55,7 @@ import {
   takesParts,
 } from "./transport/event-stream.ts";
 import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
+import { Heartbeats } from "./transport/heartbeats.ts";
 import { sendEventStream, sendResponse } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
@@ -86,7 +87,7 @@ export interface GraphqlServerOptions {
   readonly maxUnreadBytes?: number;
   /** Whether ordinary operations take the straight path. Default: yes. */
   readonly straight?: boolean;
-  /** Silence on an event stream or a WebSocket after which it is broken. Default: 15,000. */
+  /** Longest silence on an event stream, and how often a WebSocket is pinged. Default: 15,000. */
   readonly heartbeatMs?: number;
 }
 
@@ -122,6 +123,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
   const { heartbeatMs = defaultHeartbeatMs } = options;
+  const heartbeats = new Heartbeats(heartbeatMs);
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
@@ -182,7 +184,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   });
 
   const watch = createWatchEndpoint({
-    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeatMs },
+    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeats },
   });
 
   async function answer(
@@ -261,7 +263,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       }
       setHeaders(response, headers);
       const head = { status, headers: Object.entries(streamHeaders(format)) };
-      return await sendEventStream(head, stream, response, { heartbeatMs });
+      return await sendEventStream(head, stream, response, heartbeats);
     }
     // Its client left before its body was there.
     const isStraight = answerType !== undefined || format !== undefined;
@@ -271,7 +273,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // An answer that nobody reads holds nobody's slot.
     slot.leave();
     const stream = streams.get(lifetime);
-    if (stream) return await sendEventStream(answered, stream, response, { heartbeatMs });
+    if (stream) return await sendEventStream(answered, stream, response, heartbeats);
     const budget: OutgoingHttpHeaders = {};
     addRateLimit(budget);
     setHeaders(response, budget);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Call } from "../../src/core/core.ts";
@@ -459,6 +460,41 @@ test("a watch ends when its caller's token expires", async () => {
   const alive = setInterval(() => {}, 1_000);
   await assert.rejects(events.next(), { code: "UNAUTHENTICATED" });
   clearInterval(alive);
+});
+
+test("watches of one credential end with it, and it is listened to once for all of them", async () => {
+  const log = newLog();
+  const withdrawn = new AbortController();
+  const revoked = withdrawn.signal;
+  const reason = new GatewayError("UNAUTHENTICATED", "withdrawn", { reason: "KEY_REVOKED" });
+  const begin = async () => {
+    const leave = new AbortController();
+    const opened = Promise.withResolvers<void>();
+    const call = callOf(leave.signal);
+    const events = watch(
+      {
+        ...{ log, intents: newIntents(), drain: createStreamDrain() },
+        call: { ...call, caller: { ...call.caller, revoked }, onOpen: () => opened.resolve() },
+      },
+      { kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false },
+    )[Symbol.asyncIterator]();
+    const outcome = events.next().then(
+      () => assert.fail("it had an event"),
+      (error) => error,
+    );
+    await Promise.race([opened.promise, outcome]);
+    return { leave, outcome };
+  };
+  const watches = [await begin(), await begin(), await begin()];
+  assert.equal(getEventListeners(revoked, "abort").length, 1);
+  const [left, ...others] = watches;
+  const gone = new GatewayError("CANCELLED", "the caller went away");
+  left?.leave.abort(gone);
+  assert.match(String(await left?.outcome), /went away/);
+  withdrawn.abort(reason);
+  for (const { outcome } of others) assert.equal((await outcome).details.reason, "KEY_REVOKED");
+  const late = await begin().then(({ outcome }) => outcome);
+  assert.equal(late.details.reason, "KEY_REVOKED");
 });
 
 test("words that never were a cursor are refused", async () => {

@@ -2,17 +2,13 @@ import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
 import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 
 /** Writes a fetch Response out. */
 export async function sendResponse(answer: Response, response: ServerResponse): Promise<void> {
   if (response.destroyed) return;
   writeHead(answer, response);
   response.end(await answer.text());
-}
-
-export interface EventStreamSending {
-  /** Silence after which a heartbeat is sent, in milliseconds. */
-  readonly heartbeatMs: number;
 }
 
 /** How long a client that does not read may take to read on once its stream has failed. */
@@ -28,27 +24,27 @@ export async function sendEventStream(
   answer: Head,
   { blocks, heartbeat, live, pushed }: EventStream,
   response: ServerResponse,
-  { heartbeatMs }: EventStreamSending,
+  heartbeats: Heartbeats,
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   writeHead(answer, response);
-  const beats = setInterval(() => {
+  const beats = heartbeats.add(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
-  }, heartbeatMs);
+  });
   const stopCutting = cutIfUnread(response, live);
   const push: Push = (event) => {
     const { socket } = response;
     if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
     const chunk = response.chunkedEncoding ? pushed(event) : undefined;
     if (!chunk) return false;
-    beats.refresh();
+    beats.spoke();
     socket.write(chunk);
     return true;
   };
   try {
     for await (const block of blocks) {
       if (response.destroyed) return;
-      beats.refresh();
+      beats.spoke();
       if (!response.write(block)) await drained(response);
       // Nothing goes before the beginning.
       live.push ??= push;
@@ -56,7 +52,7 @@ export async function sendEventStream(
     response.end();
     await drained(response);
   } finally {
-    clearInterval(beats);
+    beats.stop();
     stopCutting();
   }
 }

@@ -23,6 +23,7 @@ import { startInit } from "../schema/watch-args.ts";
 import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -33,7 +34,7 @@ export interface WatchEndpointOptions {
   readonly tracing: Tracing;
   readonly formatError: (error: unknown) => GraphQLError;
   readonly corsOrigins: readonly string[];
-  readonly heartbeatMs: number;
+  readonly heartbeats: Heartbeats;
 }
 
 /** Where the watches stand: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
@@ -46,7 +47,7 @@ export const watchPath = "/watch/";
 export function createWatchEndpoint(
   options: WatchEndpointOptions,
 ): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
-  const { core, identify, log, tracing, formatError, corsOrigins, heartbeatMs } = options;
+  const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = options;
   const format = plainEvents((error) => formatError(error).message);
 
   async function answer(
@@ -162,7 +163,7 @@ export function createWatchEndpoint(
         response.writeHead(status).end();
       } else if (status === 200) {
         const head = { status, headers: Object.entries(streamHeaders(format)) };
-        await sendEventStream(head, stream, response, { heartbeatMs });
+        await sendEventStream(head, stream, response, heartbeats);
       } else {
         await stream.blocks.return();
         refuse(live.failure?.error, status);

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Heartbeats } from "../../../src/graphql/transport/heartbeats.ts";
+
+const intervalMs = 15_000;
+const tickMs = 50;
+
+/** Heartbeats by a clock of the test's own. */
+function newHeartbeats(t: TestContext) {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  let nowMs = 1_000;
+  const heartbeats = new Heartbeats(intervalMs, () => nowMs);
+  return {
+    heartbeats,
+    now: () => nowMs,
+    /** Lets time pass, in which the timer is heard so often. */
+    pass(ms: number, everyMs = tickMs) {
+      for (let left = ms; left > 0; left -= everyMs) {
+        nowMs += everyMs;
+        t.mock.timers.tick(tickMs);
+      }
+    },
+  };
+}
+
+test("a silent stream beats within the interval, again and again", (t) => {
+  const { heartbeats, now, pass } = newHeartbeats(t);
+  const beatsMs: number[] = [];
+  const openedMs = now();
+  heartbeats.add(() => beatsMs.push(now()));
+  pass(3 * intervalMs);
+  const silencesMs = beatsMs.map((ms, i) => ms - (beatsMs[i - 1] ?? openedMs));
+  assert.equal(silencesMs.length, 3);
+  for (const ms of silencesMs) assert.ok(ms >= intervalMs / 2 && ms <= intervalMs, `${ms}`);
+});
+
+test("a stream that speaks does not beat, and beats once it is silent", (t) => {
+  const { heartbeats, now, pass } = newHeartbeats(t);
+  let beatMs: number | undefined;
+  const heartbeat = heartbeats.add(() => {
+    beatMs ??= now();
+  });
+  for (let i = 0; i < 20; i++) {
+    pass(intervalMs / 2 - tickMs);
+    assert.equal(beatMs, undefined);
+    heartbeat.spoke();
+  }
+  const spokeMs = now();
+  pass(intervalMs);
+  assert.ok(beatMs !== undefined && beatMs - spokeMs >= intervalMs / 2);
+});
+
+test("streams that were opened at once, or have spoken at once, beat a few at a time", (t) => {
+  const { heartbeats, pass } = newHeartbeats(t);
+  const streams = 1_500;
+  let beats = 0;
+  const all = Array.from({ length: streams }, () => heartbeats.add(() => beats++));
+  const inOneInterval = () => {
+    let most = 0;
+    let sum = 0;
+    for (let ms = 0; ms < intervalMs; ms += tickMs) {
+      beats = 0;
+      pass(tickMs);
+      most = Math.max(most, beats);
+      sum += beats;
+    }
+    return { most, sum };
+  };
+  // 150 looks in half of the interval, each at another share of them.
+  assert.deepEqual(inOneInterval(), { most: 10, sum: streams });
+  for (const each of all) each.spoke();
+  assert.deepEqual(inOneInterval(), { most: 10, sum: streams });
+});
+
+test("a process that stood still makes up for it once", (t) => {
+  const { heartbeats, pass } = newHeartbeats(t);
+  let beats = 0;
+  for (let i = 0; i < 300; i++) heartbeats.add(() => beats++);
+  pass(10 * intervalMs, 10 * intervalMs);
+  assert.equal(beats, 0, "each has been looked at once");
+  pass(10 * intervalMs, 10 * intervalMs);
+  assert.equal(beats, 300);
+});
+
+test("the timer runs while there are streams", (t) => {
+  const { heartbeats, pass } = newHeartbeats(t);
+  const beats: string[] = [];
+  const [first, second] = ["first", "second"].map((name) => heartbeats.add(() => beats.push(name)));
+  first?.stop();
+  first?.stop();
+  assert.equal(heartbeats.size, 1);
+  pass(intervalMs);
+  assert.deepEqual(beats, ["second"]);
+  second?.stop();
+  assert.equal(heartbeats.size, 0);
+  pass(2 * intervalMs);
+  assert.deepEqual(beats, ["second"]);
+  heartbeats.add(() => beats.push("third")).stop();
+  heartbeats.add(() => beats.push("fourth"));
+  pass(intervalMs);
+  assert.deepEqual(beats, ["second", "fourth"]);
+});
