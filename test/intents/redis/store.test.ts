@@ -89,6 +89,15 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await until(async () => late.length > 0);
     assert.deepEqual(late, ["default told as unknown closed"]);
     assert.equal(refused, 2);
+    // The answer to the first write may have been lost.
+    await store.end("default", told, { state: "closed", key: "free" });
+    assert.equal(late.length, 2);
+    const pending = await begin("pending");
+    await other.end("default", pending, { state: "unknown" });
+    for (let times = 0; times < 2; times++) {
+      await store.end("default", pending, { state: "pending", subjectId: "p1", key: "free" });
+    }
+    assert.equal(late.length, 4);
   });
 
   it("begins no call anew whose beginning arrives when it is over", async () => {

@@ -84,6 +84,7 @@ class IntentServer {
   readonly memory: MemoryIntents;
   readonly #ended = new Set<string>();
   readonly #running = new Set<string>();
+  readonly #late = new Set<string>();
 
   constructor(memory: MemoryIntents) {
     this.memory = memory;
@@ -106,8 +107,10 @@ class IntentServer {
     this.#running.delete(intent.id);
     if (ending.state === "closed") this.#ended.add(intent.id);
     const was = this.memory.intentOf(account, intent.id)?.intent.state;
+    const isOwn = ending.state !== "unknown" && ending.key !== "keep";
+    if (was === "unknown" && isOwn) this.#late.add(intent.id);
     await this.memory.end(account, intent, ending);
-    return was && (was === "unknown" && ending.state !== "unknown" ? "late" : "inTime");
+    return this.#late.has(intent.id) ? "late" : was && "inTime";
   }
 }
 
