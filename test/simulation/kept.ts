@@ -65,6 +65,43 @@ export const kept = {
     ],
     2,
   ),
+  "a call that never left is freed when its own gateway is about to look it up": {
+    ...{ seed: 50937, perSecond: 50, replicas: 1 },
+    steps: [
+      {
+        ...{ ...pay, atMs: 8_993, method: "CreateRecurrentPayment", key: "key-order-0.1" },
+        ...{ turns: ["decline"], callbacks: "never" },
+        echoes: [
+          { afterMs: 1, replica: 0 },
+          { afterMs: 79, replica: 0 },
+        ],
+      },
+      {
+        ...{ ...pay, atMs: 9_322, id: "order-0.2", method: "CreateRecurrentPayment" },
+        ...{ turns: ["tooMany"], callbacks: "reversed", retries: 1 },
+      },
+      {
+        do: "store",
+        atMs: 9_724,
+        forMs: 8_000,
+        replica: "all",
+        trouble: "losesRequests",
+        share: 1,
+      },
+    ],
+  },
+  "an end is written late, and the answer to its write is lost": {
+    ...{ seed: 60295, perSecond: 5, replicas: 1, aheadMs: [-26_333, 115] },
+    steps: [
+      {
+        ...{ ...pay, atMs: 5_362, turns: ["pendingThenFail", "payThenHtml"], retries: 1 },
+      },
+      { do: "store", atMs: 5_369, forMs: 14_000, replica: "all", trouble: "stalls", share: 1 },
+      { do: "pause", atMs: 5_375, forMs: 8_000, replica: 0 },
+      { do: "store", atMs: 5_734, forMs: 14_000, replica: 0, trouble: "losesAnswers", share: 1 },
+      { do: "look", atMs: 5_991, externalId: "order-0", replica: 1 },
+    ],
+  },
   "a payment is made while streams begin": plan(
     [
       pay,

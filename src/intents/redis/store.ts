@@ -73,6 +73,8 @@ class RedisIntents implements IntentStore {
   readonly #running = new UnderWayByName<NewIntent>();
   /** What has yet to be written. */
   readonly #outbox: Outbox;
+  /** Calls that have ended here, which Redis has yet to hear: nobody here is to look them up as lost. */
+  readonly #unwritten = new Set<string>();
 
   constructor(options: RedisIntentsOptions) {
     this.#options = options;
@@ -98,7 +100,10 @@ class RedisIntents implements IntentStore {
     } catch (error) {
       if (this.#mayGoAlone(given, error)) return await this.#beginAlone(account, given, error);
       // Redis may have taken key and lock all the same.
-      if (asked) this.#outbox.add(this.#free(account, given), error);
+      if (asked) {
+        this.#unwritten.add(given.id);
+        this.#outbox.add(this.#free(account, given), error);
+      }
       throw error;
     }
   }
@@ -136,7 +141,13 @@ class RedisIntents implements IntentStore {
     if (ending.state !== "unknown") this.#own.remove(account, intent);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
-    await this.#outbox.write(this.#endingWrite(account, intent, ending, given));
+    const write = this.#endingWrite(account, intent, ending, given);
+    let isWritten = false;
+    await this.#outbox.write(async () => {
+      await write();
+      isWritten = true;
+    });
+    if (!isWritten && ending.state !== "unknown") this.#unwritten.add(intent.id);
     // All else is remembered by Redis, as long as it is there.
     if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
   }
@@ -189,7 +200,7 @@ class RedisIntents implements IntentStore {
     this.#writes.hearClock(account, Number(now));
     const { intents, gone } = await this.#intents(account, ids);
     if (gone.length > 0) await this.#ask(() => this.#client.zrem(keys.intentsDue, ...gone));
-    return intents;
+    return intents.filter(({ id }) => !this.#unwritten.has(id));
   }
 
   async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
@@ -280,10 +291,14 @@ class RedisIntents implements IntentStore {
   }
 
   #endingWrite(account: string, intent: Intent, ending: Ending, given?: NewIntent) {
-    return endingWrite(
+    const write = endingWrite(
       () => this.#end(account, intent, ending, given),
       () => this.#options.onLateEnding?.(account, intent, ending),
     );
+    return async () => {
+      await write();
+      this.#unwritten.delete(intent.id);
+    };
   }
 
   /** @param given the call, if it ran here */
