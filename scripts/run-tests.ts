@@ -80,6 +80,9 @@ const sharedSeconds = 30;
 /** Processors that those under way may want together: more than there are, since they also wait. */
 const processors = 1.25 * availableParallelism();
 
+/** What a calm file is taken to want: little is left for others. */
+const calmProcessors = availableParallelism() - 0.25;
+
 /** What one process is to do. */
 interface Job {
   readonly name: string;
@@ -133,13 +136,14 @@ const jobs = [taken(oneOf(browsing)), ...taken(oneOf(alone)).map((file) => [file
   )
   .concat([...left].map((file) => [file]))
   .filter(({ length }) => length > 0)
-  .map(testJob)
-  .toSorted((a, b) => b.seconds - a.seconds);
+  .map(testJob);
 if (values.checks) {
   // Writes files that the tests load, so nothing runs beside it.
   await runAll([checkJob("generated")]);
-  jobs.unshift(checkJob("static"));
+  jobs.push(checkJob("static"));
 }
+// What wants the machine for itself begins first: later there is always something under way.
+jobs.sort((a, b) => Number(isCalm(b)) - Number(isCalm(a)) || b.seconds - a.seconds);
 await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
@@ -171,6 +175,10 @@ function shared(several: readonly string[]): string[][] {
   return [...large, small];
 }
 
+function isCalm({ processors }: Job): boolean {
+  return processors === calmProcessors;
+}
+
 function timesOf(several: readonly string[]): Times {
   const times = several.map((file) => timesOfFiles.get(file) ?? shortTimes);
   return {
@@ -182,7 +190,7 @@ function timesOf(several: readonly string[]): Times {
 function testJob(several: readonly string[]): Job {
   const [file = "", ...more] = several;
   const { seconds, cpuSeconds } = timesOf(several);
-  const processors = oneOf(calm)(file) ? availableParallelism() - 0.25 : cpuSeconds / seconds;
+  const processors = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
   const times = { files: several, seconds, processors };
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
   if (more.length === 0) return { ...times, name: file, args: [...reporter, file] };
@@ -197,7 +205,7 @@ function testJob(several: readonly string[]): Job {
 
 function checkJob(half: "generated" | "static"): Job {
   const args = ["scripts/check.ts", half];
-  return { name: `checks: ${half}`, args, files: [], seconds: 10, processors: 1 };
+  return { name: `checks: ${half}`, args, files: [], seconds: 20, processors: 1 };
 }
 
 /** Runs them, in this order where the processors allow it. */
