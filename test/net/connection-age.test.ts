@@ -127,7 +127,7 @@ test("a connection that does not go by itself is cut", async () => {
 });
 
 test("grpc-js calls without a break over connections that grow old, and none fails", async () => {
-  await using started = await start(answers, { limits: { maxConnectionAgeMs: 60 } });
+  await using started = await start(answers, { limits: { maxConnectionAgeMs: 300 } });
   const client = grpcJsClient(PaymentService, started.port);
   const { getPayment: call } = client as never as {
     getPayment: (request: unknown, done: (error: Error | null) => void) => void;
