@@ -114,6 +114,8 @@ function startGateway(options: GatewayOptions = {}): Promise<Started> {
       ...{ UPSTREAM_URL: "http://127.0.0.1:9", AUTH_MODE: "none", NODE_ENV: "production" },
       ...{ WATCH_TOKEN_SECRET: "x".repeat(40), MAX_CONNECTIONS: "0", RECONCILE_AFTER: "0" },
       ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
+      // As npm start and the image have it.
+      NODE_OPTIONS: "--max-semi-space-size=16",
     },
     core,
   );
@@ -298,8 +300,10 @@ async function watching({ urls }: Started): Promise<number> {
 
 async function untilWatching(gateway: Started, count: number): Promise<void> {
   const endMs = performance.now() + 60_000;
-  while ((await watching(gateway)) < count) {
-    if (performance.now() > endMs) throw new Error("watches did not begin");
+  for (;;) {
+    const begun = await watching(gateway);
+    if (begun >= count) return;
+    if (performance.now() > endMs) throw new Error(`${begun} of ${count} watches have begun`);
     await sleep(200);
   }
 }
