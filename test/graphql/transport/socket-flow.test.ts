@@ -35,7 +35,7 @@ async function connect(t: TestContext, { wsUrl }: Served, options: WebSocket.Cli
 
 test("a socket that does not answer pings is cut, one that does is not", async (t) => {
   const feed = createFeed();
-  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 50 });
+  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 1_000 });
   const living = await connect(t, gateway);
   const dead = await connect(t, gateway, { autoPong: false });
   const query = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
