@@ -172,4 +172,8 @@ export const kept = {
       { do: "failOver", atMs: 5_900, aheadMs: 0 },
     ],
   },
+  "a caller leaves while a slow disk notes the call": plan([
+    { ...pay, leavesAfterMs: 50 },
+    store(990, 200, "losesAnswers"),
+  ]),
 } satisfies Readonly<Record<string, Plan>>;

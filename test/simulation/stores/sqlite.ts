@@ -33,6 +33,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
   const rooms = { events: openEvents(database), intents: openIntents(database) };
   const disk = new Disk(database, rooms);
   const running = new Set<string>();
+  const queued = new Set<symbol>();
   const bucket = asNobody(() =>
     createLocalBucket({
       ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
@@ -41,7 +42,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
   let latest: IntentStore | undefined;
   return {
     async open(process): Promise<ReplicaStores> {
-      const thread = threadOf(disk, process, options);
+      const thread = threadOf(disk, process, options, queued);
       const { firstLookMs, giveUpMs } = options;
       const intents = await createSqliteIntents({ thread, firstLookMs, giveUpMs });
       latest = intents;
@@ -59,7 +60,9 @@ export function createSqliteStores(options: StoreOptions): Stores {
       return (
         [...open, ...stored.flatMap(({ kept }) => kept?.intent ?? [])].every(
           ({ needsOperator }) => needsOperator,
-        ) && running.size === 0
+        ) &&
+        running.size === 0 &&
+        queued.size === 0
       );
     },
     async log(): Promise<Event[]> {
@@ -157,6 +160,8 @@ function threadOf(
   disk: Disk,
   process: Process,
   { scheduler, network, recorder }: StoreOptions,
+  // What writes to the disk and is not done yet, though who asked may have gone.
+  queued: Set<symbol>,
 ): StoreThread {
   // One thread: what comes first is done first.
   let lastMs = 0;
@@ -172,14 +177,17 @@ function threadOf(
       return new Promise((resolve, reject) => {
         const fail = (why: string) => reject(storeFailed(why));
         let isObeyed = false;
+        const place = Symbol(operation);
         const obey = () => {
           isObeyed = true;
+          queued.delete(place);
           return asNobody(() => disk.obey(room, operation, args)) as T;
         };
         if (process.isDead) return fail("the process is dead");
         const stopDeath = process.onDeath(() => {
           if (!isObeyed) isDoneAtDeath &&= scheduler.random.chance(0.5);
           if (!isObeyed && isDoneAtDeath && !refuses) obey();
+          queued.delete(place);
           fail("the process died");
         });
         const stopTimeout = scheduler.after(answerMs, () => fail("no answer"), process);
@@ -189,7 +197,9 @@ function threadOf(
         const slowMs = slowness.has(trouble ?? "") ? scheduler.random.between(50, 6_000) : 0;
         const tookMs = network.latencyMs() + slowMs + network.stalledMs(process);
         lastMs = Math.max(lastMs, scheduler.nowMs + tookMs);
+        if (disk.isWrite(room, operation)) queued.add(place);
         scheduler.after(lastMs - scheduler.nowMs, () => {
+          queued.delete(place);
           if (process.isDead) return;
           let outcome: () => void;
           try {
