@@ -230,7 +230,8 @@ class AccountReconciler {
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     // Before it is asked for again: a callback may come, and schedule it, at once.
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
-    await intents.postpone(account, intent, { checks, notFound, inMs: jittered(pauseMs) });
+    const inMs = Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent));
+    await intents.postpone(account, intent, { checks, notFound, inMs });
 
     if (probed.kind === "paid") {
       await settleAsPaid(this.#options, account, intent, probed.said);
@@ -265,6 +266,12 @@ class AccountReconciler {
     return (
       notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs
     );
+  }
+
+  /** A long pause does not put off that an operator hears of it, and that its lock ends. */
+  #untilGivenUpMs({ startedAtMs }: Intent): number {
+    const { intents, giveUpMs } = this.#options;
+    return Math.max(startedAtMs + giveUpMs - intents.nowMs(this.#account), 0) + 1;
   }
 
   async #giveUp(intent: Intent): Promise<void> {

@@ -238,13 +238,30 @@ test("each further pause between two looks is twice as long", async (t) => {
     pausesMs.push(next.inMs);
     await postpone(of, intent, { ...next, inMs: 0 });
   };
-  const given = reconcile(t, books, async () => {}, { afterMs: 1_000 });
+  const given = reconcile(t, books, async () => {}, { afterMs: 1_000, giveUpMs: 600_000 });
   await until(() => given.probes >= 6);
   for (const [n, pauseMs] of pausesMs.slice(0, 6).entries()) {
     const wholeMs = 1_000 * 2 ** (n + 1);
     // With a jitter of a fifth.
     assert.ok(pauseMs >= 0.8 * wholeMs && pauseMs <= 1.2 * wholeMs, `${n}: ${pauseMs}`);
   }
+});
+
+test("a long pause does not put off that an operator hears of it", async (t) => {
+  const books = rig();
+  const lost = await books.lose();
+  const pauses: { endsAtMs: number }[] = [];
+  const postpone = books.intents.postpone.bind(books.intents);
+  books.intents.postpone = async (of, intent, next) => {
+    pauses.push({ endsAtMs: books.intents.nowMs() + next.inMs });
+    await postpone(of, intent, next);
+  };
+  // Without that, the first pause would be half an hour.
+  reconcile(t, books, async () => {}, { afterMs: 1_000_000, giveUpMs: 600_000 });
+  await until(() => pauses.length > 0);
+  const lateMs = (pauses[0]?.endsAtMs ?? Infinity) - lost.startedAtMs - 600_000;
+  // Behind it, so that this look is the last; not by the half hour.
+  assert.ok(lateMs > 0 && lateMs < 300_000, `${lateMs}`);
 });
 
 test("where operation info is refused, the callback is asked for", async (t) => {

@@ -172,6 +172,38 @@ export const kept = {
       { do: "failOver", atMs: 5_900, aheadMs: 0 },
     ],
   },
+  "a lost payout stays unclear until it is given up": {
+    ...{ seed: 201503, perSecond: 5, replicas: 2 },
+    steps: [
+      {
+        do: "watch",
+        atMs: 2_357,
+        id: "out-0-w1",
+        externalId: "out-0",
+        replica: 0,
+        cutsAfterMs: [2_322],
+      },
+      {
+        ...payout,
+        atMs: 2_395,
+        id: "out-0.1",
+        replica: 1,
+        leavesAfterMs: 3,
+        turns: ["pending"],
+        retries: 1,
+      },
+      { ...payout, atMs: 2_519, id: "out-0.3", turns: ["decline", "pay"], callbacks: "late" },
+      {
+        ...payout,
+        atMs: 2_907,
+        id: "out-0.2",
+        replica: 1,
+        turns: ["resetBefore"],
+        callbacks: "never",
+        retries: 1,
+      },
+    ],
+  },
   "a caller leaves while a slow disk notes the call": plan([
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),
