@@ -11,11 +11,10 @@ export function Dialog(props: {
   const { label, onClose, children } = props;
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const before = document.activeElement;
-    dialog.current?.showModal();
-    return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
-    };
+    const element = dialog.current;
+    element?.showModal();
+    // The browser gives the focus back as it closes, once: it may have gone on by now.
+    return () => element?.close();
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: by key it closes with Escape

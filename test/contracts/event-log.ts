@@ -1017,7 +1017,8 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         }
         for (const event of history) {
           assert.equal(event.$unknown, undefined);
-          assert.doesNotMatch(Buffer.from(toBinary(EventSchema, event)).toString("latin1"), /aaaa/);
+          const written = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
+          assert(!written.includes("a".repeat(32)));
         }
       });
     });

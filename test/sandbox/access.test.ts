@@ -65,7 +65,7 @@ test("what is not a JSON object of at most 1 MiB is refused without being repeat
     assert.equal(status, 400, body);
     assert.equal(error.code, "invalid_request_body");
     assert.equal(error.param, "body");
-    assert.ok(!text.includes("4111"));
+    assert.ok(!text.includes("41111111"));
   }
   const large = await send("POST", paths.new, `"${"x".repeat(1024 * 1024)}"`);
   assert.equal(large.status, 413);

@@ -66,17 +66,17 @@ test("a message that is not one of ours is logged by its name alone", () => {
 });
 
 test("an error is logged without its text, which may quote anything", () => {
-  const cause = new TypeError("4111111111111111\n    at 987 (file:///987:1:1)");
-  const record = loggable(new Error("bad 987", { cause })) as Record<string, unknown>;
+  const cause = new TypeError("4111111111111111\n    at 90210042 (file:///90210042:1:1)");
+  const record = loggable(new Error("bad 90210042", { cause })) as Record<string, unknown>;
   assert.equal(record.name, "Error");
   assert.match((record.frames as string[])[0] ?? "", /^at .*loggable\.test\.ts:\d+:\d+/);
-  assert.doesNotMatch(JSON.stringify(record), /987|4111/);
+  assert.doesNotMatch(JSON.stringify(record), /90210042|41111111/);
   assert.equal((record.cause as { name: string }).name, "TypeError");
 
   const thrownText = loggable(new Error("x", { cause: "4111111111111111" }));
-  assert.doesNotMatch(JSON.stringify(thrownText), /4111/);
-  const several = loggable(new AggregateError([cause], "987"));
-  assert.doesNotMatch(JSON.stringify(several), /987|4111/);
+  assert.doesNotMatch(JSON.stringify(thrownText), /41111111/);
+  const several = loggable(new AggregateError([cause], "90210042"));
+  assert.doesNotMatch(JSON.stringify(several), /90210042|41111111/);
   const looped = new Error("a");
   looped.cause = looped;
   assert.ok(JSON.stringify(loggable(looped)).length < 100_000);
@@ -85,7 +85,7 @@ test("an error is logged without its text, which may quote anything", () => {
 test("a GatewayError is logged with its text, a system error with what failed where", () => {
   const gateway = new GatewayError("NOT_FOUND", "no such payment", {
     reason: "GONE",
-    cause: new Error("987"),
+    cause: new Error("90210042"),
   });
   const { frames: _, cause, ...record } = loggable(gateway) as Record<string, unknown>;
   assert.deepEqual(record, {
@@ -94,7 +94,7 @@ test("a GatewayError is logged with its text, a system error with what failed wh
     message: "no such payment",
     reason: "GONE",
   });
-  assert.doesNotMatch(JSON.stringify(cause), /987/);
+  assert.doesNotMatch(JSON.stringify(cause), /90210042/);
   const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), {
     code: "ECONNREFUSED",
     syscall: "connect",

@@ -163,7 +163,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     assert.equal(await page.locator("#order").innerText(), order);
     assert.equal(await page.getByLabel("Card that just works").isChecked(), true);
     assert.equal(await page.getByLabel("Empty card").isDisabled(), true);
-    assert.doesNotMatch(await page.evaluate("JSON.stringify(sessionStorage)"), /4111/);
+    assert.doesNotMatch(await page.evaluate("JSON.stringify(sessionStorage)"), /41111111/);
     await page.getByRole("button", { name: "Pay" }).click();
     await page.getByText("Please try again").waitFor();
     answers = true;
@@ -179,6 +179,27 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(new Set(keys).size, 2);
     assert.deepEqual(complaints, []);
+  });
+
+  it("offers nothing to pay with before its script is there", async (t) => {
+    const page = await newPage(t);
+    const asked = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    await page.route("**/demo/checkout.js", async (route) => {
+      asked.resolve();
+      await gate.promise;
+      await route.continue();
+    });
+    const opened = page.goto(`${gateway.publicUrl}/demo`);
+    await asked.promise;
+    const button = page.getByRole("button", { name: "Pay" });
+    await button.waitFor();
+    assert.equal(await button.isDisabled(), true);
+    assert.equal(await page.getByLabel("Card that just works").isDisabled(), true);
+    gate.resolve();
+    await opened;
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
   });
 
   it("takes a card on the hosted page", async (t) => {

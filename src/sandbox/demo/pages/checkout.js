@@ -18,7 +18,6 @@ const externalId = unanswered?.externalId ?? `demo-${crypto.randomUUID().slice(0
 document.querySelector("#order").textContent = externalId;
 if (unanswered) {
   form.elements.card[unanswered.choice].checked = true;
-  choices.disabled = true;
   show("Your payment has no answer yet. Press Pay to ask for it again.");
 }
 
@@ -51,9 +50,16 @@ form.addEventListener("submit", async (event) => {
     if (error instanceof RefusedError) keep(null);
     show(`${error.message}. Please try again.`);
   }
+  offerToPay();
+});
+
+// The page comes with both off: before this script, a click would do nothing.
+offerToPay();
+
+function offerToPay() {
   choices.disabled = unanswered !== null;
   button.disabled = false;
-});
+}
 
 async function checkOut() {
   step("createWatchToken", "the shop's backend gives the page a token for this one payment");
