@@ -1,6 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
-import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
-import { type CORSOptions, createYoga } from "graphql-yoga";
+import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga";
 import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
@@ -159,8 +158,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
           subscriptionsProtocol: "SSE",
           defaultTabs: [...firstDocuments],
         },
-    // The page comes with its scripts: no browser has to fetch them from elsewhere.
-    renderGraphiQL,
+    renderGraphiQL: renderWithScripts,
     landingPage: false,
     multipart: false,
     batching: false,
@@ -322,6 +320,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 }
 
 const defaultHeartbeatMs = 15_000;
+
+/**
+ * GraphiQL with its scripts in the page: no browser has to fetch them from elsewhere. They are megabytes,
+ * and loaded when somebody first opens it.
+ */
+async function renderWithScripts(options: GraphiQLOptions): Promise<string> {
+  const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
+  return renderGraphiQL(options);
+}
 
 /** CORS for one request: other origins than the listed ones get no word of it. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { registerHooks } from "node:module";
 import { test } from "node:test";
 import { parse, validate } from "graphql";
 import { GatewayError } from "../../src/errors.ts";
@@ -14,6 +15,23 @@ test("what GraphiQL opens with fits the schema", () => {
     assert.match(query, /^ +state$/m, "is it paid? That is what state says, and no status");
     assert.doesNotMatch(query, /details \{[^}]*status/);
   }
+});
+
+test("GraphiQL is loaded when somebody opens it", async (t) => {
+  const loaded: string[] = [];
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      loaded.push(specifier);
+      return next(specifier, context);
+    },
+  });
+  t.after(() => hooks.deregister());
+  const gateway = await serve(t, {}, { production: false });
+  await gateway.post({ query: "{ __typename }" });
+  assert.ok(!loaded.includes("@graphql-yoga/render-graphiql"));
+  const page = await fetch(gateway.url, { headers: { accept: "text/html" } });
+  assert.match(await page.text(), /graphiql/i);
+  assert.ok(loaded.includes("@graphql-yoga/render-graphiql"), "the control: it is, once opened");
 });
 
 test("GraphiQL opens with our first query, which runs, and subscription", {
