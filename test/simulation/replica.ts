@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import { createCore, type RunningCore } from "../../src/core/create-core.ts";
 import { defaultPayoutEnds } from "../../src/events/entry.ts";
-import { createReconciler } from "../../src/reconcile/reconciler.ts";
+import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import { account, keyrings, merchant } from "./merchant.ts";
@@ -29,6 +29,7 @@ export class Replica {
   #core: Promise<RunningCore> | undefined;
   #receive: ReturnType<typeof createCallbackHandler> | undefined;
   #incarnation = 0;
+  readonly #reconcilers: Reconciler[] = [];
 
   /** @param aheadMs how far its wall clock is ahead of the true one */
   constructor(name: string, stores: Stores, connections: Connections, aheadMs = 0) {
@@ -64,6 +65,12 @@ export class Replica {
     this.process.kill();
   }
 
+  /** Leaves nothing behind: a rest that can be ended is kept, with all that it knows, until it ends. */
+  close(): void {
+    this.kill();
+    for (const reconciler of this.#reconcilers) void reconciler.close();
+  }
+
   #join({ log, intents, bucket }: ReplicaStores): RunningCore {
     const upstream = createUpstream({
       ...{ account: merchant, bucket, timeoutMs: times.timeoutMs, connections: this.#connections },
@@ -81,11 +88,12 @@ export class Replica {
       ...{ accounts: new Map([[account, merchant]]), payoutEnds: defaultPayoutEnds, log },
       observer: { onVerdict() {}, onFieldFault() {} },
     });
-    createReconciler({
+    const reconciler = createReconciler({
       ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
       ...{ payoutEnds: defaultPayoutEnds, timeoutMs: times.timeoutMs },
       observer: { onSettled() {}, onProbe() {}, onGivenUp() {}, onStats() {}, onFailure() {} },
     });
+    this.#reconcilers.push(reconciler);
     return core;
   }
 

@@ -118,7 +118,7 @@ class World {
     }
     scheduler.after(startMs + lastMs + 50, () => void this.#finish(lastMs + quietMs));
     const end = () => {
-      for (const replica of this.#replicas) replica.kill();
+      for (const replica of this.#replicas) replica.close();
     };
     await scheduler.run(() => this.#end !== undefined, lastMs + 2 * quietMs, end);
     if (!this.#end) throw new Error("the simulation did not come to its end");

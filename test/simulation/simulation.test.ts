@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { violationsOf } from "./checks.ts";
 import { defects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
@@ -40,6 +43,24 @@ test("a seed makes the same history each time", async () => {
     assert.deepEqual(again.history, first.history);
     assert.equal(diagramOf(again.history), diagramOf(first.history));
   }
+});
+
+test("a history that is over is not kept", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  const over: WeakRef<object>[] = [];
+  // In some of them gateways die, and others rest when it is over.
+  for (let seed = 1; seed <= 10; seed++) {
+    over.push(new WeakRef((await runSeed(seed)).history.calls));
+  }
+  let left = over.length;
+  for (let tries = 0; left > 1 && tries < 20; tries++) {
+    await setImmediate();
+    collect();
+    left = over.filter((history) => history.deref() !== undefined).length;
+  }
+  // What was made last may still be in somebody's hands.
+  assert.ok(left <= 1, `${left} of ${over.length} are kept`);
 });
 
 describe("a planted defect is found, by the check that it breaks", () => {
