@@ -355,7 +355,7 @@ export class Service {
     const body = Buffer.from(bodyOf(attempt, status));
     const record = recorder.callback(id);
     this.#underWay++;
-    let tries = 0;
+    let [tries, unanswered] = [0, 0];
     const send = () => {
       const targets = this.#options.targets();
       const target = targets[Math.floor(scheduler.random.next() * targets.length)];
@@ -364,7 +364,10 @@ export class Service {
         if (isOver) return;
         isOver = true;
         record.answers.push({ atMs: scheduler.nowMs, status: code });
-        if (code === 200 || ++tries > 12) this.#underWay--;
+        tries++;
+        // It does not give up for as long as no gateway is there.
+        if (target) unanswered++;
+        if (code === 200 || unanswered > 12) this.#underWay--;
         else scheduler.after(Math.min(300 * 2 ** tries, 5_000), send);
       };
       if (!target) return over(0);
