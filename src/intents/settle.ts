@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { callOutcomeEntry } from "../events/call-outcome.ts";
+import { callOutcomeEntry, isCall } from "../events/call-outcome.ts";
 import { paymentEntry } from "../events/entry.ts";
 import type { Entry, EventLog, Snapshot } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -20,6 +20,8 @@ export interface OpenCall {
   readonly evidence: Evidence | undefined;
   /** The log knows what the call made: its answer was written there. */
   readonly isRecorded: boolean;
+  /** Those who watch were told that nobody knows its outcome, and nothing since. */
+  readonly isToldUnknown: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
@@ -45,6 +47,10 @@ export async function openCallsOf(
     isRecorded:
       isNamed(intent) &&
       snapshot?.states.some(({ subjectId }) => subjectId === intent.subjectId) === true,
+    isToldUnknown:
+      snapshot?.states.some(
+        (state) => isCall(state) && state.subjectId === intent.id && state.rank < 2,
+      ) === true,
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
@@ -83,13 +89,13 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
 export async function settleByEvents(
   { log, intents }: CallStores,
   account: string,
-  { intent, evidence }: OpenCall,
+  { intent, evidence, isToldUnknown }: OpenCall,
 ): Promise<"settled" | "arrived" | undefined> {
   if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
+  // Its answer may have come while it was told as unknown.
+  const isKnownNow = intent.state === "pending" ? isToldUnknown : evidence !== undefined;
+  if (isKnownNow) await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
   if (!evidence) return undefined;
-  if (intent.state !== "pending") {
-    await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
-  }
   const { kind, ...rest } = evidence;
   await intents.end(
     account,

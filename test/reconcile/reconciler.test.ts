@@ -4,6 +4,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
+import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
@@ -343,6 +344,21 @@ test("what comes while the service says that it knows nothing counts more", asyn
       .callOutcome;
   await until(async () => (await outcome()) !== undefined);
   assert.equal(await outcome(), CallOutcome.SETTLED);
+  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
+});
+
+test("a call that was told as unknown while its answer came is told as settled", async (t) => {
+  const books = rig();
+  const intent = await books.begin();
+  await books.tell("p1", PaymentStatus.PENDING);
+  await books.log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
+  await books.intents.end(account, intent, { state: "pending", subjectId: "p1", key: "keep" });
+  reconcile(t, books, async () => {});
+  const outcome = async () =>
+    (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
+      .callOutcome;
+  await until(async () => (await outcome()) === CallOutcome.SETTLED);
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });

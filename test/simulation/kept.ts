@@ -204,6 +204,40 @@ export const kept = {
       },
     ],
   },
+  "an answer comes while its call is told as unknown, and the disk is full": {
+    ...{ seed: 2_010_681, perSecond: 10, replicas: 1 },
+    steps: [
+      {
+        ...{ ...pay, atMs: 59, id: "order-2.1", externalId: "order-2", key: "key-order-2.1" },
+        ...{ held: true, deadlineMs: 4_000, turns: ["pending"], callbacks: "early" },
+        echoes: [
+          { afterMs: 0, replica: 0 },
+          { afterMs: 3_077, replica: 0 },
+        ],
+      },
+      { do: "pause", atMs: 305, forMs: 8_000, replica: 0 },
+      {
+        ...{ ...pay, atMs: 1_090, id: "order-1.1", externalId: "order-1", deadlineMs: 4_000 },
+        ...{ method: "CreateRecurrentPayment", leavesAfterMs: 700, retries: 1 },
+        turns: ["paySlowly", "payThenReset"],
+      },
+      {
+        ...{ do: "store", atMs: 1_094, forMs: 8_000, replica: "all" },
+        ...{ trouble: "losesRequests", share: 0.1 },
+      },
+      {
+        do: "watch",
+        atMs: 1_460,
+        id: "order-1-w1",
+        externalId: "order-1",
+        replica: 0,
+        cutsAfterMs: [],
+      },
+      { do: "look", atMs: 1_480, externalId: "order-2", replica: 0 },
+      { do: "look", atMs: 5_432, externalId: "order-2", replica: 0 },
+      { do: "look", atMs: 7_446, externalId: "order-1", replica: 0 },
+    ],
+  },
   "a caller leaves while a slow disk notes the call": plan([
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),
