@@ -1,19 +1,18 @@
 # syntax=docker/dockerfile:1
 
-# Compiles, then leaves the packages that the gateway needs at run time alone.
+# Joins the gateway and the packages that it needs at run time in a few files.
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 COPY clients/typescript/package.json clients/typescript/
 RUN npm ci --ignore-scripts
 COPY . .
-RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts --workspaces=false
+RUN npm run build
 
 # No shell, no package manager, and a user without rights. Nothing is written to disk.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
 WORKDIR /app
 COPY --from=build /build/package.json ./
-COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist ./dist
 ENV NODE_ENV=production \
     PUBLIC_ADDR=0.0.0.0:4000 \

@@ -1,7 +1,7 @@
 /**
- * Everything that is checked besides the tests: generated files are current, format, lint, types,
- * the contract's own lint, the arrows between the rooms, what a change breaks for callers, and the
- * paths that pages name. Changes nothing that was in order.
+ * Everything that is checked besides the tests: generated files are current, the gateway can be
+ * built, format, lint, types, the contract's own lint, the arrows between the rooms, what a change
+ * breaks for callers, and the paths that pages name. Changes nothing that was in order but `dist/`.
  * `generated` or `static` as the argument runs one half: the first writes files, the second only
  * reads them and may run beside tests.
  */
@@ -14,6 +14,7 @@ type Step = readonly [name: string, command: string];
 const generated: readonly Step[] = [
   ["generate", "npm run --silent generate"],
   ["clients", "npm run --silent clients"],
+  ["build", "npm run --silent build"],
 ];
 const readOnly: readonly Step[] = [
   ["buf lint", "buf lint"],
@@ -22,7 +23,7 @@ const readOnly: readonly Step[] = [
   // One checker, and garbage collected less often: half of the processor time.
   ["types", "GOGC=400 tsc --checkers 1"],
   ["types of pages", "tsc -p examples/browser"],
-  ["console", "tsc -p console && npm run --silent build:console"],
+  ["types of the console", "tsc -p console"],
   ["arrows", "node scripts/arrows.ts"],
   ["change policy", "node scripts/change-policy.ts"],
   ["paths in pages", "node scripts/docs/paths.ts"],

@@ -51,7 +51,8 @@ export interface MoneyCalls {
    * or the caller goes away after the call was sent, UNKNOWN with it when the gateway shuts down; ABORTED while another one of the method
    * has no understood answer yet;
    * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
-   * while the intent store is out of reach.
+   * while the intent store is out of reach, UNKNOWN with `outcomeUnknown` if it had said by then that
+   * the key's first call is under way.
    */
   run<Request extends DescMessage, Result extends DescMessage>(
     moneyCall: MoneyCall<Request, Result>,
@@ -199,7 +200,10 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       if (signal.aborted) throw errorOfAbort(signal);
       // The lease begins before its beginning is heard of.
       const elapsedMs = startStopwatch();
-      const begun = await intents.begin(account, intent);
+      const begun = await intents.begin(account, intent).catch((cause: unknown) => {
+        // By what the store said last, the key's first call may have been sent.
+        throw run.elsewhere ? lostOutcome(externalId, { cause }) : cause;
+      });
       run.elsewhere = begun.kind === "keyRunning";
       switch (begun.kind) {
         case "started":
@@ -301,11 +305,11 @@ function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
 }
 
 /** What the key's first call was told; or nobody can tell any more. */
-function lostOutcome(externalId: string): GatewayError {
+function lostOutcome(externalId: string, details: { cause?: unknown } = {}): GatewayError {
   return new GatewayError(
     "UNKNOWN",
     "the call of this Idempotency-Key was sent and its outcome is not known: look it up",
-    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } },
+    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId }, ...details },
   );
 }
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { commandLine } from "../command-line.ts";
 import { timeoutMs } from "../until.ts";
 
 /** What is compiled once need not be for each run: where `npm test` keeps it, or for this file alone. */
@@ -11,8 +12,6 @@ const compiled = process.env.NODE_COMPILE_CACHE ?? mkdtempSync(join(tmpdir(), "c
 process.on("exit", () => {
   if (!process.env.NODE_COMPILE_CACHE) rmSync(compiled, { recursive: true, force: true });
 });
-
-const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
 
 export interface Ran {
   readonly code: number | null;
@@ -39,7 +38,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
 
 /** The same, left running; it is killed when its time is up. */
 export function start(args: readonly string[], { env = {} }: RunOptions = {}): ChildProcess {
-  const child = spawn(process.execPath, [cli, ...args], {
+  const child = spawn(process.execPath, [commandLine, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
     stdio: ["pipe", "pipe", "pipe"],
     timeout: timeoutMs * 2,

@@ -238,6 +238,37 @@ test("an unknown outcome is remembered as unknown under its key", async () => {
   assert.equal(sends, 1);
 });
 
+for (const { words, first, code, isUnknown } of [
+  { words: "who waits for its answer elsewhere", first: "waits", code: "UNKNOWN", isUnknown: true },
+  {
+    words: "control: who never heard of one",
+    first: "fails",
+    code: "UNAVAILABLE",
+    isUnknown: false,
+  },
+]) {
+  test(`the store fails behind a key's first call: ${words} is told ${code}`, async () => {
+    const store = memory();
+    let asked = 0;
+    store.begin = async () => {
+      if (first === "waits" && asked++ === 0) return { kind: "keyRunning" };
+      throw new GatewayError("UNAVAILABLE", "the store does not answer");
+    };
+    const upstream = pendingCall();
+    const call = callOf(undefined, "key");
+    const outcome = moneyCalls(store).run({
+      ...{ ...base, call, request: request() },
+      send: upstream.send,
+    });
+    await assert.rejects(outcome, (error: GatewayError) => {
+      assert.equal(error.code, code);
+      assert.equal(error.details.outcomeUnknown?.externalId, isUnknown ? "order" : undefined);
+      return true;
+    });
+    assert.equal(upstream.sends(), 0);
+  });
+}
+
 test("no call is sent while another one of its method has no answer, whatever the method", async () => {
   const calls = moneyCalls();
   const methods = ["CreatePayment", "CreateRecurrentPayment", "ConfirmPayment", "RequestPayout"];

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
 import { parseDocument } from "yaml";
 import { readConfig } from "../../src/config/config.ts";
+import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import { faultsOf } from "./dockerfile.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -38,6 +40,32 @@ describe("the Dockerfile", () => {
     assert.doesNotMatch(final, /^USER (root|0)/m);
     assert.match(final, /^ENTRYPOINT \["/m);
     assert.match(final, /^CMD \["/m);
+  });
+
+  it("starts from what it copies, without any package, and says whose work it holds", async (t) => {
+    const app = await mkdtemp(join(tmpdir(), "image-"));
+    t.after(() => rm(app, { recursive: true }));
+    const build = [join(root, "scripts/build.ts"), join(app, "dist")];
+    await promisify(execFile)(process.execPath, build);
+    await copyFile(join(root, "package.json"), join(app, "package.json"));
+    const gateway = spawnCli(["serve"], freePorts, join(app, "dist/cli.js"));
+    t.after(killSpawned);
+    const { admin = "", public: publicUrl = "", rpc = "" } = await gateway.ready;
+    assert.equal((await fetch(`${admin}/healthz`)).status, 200);
+    const page = await fetch(`${publicUrl}/graphql`, { headers: { accept: "text/html" } });
+    assert.match(await page.text(), /graphiql/i);
+    const paid = await fetch(`${rpc}/payments.v1.PaymentService/GetPayment`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ external_id: "none-of-ours" }),
+    });
+    assert.equal(paid.status, 404, await paid.text());
+    gateway.child.kill("SIGTERM");
+    assert.deepEqual(await gateway.exit, [0, null]);
+
+    const { dependencies } = JSON.parse(await text("package.json"));
+    const licenses = await readFile(join(app, "dist/third-party-licenses.txt"), "utf8");
+    for (const name of Object.keys(dependencies)) assert.ok(licenses.includes(`${name} `), name);
   });
 
   it("copies nothing that .dockerignore holds back", async () => {

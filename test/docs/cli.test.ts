@@ -8,11 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { placesOf } from "../cli/run.ts";
+import { commandLine } from "../command-line.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { stepsOf } from "./command-lines.ts";
-import { codeBlocks, root } from "./markdown.ts";
+import { codeBlocks } from "./markdown.ts";
 
 test("the page of the command line shows what its commands print", {
   timeout: 6 * timeoutMs,
@@ -96,7 +97,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
     local.close();
     await rm(directory, { recursive: true });
   });
-  const npx = `#!/bin/sh\nshift\nexec '${process.execPath}' '${join(root, "src/cli.ts")}' "$@"\n`;
+  const npx = `#!/bin/sh\nshift\nexec '${process.execPath}' '${commandLine}' "$@"\n`;
   await writeFile(join(directory, "npx"), npx);
   await chmod(join(directory, "npx"), 0o755);
 

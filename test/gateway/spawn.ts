@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { commandLine } from "../command-line.ts";
 
-const cli = new URL("../../src/cli.ts", import.meta.url).pathname;
 const free = "127.0.0.1:0";
 
 /** Free ports for every listener; and a busy machine is no reason to refuse a test's calls. */
@@ -30,8 +30,12 @@ export interface Spawned {
 const children = new Set<ChildProcess>();
 
 /** Runs `payments-gateway` with these arguments and nothing but this environment, and the compile cache. */
-export function spawnCli(args: string[], env: Record<string, string>): Spawned {
-  const child = spawn(process.execPath, [cli, ...args], {
+export function spawnCli(
+  args: string[],
+  env: Record<string, string>,
+  file: string = commandLine,
+): Spawned {
+  const child = spawn(process.execPath, [file, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -12,6 +12,7 @@ export class VirtualClock implements Clock {
   #order = 0;
   #timers: Timer[] = [];
   readonly #work = new Set<Promise<unknown>>();
+  #last: Promise<unknown> = Promise.resolve();
 
   now(): number {
     return this.#now;
@@ -36,10 +37,22 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Time stands still until this is over: real work, such as another process's. */
-  async holdFor<T>(work: Promise<T>): Promise<T> {
-    this.#work.add(work);
-    return await work.finally(() => this.#work.delete(work));
+  /**
+   * Time stands still until this is over: real work, such as another process's. One after the other,
+   * so that chance does not decide which of two ends first.
+   */
+  async holdFor<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.#last;
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    this.#last = over;
+    this.#work.add(over);
+    try {
+      await before;
+      return await work();
+    } finally {
+      end();
+      this.#work.delete(over);
+    }
   }
 
   /** Runs all that falls due within `ms`, in order, with the promises that follow from each. */

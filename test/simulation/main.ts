@@ -2,7 +2,7 @@
  * Makes histories by machine, and tells which promises are broken in them.
  *
  *   npm run simulate -- [--histories <n>] [--seed <first>] [--store memory|sqlite|redis]
- *                       [--defect <name>] [--print]
+ *                       [--jobs <processes>] [--defect <name>] [--print]
  *
  * With `--print` each broken history is shrunk and printed as a diagram. With a defect (see defects.ts)
  * it stops at the first history that shows it.
@@ -10,65 +10,76 @@
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { defects, redisDefects } from "./defects.ts";
-import { diagramOf } from "./diagram.ts";
-import { planting } from "./plant.ts";
-import * as whole from "./run.ts";
+import { type Figures, runMany, storeNames } from "./many.ts";
 
 const { values } = parseArgs({
   options: {
     histories: { type: "string", default: "1000" },
     seed: { type: "string", default: "1" },
     store: { type: "string", default: "memory" },
+    jobs: { type: "string" },
     defect: { type: "string" },
     print: { type: "boolean", default: false },
   },
 });
-const first = Number(values.seed);
-const last = first + Number(values.histories) - 1;
+const { print } = values;
+const store = storeNames.find((name) => name === values.store);
+if (!store) throw new Error(`there is no store ${values.store}: ${storeNames.join(", ")}`);
+const wholeOf = (name: "histories" | "seed" | "jobs", text: string) => {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number > 0 && Number.isSafeInteger(number)) return number;
+  throw new Error(`--${name} ${text}: not a whole number above 0`);
+};
+const first = wholeOf("seed", values.seed);
+const histories = wholeOf("histories", values.histories);
+const jobs = values.jobs === undefined ? undefined : wholeOf("jobs", values.jobs);
 const all = [...defects, ...redisDefects];
 const defect = all.find(({ name }) => name === values.defect);
 if (values.defect !== undefined && !defect) {
   throw new Error(`no such defect; there are:\n${all.map(({ name }) => name).join("\n")}`);
 }
-const { runSeed, shrink } = defect ? await planting(defect) : whole;
 
 const say = (text: string) => writeSync(1, `${text}\n`);
+const stopping = new AbortController();
+let wasStopped = false;
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.once(name, () => {
+    wasStopped = true;
+    stopping.abort();
+  });
+}
 const startedMs = performance.now();
-const broken = new Map<string, number[]>();
+const secondsOf = () => (performance.now() - startedMs) / 1_000;
+const rateOf = ({ histories, calls }: Figures) =>
+  `${(histories / secondsOf()).toFixed(0)} histories and ${(calls / secondsOf()).toFixed(0)} calls a second`;
 let told = startedMs;
-let [calls, posts, callbacks, shown, virtualMs] = [0, 0, 0, 0, 0];
-for (let seed = first; seed <= last; seed++) {
-  const run = await runSeed(seed, values.store);
-  const { history, violations } = run;
-  calls += history.calls.length;
-  posts += history.posts.length;
-  callbacks += history.callbacks.length;
-  shown += history.shown.length;
-  virtualMs += history.endedMs;
-  for (const check of new Set(violations.map((violation) => violation.check))) {
-    broken.set(check, [...(broken.get(check) ?? []), seed]);
-  }
-  if (violations.length > 0) {
+let brokenSoFar = 0;
+say(`${histories} histories on ${store} from seed ${first}`);
+const { figures, broken, nextSeed } = await runMany({
+  ...{ first, histories, store, jobs, defect: defect?.name, print, signal: stopping.signal },
+  onBroken({ seed, violations, drawing }) {
+    brokenSoFar++;
     for (const { check, found } of violations) say(`seed ${seed}: ${check}: ${found}`);
-    if (values.print) {
-      const smallest = await shrink(run, values.store);
-      say(JSON.stringify(smallest.plan));
-      say(diagramOf(smallest.history));
-      for (const { check, found } of smallest.violations) say(`${check}: ${found}`);
-    }
-    if (violations.some(({ check }) => defect?.brokenChecks.includes(check))) break;
-  }
-  if (performance.now() - told > 10_000) {
+    if (drawing !== undefined) say(drawing);
+    if (violations.some(({ check }) => defect?.brokenChecks.includes(check))) stopping.abort();
+  },
+  onFigures(figures) {
+    if (performance.now() - told < 10_000) return;
     told = performance.now();
-    say(`${seed - first + 1} histories, ${[...broken.values()].flat().length} broken`);
+    say(`${figures.histories} histories, ${brokenSoFar} broken, ${rateOf(figures)}`);
+  },
+});
+const { calls, posts, callbacks, shown, virtualMs } = figures;
+say(
+  `${figures.histories} histories on ${store} in ${secondsOf().toFixed(0)} s (${rateOf(figures)}): ${calls} calls, ${posts} requests that move money, ${callbacks} callbacks, ${shown} events shown, ${(virtualMs / 3_600_000).toFixed(1)} hours; ${broken.length} broken`,
+);
+if (wasStopped) say(`all seeds before ${nextSeed} were tried`);
+const seedsOf = new Map<string, number[]>();
+for (const { seed, violations } of broken) {
+  for (const check of new Set(violations.map(({ check }) => check))) {
+    seedsOf.set(check, [...(seedsOf.get(check) ?? []), seed]);
   }
 }
-const seconds = (performance.now() - startedMs) / 1_000;
-const count = last - first + 1;
-await whole.forms[values.store]?.after?.();
-say(
-  `${count} histories on ${values.store} in ${seconds.toFixed(0)} s (${(count / seconds).toFixed(0)} a second): ${calls} calls, ${posts} requests that move money, ${callbacks} callbacks, ${shown} events shown, ${(virtualMs / 3_600_000).toFixed(1)} hours`,
-);
-for (const [check, seeds] of broken)
+for (const [check, seeds] of seedsOf)
   say(`broken: ${check}: seeds ${seeds.slice(0, 20).join(", ")}`);
-process.exitCode = broken.size > 0 ? 1 : 0;
+process.exitCode = broken.length > 0 ? 1 : wasStopped ? 130 : 0;

@@ -1,5 +1,6 @@
 import { type Violation, violationsOf } from "./checks.ts";
 import type { History } from "./history.ts";
+import type { StoreName } from "./many.ts";
 import { type Plan, planOf, type Step } from "./plan.ts";
 import { type OpenStores, simulate } from "./simulate.ts";
 import { createMemoryStores } from "./stores/memory.ts";
@@ -7,8 +8,8 @@ import { closeRedis, emptyRedis } from "./stores/real-redis.ts";
 import { createRedisStores } from "./stores/redis.ts";
 import { createSqliteStores } from "./stores/sqlite.ts";
 
-/** What the gateways of a simulation keep their state in. */
-export const forms: Readonly<Record<string, Form>> = {
+/** How each is opened. */
+export const forms: Readonly<Record<StoreName, Form>> = {
   memory: { open: createMemoryStores, oneProcess: false, failsOver: false },
   sqlite: { open: createSqliteStores, oneProcess: true, failsOver: false },
   redis: {
@@ -34,13 +35,12 @@ export interface Run {
   readonly violations: readonly Violation[];
 }
 
-export async function runSeed(seed: number, form = "memory"): Promise<Run> {
+export async function runSeed(seed: number, form: StoreName = "memory"): Promise<Run> {
   return await runPlan(planOf(seed, forms[form]), form);
 }
 
-export async function runPlan(plan: Plan, form = "memory"): Promise<Run> {
-  const { open, before } = forms[form] ?? {};
-  if (!open) throw new Error(`there is no store ${form}: ${Object.keys(forms).join(", ")}`);
+export async function runPlan(plan: Plan, form: StoreName = "memory"): Promise<Run> {
+  const { open, before } = forms[form];
   await before?.();
   const history = await simulate(plan, open);
   return { plan, history, violations: violationsOf(history) };
@@ -50,7 +50,7 @@ export async function runPlan(plan: Plan, form = "memory"): Promise<Run> {
  * The fewest steps of a plan in which a check is still broken: what can be left out is left out, the
  * larger parts first, and what is left is made simpler.
  */
-export async function shrink({ plan, violations }: Run, form = "memory"): Promise<Run> {
+export async function shrink({ plan, violations }: Run, form: StoreName = "memory"): Promise<Run> {
   const [first] = violations;
   if (!first) throw new Error("nothing is broken");
   let smallest: Run = { ...(await runPlan(plan, form)) };

@@ -125,12 +125,27 @@ export class Scheduler {
     return answer;
   }
 
-  /** Resolves once all that follows from what has run has run too. */
-  async #settled(): Promise<void> {
-    await settled();
-    while (this.#outside.size > 0) {
-      await Promise.all(this.#outside);
-      await settled();
+  /** Runs `step` until it returns false, and after each all that follows from what it did. */
+  async #each(step: () => boolean): Promise<void> {
+    let goesOn = true;
+    let failed: { error: unknown } | undefined;
+    const stepOn = () => {
+      try {
+        goesOn = step();
+      } catch (error) {
+        failed = { error };
+      }
+    };
+    while (goesOn) {
+      while (this.#outside.size > 0) await Promise.all(this.#outside);
+      await turn(() => {
+        drain();
+        while (goesOn && !failed && this.#outside.size === 0) {
+          queueMicrotask(stepOn);
+          drain();
+        }
+      });
+      if (failed) throw failed.error;
     }
   }
 
@@ -155,21 +170,23 @@ export class Scheduler {
     };
     process.on("unhandledRejection", onRejection);
     try {
-      await this.#settled();
-      for (let job = this.#pop(); job && job.atMs <= maxMs; job = this.#pop()) {
+      await this.#each(() => {
+        if (this.failure !== undefined) throw this.failure;
+        if (isOver()) return false;
+        const job = this.#pop();
+        if (!job || job.atMs > maxMs) return false;
         this.#nowMs = job.atMs;
         job.run?.();
-        await this.#settled();
-        if (this.failure !== undefined) throw this.failure;
-        if (isOver()) return;
-      }
+        return true;
+      });
     } finally {
-      end();
-      await this.#settled();
-      for (let left = this.#popSoon(); left; left = this.#popSoon()) {
-        left.run?.();
-        await this.#settled();
-      }
+      let isEnded = false;
+      await this.#each(() => {
+        const left = isEnded ? this.#popSoon() : { run: end };
+        isEnded = true;
+        left?.run?.();
+        return left !== undefined;
+      });
       process.off("unhandledRejection", onRejection);
       active = undefined;
     }
@@ -225,10 +242,21 @@ const realImmediate = setImmediate;
 /** The machine's own, also while a simulation runs. */
 export const realTimers = { setTimeout, clearTimeout };
 
-/** Resolves once all promises that follow from what has run have run too. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => realImmediate(resolve));
+/** Runs `work` in a turn of the event loop, where nothing else is under way. */
+function turn(work: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    realImmediate(() => {
+      work();
+      resolve();
+    });
+  });
 }
+
+/**
+ * Runs all promises and ticks that are queued, as Node.js itself does between two timers. To wait for a
+ * turn of the event loop instead takes longer than what runs in it.
+ */
+const drain = (process as unknown as { _tickCallback(): void })._tickCallback;
 
 /** When every simulation begins. */
 export const epochMs = Date.UTC(2030, 0, 1);

@@ -177,7 +177,8 @@ export function startLoad(
       const lastOf = new Map(calls.map(({ externalId, outcome }) => [externalId, outcome]));
       const unknown = [...lastOf].filter(([, outcome]) => outcome === "unknown");
       const inDoubt = await Promise.all(unknown.map(([externalId]) => endOf(externalId)));
-      // Nothing comes any more: what follows the last callback of all is the end of the log.
+      // The history ends with the last callback of all. What a gateway could not write before may
+      // still follow it.
       await callBack("the-end", gateways);
       const last = callbackOf("the-end");
       const log = await logOf(any(), last);
@@ -186,8 +187,10 @@ export function startLoad(
       const sawEnd = () => shown.filter(isEnd).length >= watchers.length;
       while (!sawEnd() && performance.now() < until) await delay(50);
       await stop();
+      const end = log.at(-1)?.cursor ?? "";
       return historyOf({
-        ...{ callbacks, calls, shown, refusedCursors, log, inDoubt, requests: upstream.requests },
+        ...{ callbacks, calls, refusedCursors, log, inDoubt, requests: upstream.requests },
+        shown: shown.filter(({ cursor }) => cursor <= end),
         gateways: gateways.map(({ name }, at) => ({ name, back: back[at] === true })),
       });
     },

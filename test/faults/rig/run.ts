@@ -41,6 +41,7 @@ export async function runFault(
     await delay(1_500 + random() * 1_000);
     await topology.mend();
     await delay(1_000);
+    await until(() => load.acknowledged() > 50 && upstream.requests.length > 25);
     const history = await load.finish();
     return { history, strayLines: gateways.flatMap(({ spawned }) => spawned.errors) };
   } finally {

@@ -112,7 +112,7 @@ async function suffer(
   const clock = new VirtualClock();
   const link = new Link();
   const command: World["command"] = (name, ...words) =>
-    clock.holdFor(redis.command(name, ...words));
+    clock.holdFor(() => redis.command(name, ...words));
   const script: LoadOptions["script"] = async (load) => {
     const world = { link, load, command };
     await load.pause(2_000);

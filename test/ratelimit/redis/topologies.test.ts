@@ -52,7 +52,7 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
       load.mark("away");
       link.cut();
       await load.pause(2_000);
-      await clock.holdFor(failOver());
+      await clock.holdFor(failOver);
       link.open();
       load.mark("back");
       await load.pause(4_000);

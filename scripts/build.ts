@@ -1,0 +1,109 @@
+/**
+ * Builds `dist/`, which the image runs: the gateway and the packages it needs in a few files, since a
+ * process that opens two thousand modules takes twice the processor time to start. Beside them lie
+ * what the code reads by its address (Lua scripts, pages) and the licenses of the packages.
+ *
+ *   node scripts/build.ts [folder, default: dist]
+ */
+import { cpSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { build, type Metafile, type Plugin } from "esbuild";
+
+const root = resolve(import.meta.dirname, "..");
+const src = join(root, "src");
+const dist = resolve(process.argv[2] ?? join(root, "dist"));
+
+/** What is started or loaded by its address. The first is the command line. */
+const entryPoints = [
+  "cli.ts",
+  "sqlite/worker.ts",
+  "events/sqlite/operations.ts",
+  "intents/sqlite/operations.ts",
+];
+
+rmSync(dist, { recursive: true, force: true });
+const { metafile } = await build({
+  absWorkingDir: root,
+  entryPoints: entryPoints.map((name) => join(src, name)),
+  outbase: src,
+  outdir: dist,
+  bundle: true,
+  // A command's code is loaded when it is asked for, and threads share what they have in common.
+  splitting: true,
+  platform: "node",
+  format: "esm",
+  target: "node22",
+  sourcemap: true,
+  sourcesContent: false,
+  metafile: true,
+  legalComments: "none",
+  logLevel: "warning",
+  // What packages in CommonJS ask for by name at run time: modules of Node itself.
+  banner: {
+    js: 'import { createRequire as requireBeside } from "node:module"; const require = requireBeside(import.meta.url);',
+  },
+  plugins: [ownAddresses(), mapsOfOwnCode()],
+});
+for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
+  const ownAddress = Object.keys(inputs).some((input) => /^src\//.test(input) && hasAddress(input));
+  if (ownAddress && dirname(resolve(root, file)) !== dist)
+    throw new Error(`${file} knows no address of its own`);
+}
+for (const file of globSync("**/*.{lua,html,css,js}", { cwd: src })) {
+  cpSync(join(src, file), join(dist, file));
+}
+writeFileSync(join(dist, "third-party-licenses.txt"), licenses(metafile));
+
+function hasAddress(input: string): boolean {
+  return readFileSync(join(root, input), "utf8").includes("import.meta.url");
+}
+
+/** Joined files lie side by side in `dist/`: each keeps the address that it has in `src/`. */
+function ownAddresses(): Plugin {
+  return {
+    name: "own addresses",
+    setup({ onLoad }) {
+      onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+        if (!path.startsWith(src)) return undefined;
+        const address = `./${relative(src, path).replace(/\.ts$/, ".js")}`;
+        const contents = readFileSync(path, "utf8").replaceAll(
+          "import.meta.url",
+          `new URL(${JSON.stringify(address)}, import.meta.url).href`,
+        );
+        return { contents, loader: "ts" };
+      });
+    },
+  };
+}
+
+/** Traces name lines of `src/`. A map of the packages too would take ten times as long to read. */
+function mapsOfOwnCode(): Plugin {
+  const none = Buffer.from('{"version":3,"sources":[""],"mappings":"A"}').toString("base64");
+  return {
+    name: "maps of own code",
+    setup({ onLoad }) {
+      onLoad({ filter: /\/node_modules\/.*\.[cm]?js$/ }, ({ path }) => ({
+        contents: `${readFileSync(path, "utf8")}\n//# sourceMappingURL=data:application/json;base64,${none}`,
+        loader: "default",
+      }));
+    },
+  };
+}
+
+/** What the licenses of the packages ask of whoever passes them on. */
+function licenses({ inputs }: Metafile): string {
+  const folders = new Set(
+    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []),
+  );
+  const texts = [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(
+      readFileSync(join(root, folder, "package.json"), "utf8"),
+    ) as Record<string, string>;
+    const files = readdirSync(join(root, folder)).filter((file) =>
+      /^(licen[cs]e|notice)/i.test(file),
+    );
+    const text = files.map((file) => readFileSync(join(root, folder, file), "utf8").trim());
+    return [`${name} ${version}: ${license}`, ...text].join("\n\n");
+  });
+  return `${texts.join("\n\n---\n\n")}\n`;
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { defects } from "./defects.ts";
+import { runMany } from "./many.ts";
+import { runSeed } from "./run.ts";
+
+const [defect] = defects as [(typeof defects)[0]];
+
+describe("many histories, made by processes of their own", () => {
+  test("are those that one process makes, each once", async () => {
+    const alone = { calls: 0, shown: 0, virtualMs: 0 };
+    for (let seed = 7; seed < 37; seed++) {
+      const { history } = await runSeed(seed);
+      alone.calls += history.calls.length;
+      alone.shown += history.shown.length;
+      alone.virtualMs += history.endedMs;
+    }
+    for (const jobs of [1, 2]) {
+      const { figures, broken, nextSeed } = await runMany({
+        ...{ first: 7, histories: 30, store: "memory", jobs },
+      });
+      assert.deepEqual(broken, []);
+      const { histories, calls, shown, virtualMs } = figures;
+      assert.deepEqual({ histories, calls, shown, nextSeed }, { ...counted(alone), nextSeed: 37 });
+      // Added in another order.
+      assert.equal(virtualMs.toFixed(3), alone.virtualMs.toFixed(3));
+    }
+  });
+
+  test("tell the seeds of those that are broken, and draw them", async () => {
+    const told: number[] = [];
+    const { broken } = await runMany({
+      ...{ first: 1, histories: 40, store: "memory", jobs: 2, defect: defect.name, print: true },
+      onBroken: ({ seed }) => told.push(seed),
+    });
+    assert.ok(broken.length > 0);
+    assert.deepEqual(
+      broken.map(({ seed }) => seed),
+      told.toSorted((a, b) => a - b),
+    );
+    for (const { violations, drawing } of broken) {
+      assert.ok(violations.length > 0);
+      assert.match(drawing ?? "", /callers .*gateway-0/);
+    }
+  });
+
+  test("end early when that is asked for, and tell which seeds were tried", async () => {
+    const stopping = new AbortController();
+    const { figures, nextSeed } = await runMany({
+      ...{ first: 1, histories: 1_000_000, store: "memory", jobs: 2, signal: stopping.signal },
+      onFigures: () => stopping.abort(),
+    });
+    assert.ok(figures.histories > 0 && figures.histories < 1_000_000);
+    assert.ok(nextSeed - 1 <= figures.histories, `${nextSeed} of ${figures.histories}`);
+  });
+
+  test("are none when it was ended before", async () => {
+    const { figures } = await runMany({
+      ...{ first: 1, histories: 40, store: "memory", signal: AbortSignal.abort() },
+    });
+    assert.equal(figures.histories, 0);
+  });
+
+  for (const [how, signal] of [
+    ["is gone", "SIGKILL"],
+    ["stands still", "SIGSTOP"],
+  ] as const) {
+    test(`tell which were not tried when their process ${how}`, async () => {
+      const workers: ChildProcess[] = [];
+      const { figures, broken, nextSeed } = await runMany({
+        ...{ first: 1, histories: 1_000, store: "memory", jobs: 1, silentMs: 2_000 },
+        onProcess: (worker) => workers.push(worker),
+        onFigures: () => workers[0]?.kill(signal),
+      });
+      assert.equal(nextSeed, figures.histories + 1);
+      assert.deepEqual(
+        broken.map(({ seed, violations }) => [seed, violations.map(({ check }) => check)]),
+        [[nextSeed, ["the simulation does not end"]]],
+      );
+      assert.match(broken[0]?.violations[0]?.found ?? "", /^seeds \d+ to \d+: SIGKILL$/);
+    });
+  }
+});
+
+describe("npm run simulate", () => {
+  test("tells the totals", async () => {
+    const { child, said } = simulate("--histories", "30", "--jobs", "2");
+    assert.deepEqual(await once(child, "exit"), [0, null]);
+    assert.match(await said, /^30 histories on memory in .* calls a second\): .* 0 broken$/m);
+  });
+
+  test("ends with 1 when a promise is broken, and tells the seed", async () => {
+    const { child, said } = simulate("--histories", "400", "--defect", defect.name);
+    assert.deepEqual(await once(child, "exit"), [1, null]);
+    const [, seed] = /^broken: sent while another is open: seeds (\d+)/m.exec(await said) ?? [];
+    assert.match(await said, new RegExp(`^seed ${seed}: sent while another is open: request`, "m"));
+  });
+
+  test("ends on SIGINT and tells how far it came", async () => {
+    const { child, said } = simulate("--histories", "1000000", "--jobs", "1");
+    // It has begun.
+    await once(child.stdout, "data");
+    child.kill("SIGINT");
+    assert.deepEqual(await once(child, "exit"), [130, null]);
+    assert.match(await said, /^\d+ histories on memory in .*\nall seeds before \d+ were tried$/m);
+  });
+
+  for (const [option, value] of [
+    ["--histories", "0"],
+    ["--jobs", "1.5"],
+    ["--seed", "x"],
+    ["--store", "disk"],
+    ["--defect", "none"],
+  ] as const) {
+    test(`refuses ${option} ${value}`, async () => {
+      const { child, refusal } = simulate(option, value);
+      assert.deepEqual(await once(child, "exit"), [1, null]);
+      assert.match(
+        await refusal,
+        new RegExp(`Error: .*(${option} ${value}|no such|no store disk)`),
+      );
+    });
+  }
+});
+
+function counted({ calls, shown }: { calls: number; shown: number }) {
+  return { histories: 30, calls, shown };
+}
+
+function simulate(...args: string[]) {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  return {
+    child: child satisfies ChildProcess,
+    said: text(child.stdout),
+    refusal: text(child.stderr),
+  };
+}
+
+const main = fileURLToPath(new URL("main.ts", import.meta.url));

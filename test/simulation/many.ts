@@ -1,0 +1,183 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { availableParallelism } from "node:os";
+import type { Violation } from "./checks.ts";
+
+/** What the gateways of a simulation keep their state in. */
+export const storeNames = ["memory", "sqlite", "redis"] as const;
+export type StoreName = (typeof storeNames)[number];
+
+/** What a worker is told first. */
+export interface Orders {
+  readonly store: StoreName;
+  /** Planted into the code, by name. */
+  readonly defect?: string | undefined;
+  /** Broken histories are shrunk and drawn. */
+  readonly print?: boolean | undefined;
+}
+
+/** What was in some histories. */
+export interface Figures {
+  histories: number;
+  calls: number;
+  posts: number;
+  charged: number;
+  callbacks: number;
+  shown: number;
+  /** Times that a gateway stood still or was gone. */
+  absences: number;
+  failovers: number;
+  virtualMs: number;
+}
+
+export interface Broken {
+  readonly seed: number;
+  readonly violations: readonly Violation[];
+  /** Its fewest steps, drawn. */
+  readonly drawing?: string | undefined;
+}
+
+/** What a worker tells: it is ready for the first range, or through with one. */
+export type Told = "ready" | { readonly figures: Figures; readonly broken: readonly Broken[] };
+
+/** A range of seeds. */
+export interface Range {
+  readonly first: number;
+  readonly last: number;
+}
+
+export const nothing: Figures = {
+  ...{ histories: 0, calls: 0, posts: 0, charged: 0, callbacks: 0, shown: 0 },
+  ...{ absences: 0, failovers: 0, virtualMs: 0 },
+};
+
+export function addTo(to: Figures, more: Figures): void {
+  for (const name of Object.keys(to) as (keyof Figures)[]) to[name] += more[name];
+}
+
+export interface Many extends Orders {
+  /** The first seed. */
+  readonly first: number;
+  readonly histories: number;
+  /** Processes that make them; by default as many as there are processors. */
+  readonly jobs?: number | undefined;
+  readonly onBroken?: (broken: Broken) => void;
+  readonly onFigures?: (figures: Figures) => void;
+  readonly onProcess?: (worker: ChildProcess) => void;
+  /** A process that tells nothing for so long is ended, in milliseconds. */
+  readonly silentMs?: number;
+  /** Ends it early. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Result {
+  readonly figures: Figures;
+  /** In the order of their seeds. */
+  readonly broken: readonly Broken[];
+  /** All seeds before this one were tried. */
+  readonly nextSeed: number;
+}
+
+/**
+ * Makes the histories of many seeds in processes of their own, where nothing else takes their time: a
+ * test runner, for one, that looks at each promise.
+ */
+export async function runMany(options: Many): Promise<Result> {
+  const { first, histories, jobs = availableParallelism(), signal } = options;
+  const figures = { ...nothing };
+  const broken: Broken[] = [];
+  const underWay = new Set<Range>();
+  const end = first + histories;
+  // On Redis they take longer.
+  const size = options.store === "redis" ? 2 : 20;
+  let next = first;
+  const take = (): Range | undefined => {
+    if (next >= end || signal?.aborted) return undefined;
+    const range = { first: next, last: Math.min(next + size, end) - 1 };
+    next = range.last + 1;
+    underWay.add(range);
+    return range;
+  };
+  const found = (one: Broken) => {
+    broken.push(one);
+    options.onBroken?.(one);
+  };
+  const processes = Math.min(jobs, Math.ceil(histories / size));
+  await Promise.all(
+    Array.from({ length: processes }, () =>
+      work(options, {
+        take,
+        done(range, told) {
+          underWay.delete(range);
+          addTo(figures, told.figures);
+          for (const one of told.broken) found(one);
+          options.onFigures?.(figures);
+        },
+        // It stays under way: not all of its seeds were tried.
+        lost({ first, last }, why) {
+          const check = "the simulation does not end";
+          found({
+            seed: first,
+            violations: [{ check, found: `seeds ${first} to ${last}: ${why}` }],
+          });
+        },
+      }),
+    ),
+  );
+  return {
+    figures,
+    broken: broken.toSorted((a, b) => a.seed - b.seed),
+    nextSeed: Math.min(next, ...[...underWay].map((range) => range.first)),
+  };
+}
+
+interface Work {
+  take(): Range | undefined;
+  done(range: Range, told: Exclude<Told, "ready">): void;
+  /** The process ended, or was ended, while it made these. */
+  lost(range: Range, why: string): void;
+}
+
+/** One process, from its start until it is gone. */
+async function work(options: Many, each: Work): Promise<void> {
+  const { store, defect, print, signal, silentMs = 300_000 } = options;
+  if (signal?.aborted) return;
+  const orders: Orders = { store, defect, print };
+  const worker = fork(new URL("worker.ts", import.meta.url), [JSON.stringify(orders)], {
+    // Most of what a history makes is garbage when it ends; where its errors were made, nobody asks.
+    execArgv: ["--max-semi-space-size=32", "--stack-trace-limit=0"],
+    // What interrupts this process lets it end in its own time.
+    detached: true,
+  });
+  let range: Range | undefined;
+  let silence: NodeJS.Timeout | undefined;
+  const leave = () => {
+    if (worker.connected) worker.disconnect();
+  };
+  const stop = () => {
+    range = undefined;
+    leave();
+  };
+  const hear = (told: Told) => {
+    clearTimeout(silence);
+    if (told !== "ready" && range) each.done(range, told);
+    range = each.take();
+    if (!range) return leave();
+    // It may be gone meanwhile, which is heard of otherwise.
+    worker.send(range, () => {});
+    silence = setTimeout(() => worker.kill("SIGKILL"), silentMs);
+  };
+  worker.on("message", hear);
+  signal?.addEventListener("abort", stop, { once: true });
+  options.onProcess?.(worker);
+  const why = await endOf(worker);
+  clearTimeout(silence);
+  signal?.removeEventListener("abort", stop);
+  if (range) each.lost(range, why);
+}
+
+function endOf(worker: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    worker.once("error", reject);
+    worker.once("exit", (code, name) => resolve(name ?? `exit code ${code}`));
+  });
+}

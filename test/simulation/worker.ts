@@ -1,0 +1,80 @@
+/** A process that makes the histories of many.ts, a range at a time, until it is let go. */
+import { defects, redisDefects } from "./defects.ts";
+import { diagramOf } from "./diagram.ts";
+import type { History } from "./history.ts";
+import {
+  addTo,
+  type Broken,
+  type Figures,
+  nothing,
+  type Orders,
+  type Range,
+  type Told,
+} from "./many.ts";
+import type { Plan } from "./plan.ts";
+import { planting } from "./plant.ts";
+import * as whole from "./run.ts";
+
+if (!process.send) throw new Error("many.ts starts it");
+const { store, print, ...orders }: Orders = JSON.parse(process.argv[2] ?? "{}");
+const defect = [...defects, ...redisDefects].find(({ name }) => name === orders.defect);
+const { runSeed, shrink } = defect ? await planting(defect) : whole;
+let isOver = false;
+const tell = (told: Told) => {
+  // Who asked may be gone meanwhile.
+  process.send?.(told, undefined, undefined, () => {});
+};
+
+const make = async ({ first, last }: Range): Promise<void> => {
+  const figures = { ...nothing };
+  const broken: Broken[] = [];
+  for (let seed = first; seed <= last && !isOver; seed++) {
+    try {
+      const { plan, history, violations } = await runSeed(seed, store);
+      addTo(figures, figuresOf(plan, history));
+      if (violations.length === 0) continue;
+      broken.push(await lookedAt(seed));
+      if (violations.some(({ check }) => defect?.brokenChecks.includes(check))) break;
+    } catch (error) {
+      const found = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      broken.push({ seed, violations: [{ check: "the simulation fails", found }] });
+    }
+  }
+  tell({ figures, broken });
+};
+/** The same history once more, now with the places at which errors were made. */
+const lookedAt = async (seed: number): Promise<Broken> => {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 10;
+  const run = await runSeed(seed, store);
+  Error.stackTraceLimit = stackTraceLimit;
+  const { violations } = run;
+  if (!print) return { seed, violations };
+  const smallest = await shrink(run, store);
+  const drawing = [
+    ...[JSON.stringify(smallest.plan), diagramOf(smallest.history)],
+    ...smallest.violations.map(({ check, found }) => `${check}: ${found}`),
+  ];
+  return { seed, violations, drawing: drawing.join("\n") };
+};
+
+let working = Promise.resolve();
+process.on("message", (range: Range) => {
+  working = working.then(() => make(range));
+});
+process.once("disconnect", async () => {
+  isOver = true;
+  await working;
+  await whole.forms[store]?.after?.();
+});
+tell("ready");
+
+function figuresOf({ steps }: Plan, history: History): Figures {
+  return {
+    ...{ histories: 1, calls: history.calls.length, posts: history.posts.length },
+    charged: history.posts.filter((post) => post.charged).length,
+    ...{ callbacks: history.callbacks.length, shown: history.shown.length },
+    ...{ absences: history.absences.length, virtualMs: history.endedMs },
+    failovers: steps.filter((step) => step.do === "failOver").length,
+  };
+}
