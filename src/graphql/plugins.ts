@@ -239,12 +239,15 @@ export function executesByGraphqlJs(): GatewayPlugin {
   };
 }
 
-/** An operation that cannot begin, for its variables say, is a bad request in HTTP's words too. */
+/**
+ * An operation that cannot begin, such as without a variable that it needs, is a request error: see
+ * `RequestErrorOptions.ofGraphql`.
+ */
 export function executeOperation(args: ExecutionArgs): ReturnType<typeof execute> {
   const result = execute(args);
   if (result instanceof Promise || "data" in result) return result;
   const errors = result.errors?.map(({ message, nodes, extensions }) => {
-    const http = { status: 400 };
+    const http = { status: 400, spec: true };
     return new GraphQLError(message, { nodes, extensions: { ...extensions, http } });
   });
   return errors ? { errors } : result;

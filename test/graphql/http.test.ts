@@ -384,3 +384,30 @@ test("a wrong document is a 400 to clients that speak GraphQL over HTTP", async 
     assert.deepEqual(errors[0]?.extensions, { code });
   }
 });
+
+test("a request error of GraphQL is a status of HTTP to those alone who ask for its own type", async (t) => {
+  const query = "query A($id: ID!) { payment(externalId: $id) { externalId } }";
+  const wrong: Record<string, unknown>[] = [
+    { query },
+    { query, variables: {} },
+    { query, variables: { id: null } },
+    { query, variables: { id: ["e", "f"] } },
+    { query: "{ nonsense" },
+    { query: "{ nonsense }" },
+  ];
+  for (const straight of [true, false]) {
+    const gateway = await serve(t, {}, { straight });
+    for (const body of wrong) {
+      for (const [accept, status] of [
+        ["application/json", 200],
+        ["application/graphql-response+json", 400],
+      ] as const) {
+        const answer = await gateway.post(body, { accept });
+        const { errors } = (await answer.json()) as { errors: unknown[] };
+        assert.equal(errors.length, 1);
+        assert.equal(answer.status, status, `${accept}: ${JSON.stringify(body)}`);
+      }
+    }
+    assert.deepEqual(gateway.seen(), []);
+  }
+});
