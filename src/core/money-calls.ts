@@ -314,10 +314,10 @@ function lostOutcome(externalId: string, details: { cause?: unknown } = {}): Gat
 }
 
 /** A second one while the first has no answer could move the money twice. */
-function callInFlight({ method, externalId }: NewIntent): GatewayError {
+function callInFlight({ externalId }: NewIntent): GatewayError {
   return new GatewayError(
     "ABORTED",
-    `another ${method} for external_id ${JSON.stringify(externalId)} has no answer yet`,
+    `another call of this method for ${JSON.stringify(externalId)} has no answer yet`,
     { reason: "CALL_IN_FLIGHT" },
   );
 }
