@@ -57,6 +57,11 @@ export class GatewayError extends Error {
   }
 }
 
+/** The refused fields of a request in one text. */
+export function textOfFields(fields: readonly FieldViolation[]): string {
+  return fields.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
+}
+
 /**
  * What an aborted signal means to a caller: the reason if it is a GatewayError, else
  * `DEADLINE_EXCEEDED` for a time-out and `CANCELLED` for anything else.

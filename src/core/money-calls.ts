@@ -48,7 +48,7 @@ export interface MoneyCall<Request extends DescMessage, Result extends DescMessa
 export interface MoneyCalls {
   /**
    * @throws GatewayError DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes
-   * or the caller goes away after the call was sent; ABORTED while another one of the method
+   * or the caller goes away after the call was sent, UNKNOWN with it when the gateway shuts down; ABORTED while another one of the method
    * has no understood answer yet;
    * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
    * while the intent store is out of reach, UNKNOWN with `outcomeUnknown` if it had said by then that
@@ -288,13 +288,17 @@ function unlessAbandoned<Result>(
   signal: AbortSignal,
   externalId: string,
 ): Promise<Result> {
-  const errorOf = () => (perhapsSent() ? notKnownYet(externalId) : errorOfAbort(signal));
+  const errorOf = () => {
+    const error = errorOfAbort(signal);
+    return perhapsSent() ? notKnownYet(externalId, error) : error;
+  };
   return unlessAborted(answer, signal, errorOf);
 }
 
-function notKnownYet(externalId: string): GatewayError {
+/** @param cause why nobody waits for the answer: UNAVAILABLE is the gateway's doing, all else the caller's */
+function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
   return new GatewayError(
-    "DEADLINE_EXCEEDED",
+    cause.code === "UNAVAILABLE" ? "UNKNOWN" : "DEADLINE_EXCEEDED",
     "the call was sent and its outcome is not known yet: look it up before you try again",
     { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } },
   );
@@ -310,10 +314,10 @@ function lostOutcome(externalId: string, details: { cause?: unknown } = {}): Gat
 }
 
 /** A second one while the first has no answer could move the money twice. */
-function callInFlight({ method, externalId }: NewIntent): GatewayError {
+function callInFlight({ externalId }: NewIntent): GatewayError {
   return new GatewayError(
     "ABORTED",
-    `another ${method} for external_id ${JSON.stringify(externalId)} has no answer yet`,
+    `another call of this method for ${JSON.stringify(externalId)} has no answer yet`,
     { reason: "CALL_IN_FLIGHT" },
   );
 }

@@ -283,7 +283,7 @@ function numberOf<Value extends number>(
 function unknownPayment(externalId: string): GatewayError {
   return new GatewayError(
     "NOT_FOUND",
-    `nothing is known of a payment with external_id ${JSON.stringify(externalId)}`,
+    `nothing is known of the payment ${JSON.stringify(externalId)}`,
     { reason: "PAYMENT_UNKNOWN" },
   );
 }

@@ -9,7 +9,7 @@ import {
 import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { type FieldViolation, GatewayError } from "../errors.ts";
+import { type FieldViolation, GatewayError, textOfFields } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
 import { isSurelyValid } from "./rules/surely-valid.ts";
 
@@ -92,8 +92,7 @@ function sizeOf(field: DescField): Size {
 
 /** An INVALID_ARGUMENT that names the given fields. */
 export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
-  const texts = fields.map(({ path, message }) => (path ? `${path}: ${message}` : message));
-  return new GatewayError("INVALID_ARGUMENT", texts.join("; "), {
+  return new GatewayError("INVALID_ARGUMENT", textOfFields(fields), {
     reason: "INVALID_FIELDS",
     fields,
   });

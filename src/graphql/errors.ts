@@ -1,8 +1,9 @@
 import { GraphQLError } from "graphql";
 import type { Logger } from "pino";
-import { type ErrorCode, type FieldViolation, GatewayError } from "../errors.ts";
+import { type ErrorCode, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { overloadedReason } from "../net/overloaded.ts";
+import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-names.ts";
 import { RequestError } from "./request-error.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
 
@@ -60,6 +61,8 @@ export function retryAfterSeconds(error: GatewayError): number | undefined {
 export interface ErrorFormatterOptions {
   /** Whether GraphQL's own errors may suggest names of the schema. Default: true. */
   readonly hints?: boolean;
+  /** How fields are named. Default: as in the schema. */
+  readonly spelling?: Spelling;
 }
 
 /**
@@ -69,12 +72,12 @@ export interface ErrorFormatterOptions {
  */
 export function createErrorFormatter(
   log: Logger,
-  { hints = true }: ErrorFormatterOptions = {},
+  { hints = true, spelling = graphqlSpelling }: ErrorFormatterOptions = {},
 ): (error: unknown) => GraphQLError {
   return (error) => {
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
-    if (cause instanceof GatewayError) return fromGateway(cause, located);
+    if (cause instanceof GatewayError) return fromGateway(cause, located, spelling);
     if (cause instanceof RequestError) return cause;
     if (cause instanceof GraphQLError) {
       const clean = withoutValues(cause, located ?? cause);
@@ -82,7 +85,7 @@ export function createErrorFormatter(
     }
     if (cause instanceof SyntaxError && !located) return notJson();
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
-    return fromGateway(new GatewayError("INTERNAL", "internal error"), located);
+    return fromGateway(new GatewayError("INTERNAL", "internal error"), located, spelling);
   };
 }
 
@@ -105,17 +108,22 @@ function originOf(error: unknown): unknown {
   return origin;
 }
 
-function fromGateway(error: GatewayError, located: GraphQLError | undefined): GraphQLError {
+function fromGateway(
+  error: GatewayError,
+  located: GraphQLError | undefined,
+  spelling: Spelling,
+): GraphQLError {
   const mapping = mappings[error.code];
-  const { upstream, fields, outcomeUnknown, reason, resumeCursor } = error.details;
+  const { upstream, outcomeUnknown, reason, resumeCursor } = error.details;
+  const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
-  return new GraphQLError(error.message, {
+  return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
     ...(located?.nodes && { nodes: located.nodes }),
     ...(located?.path && { path: located.path }),
     extensions: {
       code: upstream ? mapping.upstream : mapping.code,
       ...(reason !== undefined && { reason }),
-      ...(fields && { fields: fields.map(toArgument) }),
+      ...(fields && { fields }),
       ...(upstream && { upstream: upstreamExtension(upstream) }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
       ...(outcomeUnknown && { outcomeUnknown }),
@@ -123,12 +131,6 @@ function fromGateway(error: GatewayError, located: GraphQLError | undefined): Gr
       ...(!located && { http: reason === overloadedReason ? httpOfOverload : httpOf(mapping) }),
     },
   });
-}
-
-/** The field of a request as the argument of a query or subscription that it came from. */
-function toArgument({ path, message }: FieldViolation): FieldViolation {
-  const argument = path.replace(/^after_cursor$/, "after");
-  return { path: argument.replace(/_(.)/g, (_, c: string) => c.toUpperCase()), message };
 }
 
 /** What proxies and clients of HTTP know for it: the budget of the account is 429. */

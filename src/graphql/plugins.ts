@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import {
   type DocumentNode,
   type ExecutionArgs,
@@ -10,6 +11,7 @@ import {
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
@@ -60,7 +62,9 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
  */
 export function takesJsonOnly(): GatewayPlugin {
   return {
-    onRequestParse({ request: { method, headers }, requestParser, setRequestParser }) {
+    onRequestParse({ request, requestParser, setRequestParser, fetchAPI }) {
+      const { method, headers } = request;
+      if (!isUtf8Address(request.url)) throw notUtf8("the address must be percent-encoded UTF-8");
       if (method !== "POST") return;
       if (!jsonType.test(headers.get("content-type") ?? "")) {
         throw unsupported("the body must be application/json");
@@ -68,21 +72,36 @@ export function takesJsonOnly(): GatewayPlugin {
       if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) {
         throw unsupported("the body must not be compressed: send it without content-encoding");
       }
-      if (requestParser) setRequestParser(async (request) => orNotJson(requestParser(request)));
+      if (!requestParser) return;
+      setRequestParser(async (request) =>
+        orNotJson(async () => {
+          // Read as text, what is not UTF-8 would be replaced, not refused (RFC 8259, section 8.1).
+          const body = new Uint8Array(await request.arrayBuffer());
+          if (!isUtf8(body)) throw notUtf8("the body must be UTF-8");
+          return requestParser(new fetchAPI.Request(request.url, { method, headers, body }));
+        }),
+      );
     },
   };
+}
+
+function notUtf8(message: string): RequestError {
+  return new RequestError(message, "BAD_REQUEST", { status: 400 });
 }
 
 function unsupported(message: string): RequestError {
   return new RequestError(message, "UNSUPPORTED_MEDIA_TYPE", { status: 415 });
 }
 
-/** Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. */
-async function orNotJson<T>(parsed: T | PromiseLike<T>): Promise<T> {
+/**
+ * Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. A body
+ * whose client left before its end is none either.
+ */
+async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
   try {
-    return await parsed;
+    return await parse();
   } catch (error) {
-    if (!(error instanceof GraphQLError && error.extensions.http?.spec)) throw error;
+    if (error instanceof GraphQLError && !error.extensions.http?.spec) throw error;
     throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
   }
 }
@@ -220,12 +239,15 @@ export function executesByGraphqlJs(): GatewayPlugin {
   };
 }
 
-/** An operation that cannot begin, for its variables say, is a bad request in HTTP's words too. */
+/**
+ * An operation that cannot begin, such as without a variable that it needs, is a request error: see
+ * `RequestErrorOptions.ofGraphql`.
+ */
 export function executeOperation(args: ExecutionArgs): ReturnType<typeof execute> {
   const result = execute(args);
   if (result instanceof Promise || "data" in result) return result;
   const errors = result.errors?.map(({ message, nodes, extensions }) => {
-    const http = { status: 400 };
+    const http = { status: 400, spec: true };
     return new GraphQLError(message, { nodes, extensions: { ...extensions, http } });
   });
   return errors ? { errors } : result;

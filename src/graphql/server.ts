@@ -22,6 +22,7 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
+import { watchSpelling } from "./field-names.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
@@ -182,7 +183,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   });
 
   const watch = createWatchEndpoint({
-    ...{ core, identify, log, tracing, formatError, corsOrigins, heartbeats },
+    ...{ core, identify, log, tracing, corsOrigins, heartbeats },
+    formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
   });
 
   async function answer(

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import {
@@ -16,6 +17,7 @@ import {
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import { bodyAtHand, plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, createContext, type Surroundings } from "./context.ts";
@@ -249,7 +251,7 @@ function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
 
 /** An EventSource's request, or one like it. */
 function isOrdinaryGet({ url = "", headers }: IncomingMessage): boolean {
-  if (!plainUrl.test(url) || headers.expect !== undefined) return false;
+  if (!plainUrl.test(url) || !isUtf8Address(url) || headers.expect !== undefined) return false;
   if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined) {
     return false;
   }
@@ -306,8 +308,10 @@ interface Params {
 /** The members of a body that has what it should, and nothing else. */
 function paramsOf(body: Buffer): Params | undefined {
   let params: unknown;
+  const text = body.toString();
+  if (text.includes("\ufffd") && !isUtf8(body)) return undefined;
   try {
-    params = JSON.parse(body.toString());
+    params = JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -43,7 +43,9 @@ export function faultsOfVariables(
     check(variables[name], type, name, faults);
     for (const { path, what } of faults.told) {
       const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
-      errors.push(new RequestError(message, code, { nodes: definition }));
+      errors.push(
+        new RequestError(message, code, { status: 400, ofGraphql: true, nodes: definition }),
+      );
     }
     if (faults.isFull) break;
   }

@@ -3,7 +3,7 @@ import { type ErrorCode, errorOfAbort } from "../errors.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/rpc-end.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
-import { errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
+import { compressionNotNamed, errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
 
 /** One call in the log: what was called, by whom, how it ended and how long it took. */
@@ -27,6 +27,8 @@ export interface RpcObserver {
   }): (ended: {
     readonly code: ErrorCode | "OK";
     readonly durationMs: number;
+    /** INTERNAL, as the protocol demands, for a mistake of the caller. */
+    readonly isCallersMistake?: boolean;
     /** Of its span, if that is sampled. */
     readonly traceparent?: string | undefined;
   }) => void;
@@ -64,18 +66,20 @@ export function createCallRecord(
     settle(error) {
       const code = outcome(error);
       const durationMs = performance.now() - startedMs;
-      ended?.({ code, durationMs, traceparent: span?.traceparent });
-      if (span) endSpan(span, context.protocolName, code);
+      const reason = error instanceof ConnectError ? { reason: reasonOf(error) } : undefined;
+      const isCallersMistake = reason?.reason === compressionNotNamed;
+      ended?.({ code, durationMs, isCallersMistake, traceparent: span?.traceparent });
+      if (span) endSpan(span, context.protocolName, code, isCallersMistake);
       const entry = {
         method,
         code,
-        ...(error instanceof ConnectError ? { reason: reasonOf(error) } : {}),
+        ...reason,
         durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
         caller: record.caller,
         protocol: context.protocolName,
       };
-      if (code === "INTERNAL") log.error(entry, "rpc");
+      if (code === "INTERNAL" && !isCallersMistake) log.error(entry, "rpc");
       else if (quiet) log.debug(entry, "rpc");
       else log.info(entry, "rpc");
     },
@@ -94,7 +98,12 @@ export function createCallRecord(
   return record;
 }
 
-function endSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
+function endSpan(
+  span: Span,
+  protocol: string,
+  code: ErrorCode | "OK",
+  isCallersMistake: boolean,
+): void {
   const status = rpcStatusOf(protocol, code);
   span.set({
     "rpc.status_code": status,
@@ -103,7 +112,7 @@ function endSpan(span: Span, protocol: string, code: ErrorCode | "OK"): void {
       ? { "rpc.connect_rpc.error_code": status }
       : { "rpc.grpc.status_code": code === "OK" ? 0 : statusCodes[code] }),
   });
-  if (isServerFailure(code)) span.fail(code);
+  if (isServerFailure(code) && !isCallersMistake) span.fail(code);
 }
 
 function outcomeOfAbort(signal: AbortSignal): ErrorCode {

@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { invalidFields } from "../core/validate.ts";
-import { toConnectError } from "./errors.ts";
+import { addReason, compressionNotNamed, toConnectError } from "./errors.ts";
 import { fieldViolationOf, isUnfitKey, type JsonFault } from "./json-fault.ts";
 
 /**
@@ -9,7 +9,8 @@ import { fieldViolationOf, isUnfitKey, type JsonFault } from "./json-fault.ts";
  * the value that did not fit, and that value may be a card number. What stays is which field it was
  * and what was expected there, in the form of a field that breaks a rule. Bytes that are no message of
  * the type are the caller's mistake (INVALID_ARGUMENT); an answer that could not be written is ours.
- * Other errors are left alone.
+ * Other errors are left alone. A compressed message whose compression no header names is INTERNAL, as
+ * gRPC has it (doc/compression.md), with the reason by which the gateway knows it as the caller's mistake.
  */
 export function withoutValues(error: ConnectError, request: DescMessage): void {
   const { rawMessage, code } = error;
@@ -20,6 +21,9 @@ export function withoutValues(error: ConnectError, request: DescMessage): void {
     else rewrite(error, Code.InvalidArgument, wholeFault(fault.rest));
   } else if (rawMessage.startsWith("parse binary: ")) {
     rewrite(error, Code.InvalidArgument, "the request is not a message of its type");
+  } else if (rawMessage === "received compressed envelope, but do not know how to decompress") {
+    rewrite(error, Code.Internal, "a message is flagged as compressed, and no header names how");
+    addReason(error, compressionNotNamed);
   } else if (rawMessage === "decompression failed") {
     rewrite(error, Code.InvalidArgument, rawMessage);
   } else if (rawMessage.startsWith("serialize binary: ") || isWrapped(error, code)) {
@@ -58,5 +62,7 @@ function replace(error: ConnectError, by: ConnectError): void {
 }
 
 function rewrite(error: ConnectError, code: Code, message: string): void {
+  // A stream's error has a reason by now, which is that of its first code.
+  error.details.length = 0;
   Object.assign(error, { code, rawMessage: message, message });
 }

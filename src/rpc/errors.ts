@@ -68,10 +68,17 @@ export function toConnectError(
  * tells them from those of its own connection, which say nothing of what became of the call.
  */
 export function withErrorInfo(error: ConnectError): ConnectError {
-  if (reasonOf(error) !== undefined) return error;
-  error.details.push(errorInfo(errorCodeOf(error)));
+  if (reasonOf(error) === undefined) addReason(error, errorCodeOf(error));
   return error;
 }
+
+/** Gives an error its `google.rpc.ErrorInfo`. */
+export function addReason(error: ConnectError, reason: string): void {
+  error.details.push(errorInfo(reason));
+}
+
+/** Reason of an INTERNAL that is the caller's mistake. */
+export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
 
 /** The name of an error's code, as the closed list has it. */
 export function errorCodeOf(error: ConnectError): ErrorCode {

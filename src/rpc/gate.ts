@@ -3,6 +3,7 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { cutIfUnread } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
@@ -13,6 +14,11 @@ import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
+
+/** Of a read by GET: its message stands in the address. */
+function notUtf8(): GatewayError {
+  return new GatewayError("INVALID_ARGUMENT", "the address must be percent-encoded UTF-8");
+}
 
 /** Reads who is calling from a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
@@ -55,6 +61,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       record.caller = caller.name;
       gatedCall.call = newCall(context, caller, requestId);
       setRateLimit(context.responseHeader, core, gatedCall.call);
+      if (!isUtf8Address(incomingOf(context.values)?.url ?? "")) throw notUtf8();
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
       if (isUnknown) context.responseHeader.set("www-authenticate", "Bearer");

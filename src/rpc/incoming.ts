@@ -2,6 +2,8 @@ import { type ContextValues, createContextKey, createContextValues } from "@conn
 
 /** What the port knows of a request and its handling needs, from the first byte on. */
 export interface Incoming {
+  /** The address as it came: what reads it re-encodes what is not ASCII. */
+  readonly url: string;
   /** Aborts when the connection is to go and its streams have to end. */
   readonly ending?: AbortSignal | undefined;
   /** Gives the call's slot among those in flight back. */

@@ -92,6 +92,7 @@ export function createRequestListener(
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
       const incoming = {
+        url: head.url,
         ending,
         leave: slot.leave,
         sendHeaders: (header: Headers) => sendHeaders(response, header),

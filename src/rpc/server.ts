@@ -22,6 +22,7 @@ import { createRequestListener, type RequestLimits } from "./request-listener.ts
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
 import { implementations, services } from "./services/routes.ts";
+import { strictUtf8 } from "./strict-utf8.ts";
 import { createUnaryPath } from "./unary-path.ts";
 import { compressions } from "./unary-protocols.ts";
 
@@ -100,7 +101,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const health = createHealth([...services, ...openServices]);
 
   // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
-  const jsonOptions = { ignoreUnknownFields: false };
+  const jsonOptions = { ignoreUnknownFields: false, textDecoder: strictUtf8 };
   const router = createConnectRouter({
     acceptCompression: compressions,
     readMaxBytes: limits.readMaxBytes,

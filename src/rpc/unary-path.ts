@@ -23,6 +23,7 @@ import { jsonWriterOf } from "./json-writer.ts";
 import type { Log } from "./log.ts";
 import { rateLimitOf } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
+import type { strictUtf8 } from "./strict-utf8.ts";
 import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
 
 export interface UnaryPathOptions {
@@ -34,7 +35,10 @@ export interface UnaryPathOptions {
   readonly readMaxBytes: number;
   /** Longest a body may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number;
-  readonly jsonOptions: { readonly ignoreUnknownFields: boolean };
+  readonly jsonOptions: {
+    readonly ignoreUnknownFields: boolean;
+    readonly textDecoder: typeof strictUtf8;
+  };
 }
 
 /**

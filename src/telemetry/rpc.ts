@@ -43,17 +43,17 @@ export function rpcTelemetry(
     onCall({ service, method, unary, protocol }) {
       const series = methodsOf(service)(method);
       series.inFlight.value += 1;
-      return ({ code, durationMs, traceparent }) => {
+      return ({ code, durationMs, isCallersMistake, traceparent }) => {
         series.inFlight.value -= 1;
         series.requests(code).value += 1;
-        if (code === "INTERNAL") onInternalError();
+        if (code === "INTERNAL" && !isCallersMistake) onInternalError();
         if (unary) series.seconds(code)(durationMs, traceparent);
         durations?.rpcServerCall(durationMs, {
           "rpc.system.name": rpcSystemOf(protocol),
           "rpc.method": `${service}/${method}`,
           "rpc.status_code": rpcStatusOf(protocol, code),
           "rpc.response.status_code": rpcStatusOf(protocol, code),
-          "error.type": isServerFailure(code) ? code : undefined,
+          "error.type": isServerFailure(code) && !isCallersMistake ? code : undefined,
         });
       };
     },

@@ -6,7 +6,11 @@ import net from "node:net";
 import { after, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import {
+  compressionGzip,
+  createConnectTransport,
+  createGrpcTransport,
+} from "@connectrpc/connect-node";
 import type grpc from "@grpc/grpc-js";
 import { createClient as createSseClient } from "graphql-sse";
 import { createClient as createWsClient } from "graphql-ws";
@@ -16,6 +20,7 @@ import {
   HealthCheckRequestSchema,
   type HealthCheckResponse,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { grpcJsClient } from "../rpc/start.ts";
@@ -217,6 +222,12 @@ test("calls that the service keeps waiting are answered before the end, by any c
   const query = (id: string) =>
     `{ operation(externalId: "${id}", operationId: "o") { externalId } }`;
   const rpc = createClient(PaymentService, createGrpcTransport({ baseUrl: rpcUrl }));
+  // A compressed request is Connect's own to serve.
+  const compressed = { sendCompression: compressionGzip, compressMinBytes: 0 };
+  const byConnect = createClient(
+    PaymentService,
+    createGrpcTransport({ baseUrl: rpcUrl, ...compressed }),
+  );
   let sent = 0;
   upstream.on("request", () => {
     sent += 1;
@@ -227,11 +238,12 @@ test("calls that the service keeps waiting are answered before the end, by any c
     byPost(query("post")),
     bySocket(query("socket")),
     rpc.createPayment(paymentRequest("rpc") as never).catch(ConnectError.from),
+    byConnect.createPayment(paymentRequest("connect") as never).catch(ConnectError.from),
   ]);
-  await until(async () => sent === 5);
+  await until(async () => sent === 6);
   await gateway.stop();
 
-  const [posted, socketed, readByPost, readBySocket, called] = await answers;
+  const [posted, socketed, readByPost, readBySocket, ...called] = await answers;
   for (const [answer, externalId] of [
     [posted, "post"],
     [socketed, "socket"],
@@ -243,7 +255,12 @@ test("calls that the service keeps waiting are answered before the end, by any c
     assert.equal(errors[0].extensions.code, "UPSTREAM_UNAVAILABLE");
     assert.equal(errors[0].extensions.reason, "SHUTTING_DOWN");
   }
-  assert.equal((called as ConnectError).code, Code.DeadlineExceeded);
+  for (const [index, error] of (called as ConnectError[]).entries()) {
+    // Neither did the deadline pass, nor did the caller go away.
+    assert.equal(error.code, Code.Unknown);
+    const [detail] = error.findDetails(OutcomeUnknownSchema);
+    assert.equal(detail?.externalId, ["rpc", "connect"][index]);
+  }
 });
 
 test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async () => {

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
-import { request as httpRequest } from "node:http";
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import type { Identify } from "../../src/auth/identify.ts";
 import type { Call } from "../../src/core/core.ts";
 import { errorOfAbort, GatewayError } from "../../src/errors.ts";
+import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { serve } from "./serve.ts";
@@ -230,6 +233,84 @@ test("queries may come by GET, mutations may not", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
+test("what is not UTF-8 is refused, and a replacement character is a letter", async (t) => {
+  const ids: string[] = [];
+  const gateway = await serve(t, {
+    getPayment: async ({ externalId }) => {
+      ids.push(externalId);
+      return create(GetPaymentResponseSchema, { payment: { externalId } });
+    },
+    async *watchPayment({ externalId }) {
+      ids.push(externalId);
+      yield create(EventSchema, { cursor: "c1", kind: EventKind.PAYMENT });
+    },
+  });
+  const query = "query ($id: ID!) { payment(externalId: $id) { externalId } }";
+  const subscription = "subscription ($id: ID!) { paymentUpdated(externalId: $id) { cursor } }";
+  const json = "application/json";
+  const escaped = (text: string) =>
+    text.replace(/[^ -~]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
+  const waysOf = (id: string): Record<string, readonly [address: string, init: RequestInit]> => {
+    const bodyOf = (document: string) =>
+      Buffer.from(JSON.stringify({ query: document, variables: { id } }), "latin1");
+    const post = (document: string, headers: Record<string, string>, body?: ReadableStream) =>
+      [
+        gateway.url,
+        {
+          ...{ method: "POST", headers: { "content-type": json, ...headers }, duplex: "half" },
+          body: body ?? bodyOf(document),
+        } as RequestInit,
+      ] as const;
+    const get = (document: string, accept: string) =>
+      [
+        `${gateway.url}?query=${encodeURIComponent(document)}&variables=${escaped(JSON.stringify({ id }))}`,
+        { headers: { accept } },
+      ] as const;
+    return {
+      post: post(query, {}),
+      "post that Yoga answers": post(query, {}, new Blob([bodyOf(query)]).stream()),
+      "stream by post": post(subscription, { accept: "text/event-stream" }),
+      get: get(query, json),
+      "stream by get": get(subscription, "text/event-stream"),
+      watch: [`${gateway.watchUrl}/payments/${escaped(id)}`, {}],
+    };
+  };
+  for (const [bytes, id] of [
+    ["\xff", undefined],
+    ["\xc3(", undefined],
+    ["\xed\xa0\x80", undefined],
+    ["\xc3\xa9", "é"],
+    ["\xef\xbf\xbd", "\ufffd"],
+  ] as const) {
+    for (const [name, [address, init]] of Object.entries(waysOf(bytes))) {
+      const answer = await fetch(address, init);
+      const text = await answer.text();
+      if (id === undefined) {
+        assert.equal(answer.status, 400, `${name}: ${text}`);
+        assert.match(text, /must be (percent-encoded )?UTF-8/, name);
+      } else {
+        assert.equal(answer.status, 200, `${name}: ${text}`);
+        assert.deepEqual(ids.splice(0), [id], name);
+      }
+    }
+    assert.deepEqual(ids, []);
+  }
+
+  // Letters as they are, which fetch would encode.
+  const { port } = new URL(gateway.url);
+  const variables = '{"id":"\xc3\xa9"}';
+  for (const path of [
+    `/graphql?query=${encodeURIComponent(query)}&variables=${variables}`,
+    "/watch/payments/\xc3\xa9",
+  ]) {
+    const raw = httpRequest({ host: "127.0.0.1", port, path, agent: false }).end();
+    const [answer] = (await once(raw, "response")) as [IncomingMessage];
+    answer.resume();
+    assert.equal(answer.statusCode, 400, path);
+  }
+  assert.deepEqual(ids, []);
+});
+
 test("forms, plain text, batches and bodies over 1 MiB are refused", async (t) => {
   const gateway = await serve(t);
   const query = `mutation { ${confirm("a")} }`;
@@ -301,5 +382,32 @@ test("a wrong document is a 400 to clients that speak GraphQL over HTTP", async 
     );
     const { errors } = (await response.json()) as { errors: { extensions: unknown }[] };
     assert.deepEqual(errors[0]?.extensions, { code });
+  }
+});
+
+test("a request error of GraphQL is a status of HTTP to those alone who ask for its own type", async (t) => {
+  const query = "query A($id: ID!) { payment(externalId: $id) { externalId } }";
+  const wrong: Record<string, unknown>[] = [
+    { query },
+    { query, variables: {} },
+    { query, variables: { id: null } },
+    { query, variables: { id: ["e", "f"] } },
+    { query: "{ nonsense" },
+    { query: "{ nonsense }" },
+  ];
+  for (const straight of [true, false]) {
+    const gateway = await serve(t, {}, { straight });
+    for (const body of wrong) {
+      for (const [accept, status] of [
+        ["application/json", 200],
+        ["application/graphql-response+json", 400],
+      ] as const) {
+        const answer = await gateway.post(body, { accept });
+        const { errors } = (await answer.json()) as { errors: unknown[] };
+        assert.equal(errors.length, 1);
+        assert.equal(answer.status, status, `${accept}: ${JSON.stringify(body)}`);
+      }
+    }
+    assert.deepEqual(gateway.seen(), []);
   }
 });

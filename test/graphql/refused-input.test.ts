@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { validate } from "../../src/core/validate.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { serve } from "./serve.ts";
 
 test("refused fields are named by their paths in the input", async (t) => {
@@ -69,6 +70,40 @@ test("refused fields are named by their paths in the input", async (t) => {
     "paymentMethod.type",
     "products",
   ]);
+});
+
+test("what is said of refused fields names them as GraphQL does", async (t) => {
+  const gateway = await serve(t, {
+    createPayment: async (request) => {
+      validate(CreatePaymentRequestSchema, request);
+      return create(PaymentSchema);
+    },
+    findWalletItems: async (request) => {
+      validate(FindWalletItemsRequestSchema, request);
+      return [];
+    },
+  });
+  const wallet = await gateway.run("{ walletItems(customer: {}) { name } }");
+  assert.equal(
+    wallet.errors[0].message,
+    "customer: must tell who the customer is: give authToken or externalId",
+  );
+  const { data } = await gateway.run(
+    `mutation { createPayment(input: {
+      amount: "1", currency: "EUR", externalId: "", mode: EXPRESS_CHECKOUT, description: ""
+      paymentMethod: {method: {cc: {number: "4111111111111111", cvv: "123", expMonth: 13, expYear: 2030}}}
+    }) { ... on InvalidInputError { message fields { path message } } } }`,
+  );
+  const { message, fields } = data.createPayment;
+  assert.equal(
+    message,
+    fields
+      .map((field: { path: string; message: string }) => `${field.path}: ${field.message}`)
+      .join("; "),
+  );
+  assert.match(message, /externalId: .*paymentMethod\.method\.cc\.expMonth: /);
+  assert.match(message, /is required in mode express_checkout/);
+  assert.doesNotMatch(message, /external_id|payment_method|net_amount/);
 });
 
 test("input of the wrong shape never reaches the core", async (t) => {

@@ -339,6 +339,8 @@ function ofBodies(): [string, Sent][] {
       "a text with broken UTF-8",
       Buffer.from([...Buffer.from('{"query":"{ a'), 0xff, ...Buffer.from(' }"}')]),
     ],
+    ["a variable that is not UTF-8", Buffer.from(JSON.stringify(readOf("\xff")), "latin1")],
+    ["a replacement character", JSON.stringify(readOf("\ufffd"))],
     ["gzip", gzipSync(JSON.stringify(readOf("e")))],
     ["too large", JSON.stringify({ query: "x".repeat(1024 * 1024) })],
     [

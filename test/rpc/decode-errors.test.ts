@@ -3,6 +3,8 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { start } from "./start.ts";
 
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
@@ -223,6 +225,65 @@ test("a message over the limit is refused, also one that only grows when it is u
     assert.equal(((await answer.json()) as { code: string }).code, "resource_exhausted");
   }
   assert.equal(started.calls.length, 0);
+});
+
+const flagged = Buffer.from([1, 0, 0, 0, 1, 0]);
+
+test("a message flagged as compressed, of which no header says how, is the caller's mistake", async () => {
+  await using started = await start();
+  for (const type of ["application/grpc", "application/grpc+proto", "application/grpc+json"]) {
+    const seen = await grpcPost(started.port, type, flagged);
+    assert.equal(seen["grpc-status"], "13");
+    assert.match(decodeURIComponent(String(seen["grpc-message"])), /flagged as compressed/);
+  }
+  for (const [type, path] of [
+    ["application/grpc-web", createPayment],
+    ["application/connect+proto", "/payments.v1.PaymentService/WatchPayment"],
+  ] as const) {
+    const answer = await fetch(started.url + path, {
+      method: "POST",
+      headers: { "content-type": type },
+      body: flagged,
+    });
+    assert.match(await answer.text(), /grpc-status: 13|"code":"internal"/);
+  }
+  await started.logged(() => started.records.length === 5);
+  const calls = started.records.map(({ level, code, reason }) => ({ level, code, reason }));
+  const expected = { level: "info", code: "INTERNAL", reason: "COMPRESSION_NOT_NAMED" };
+  assert.deepEqual(calls, Array(5).fill(expected));
+  assert.equal(started.calls.length, 0);
+});
+
+test("a stream's request that cannot be read has the reason of its code", async () => {
+  await using started = await start();
+  for (const [type, body] of [
+    ["application/connect+proto", Buffer.from([0xff, 0xff])],
+    ["application/connect+json", Buffer.from("[]")],
+  ] as const) {
+    const head = Buffer.from([0, 0, 0, 0, body.length]);
+    const answer = await fetch(`${started.url}/payments.v1.PaymentService/WatchPayment`, {
+      method: "POST",
+      headers: { "content-type": type },
+      body: Buffer.concat([head, body]),
+    });
+    assert.match(await answer.text(), /"code":"invalid_argument"/);
+  }
+  await started.logged(() => started.records.length === 2);
+  const reasons = started.records.map(({ reason }) => reason);
+  assert.deepEqual(reasons, ["INVALID_ARGUMENT", "INVALID_ARGUMENT"]);
+});
+
+test("it is no internal error of the gateway to its metrics", async (t) => {
+  const gateway = await startTestGateway();
+  t.after(() => gateway.stop());
+  const { port } = new URL(gateway.rpcUrl);
+  assert.equal((await grpcPost(Number(port), "application/grpc", flagged))["grpc-status"], "13");
+  let metrics = "";
+  await until(async () => {
+    metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    return /^payments_gateway_rpc_requests_total\{.*code="INTERNAL".*\} 1$/m.test(metrics);
+  });
+  assert.match(metrics, /^payments_gateway_internal_errors_total\{.*edge="rpc".*\} 0$/m);
 });
 
 /** Posts to CreatePayment over HTTP/2 and resolves with headers and trailers together. */

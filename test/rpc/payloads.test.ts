@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
@@ -12,6 +14,7 @@ import {
 } from "@connectrpc/connect-node";
 import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
 import grpc from "@grpc/grpc-js";
+import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   CreatePaymentRequestSchema,
@@ -161,4 +164,76 @@ test("no answer may be kept, and least of all one to a GET", async () => {
     { onHeader: (header) => seen.push(header.get("cache-control")) },
   );
   assert.deepEqual(seen, ["no-store"]);
+});
+
+test("JSON that is not UTF-8 is refused, however it comes, and a replacement character is a letter", async () => {
+  const ids: string[] = [];
+  const read = ({ externalId }: { externalId: string }) => void ids.push(externalId);
+  await using started = await start({
+    async getPayment(request) {
+      read(request);
+      return known;
+    },
+    async *watchPayment(request) {
+      read(request);
+      yield create(EventSchema, { cursor: "c1" });
+    },
+  });
+  const path = "/payments.v1.PaymentService/GetPayment";
+  const post = (type: string, body: Buffer<ArrayBuffer>, headers: Record<string, string> = {}) => ({
+    url: path,
+    init: { method: "POST", headers: { "content-type": type, ...headers }, body },
+  });
+  const get = (query: string) => ({ url: `${path}?connect=v1&encoding=json&${query}`, init: {} });
+  const envelope = (data: Buffer<ArrayBuffer>) => {
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(data.length, 1);
+    return Buffer.concat([head, data]);
+  };
+  const waysOf = (json: Buffer<ArrayBuffer>) => ({
+    post: post("application/json", json),
+    compressed: post("application/json", gzipSync(json), { "content-encoding": "gzip" }),
+    "gRPC-Web": post("application/grpc-web+json", envelope(json)),
+    stream: {
+      ...post("application/connect+json", envelope(json)),
+      url: "/payments.v1.PaymentService/WatchPayment",
+    },
+    get: get(
+      `message=${json.toString("latin1").replace(/[^ -~]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`,
+    ),
+    "get in base64": get(`base64=1&message=${json.toString("base64url")}`),
+  });
+  for (const [bytes, id] of [
+    ["\xff", undefined],
+    ["\xc3(", undefined],
+    ["\xed\xa0\x80", undefined],
+    ["\xc3\xa9", "é"],
+    ["\xef\xbf\xbd", "\ufffd"],
+  ] as const) {
+    const json = Buffer.from(`{"external_id":"${bytes}"}`, "latin1");
+    for (const [name, { url, init }] of Object.entries(waysOf(json))) {
+      const answer = await fetch(started.url + url, init);
+      const text = decodeURIComponent(await answer.text());
+      if (id === undefined) {
+        assert.match(text, /UTF-8/, `${name}: ${text}`);
+        assert.match(text, /invalid_argument|grpc-status: 3\r/, name);
+      } else {
+        assert.deepEqual(ids.splice(0), [id], name);
+      }
+    }
+    assert.deepEqual(ids, []);
+  }
+
+  // Letters as they are, which fetch would encode.
+  const raw = http.request({
+    port: started.port,
+    host: "127.0.0.1",
+    path: `${path}?connect=v1&encoding=json&message={"external_id":"\xc3\xa9"}`,
+    agent: false,
+  });
+  raw.end();
+  const [answer] = (await once(raw, "response")) as [http.IncomingMessage];
+  answer.resume();
+  assert.equal(answer.statusCode, 400);
+  assert.deepEqual(ids, []);
 });

@@ -268,6 +268,8 @@ function requestsOf({ type, encode, grpc }: Dialect): Requests {
     ["JSON with a key twice", Buffer.from('{"externalId":"x","externalId":"y"}')],
     ["JSON cut off", Buffer.from('{"externalId":"x"')],
     ["JSON with a mark", Buffer.from('\ufeff{"externalId":"x"}')],
+    ["JSON that is not UTF-8", Buffer.from('{"external_id":"\xff"}', "latin1")],
+    ["JSON with a replacement character", Buffer.from('{"external_id":"\ufffd"}')],
     ["UTF-8 that is none", Buffer.from([0x0a, 0x02, 0xc3, 0x28])],
     ["too large", Buffer.alloc(20_000, 0x20)],
     ["an envelope that says more", envelope(Buffer.from([1, 2]), 0, 9)],

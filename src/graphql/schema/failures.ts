@@ -1,6 +1,7 @@
 import { type FieldViolation, GatewayError } from "../../errors.ts";
 import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
 import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
+import { graphqlSpelling, messageOf, spelled } from "../field-names.ts";
 import { builder } from "./builder.ts";
 import { enumRef, knownValue } from "./enums.ts";
 
@@ -36,10 +37,7 @@ export function failureOf(
 ): Failure | undefined {
   if (!(thrown instanceof GatewayError)) return undefined;
   const type = failureName(thrown);
-  const fields = (thrown.details.fields ?? []).map(({ path, message }) => ({
-    path: toPath(path),
-    message,
-  }));
+  const fields = spelled(thrown.details.fields ?? [], graphqlSpelling, toPath);
   return type && new Failure(type, thrown, fields);
 }
 
@@ -63,7 +61,7 @@ const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
     message: t.string({
       description: "Human-readable text, for developers rather than customers.",
       nullable: false,
-      resolve: ({ error }) => error.message,
+      resolve: ({ error, fields }) => messageOf(error, fields),
     }),
   }),
 });

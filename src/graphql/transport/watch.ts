@@ -11,6 +11,7 @@ import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
 import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
 import { type Kind, kindOfResource, kinds } from "../../kinds.ts";
+import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { knownMethodOf } from "../../telemetry/tracing/http-method.ts";
@@ -114,6 +115,7 @@ export function createWatchEndpoint(
     exposeHeaders(headers, request.headers.origin, corsOrigins);
     setHeaders(response, headers);
     request.resume();
+    if (!isUtf8Address(request.url ?? "")) return refuse(notUtf8());
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
     }
@@ -213,8 +215,12 @@ function externalIdOf(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw invalidFields([{ path: "external_id", message: "must be percent-encoded UTF-8" }]);
+    throw notUtf8();
   }
+}
+
+function notUtf8(): GatewayError {
+  return invalidFields([{ path: "external_id", message: "must be percent-encoded UTF-8" }]);
 }
 
 function flagOf(query: URLSearchParams, name: string): boolean {

@@ -115,6 +115,12 @@ test("what is no watch is refused, each by its status", async (t) => {
     assert.equal(answer.status, status, `${method} ${path}`);
     if (status === 405) assert.equal(answer.headers.get("allow"), "GET");
     if (method !== "HEAD") assert.ok(JSON.parse(answer.text).errors[0].message);
+    if (status !== 400) continue;
+    // As its address has them.
+    const [{ message, extensions }] = JSON.parse(answer.text).errors;
+    const name = path.includes("?") ? "until_final" : "external_id";
+    assert.equal(extensions.fields[0].path, name);
+    assert.ok(message.startsWith(`${name}: `), message);
   }
   assert.deepEqual(gateway.seen(), []);
 });

@@ -1,0 +1,55 @@
+import type { DescFile } from "@bufbuild/protobuf";
+import { type FieldViolation, type GatewayError, textOfFields } from "../errors.ts";
+import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
+import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
+import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
+import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
+import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
+import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+
+/** How callers of an edge know a field of the proto. */
+export type Spelling = (text: string) => string;
+
+/** Fields as GraphQL's arguments and inputs have them, in a path or within a sentence. */
+export const graphqlSpelling: Spelling = (text) =>
+  text.replace(/[a-z0-9]+(?:_[a-z0-9]+)+/g, (word) => names.get(word) ?? word);
+
+/** Fields as the parameters of `/watch` have them. */
+export const watchSpelling: Spelling = (text) => text.replace(/\bafter_cursor\b/g, "after");
+
+/** The refused fields of a request in a spelling, `path` within `input` where that is another. */
+export function spelled(
+  fields: readonly FieldViolation[],
+  spelling: Spelling,
+  toPath: (path: string) => string = spelling,
+): FieldViolation[] {
+  return fields.map(({ path, message }) => ({ path: toPath(path), message: spelling(message) }));
+}
+
+/** What an error says, of whose fields `fields` are the spelling. */
+export function messageOf(error: GatewayError, fields: readonly FieldViolation[]): string {
+  const isMadeOfThem = error.details.reason === "INVALID_FIELDS" && fields.length > 0;
+  return isMadeOfThem ? textOfFields(fields) : error.message;
+}
+
+const names = new Map<string, string>();
+const files = [
+  file_payments_v1_event_service,
+  file_payments_v1_operation_service,
+  file_payments_v1_payment_service,
+  file_payments_v1_payout_service,
+  file_payments_v1_subscription_service,
+  file_payments_v1_wallet_service,
+];
+for (const file of new Set(files.flatMap(withDependencies))) {
+  for (const { fields, oneofs } of file.messages) {
+    for (const { name, localName } of [...fields, ...oneofs]) names.set(name, localName);
+  }
+}
+names.set("after_cursor", "after");
+
+function withDependencies(file: DescFile): DescFile[] {
+  return file.proto.package === "payments.v1"
+    ? [file, ...file.dependencies.flatMap(withDependencies)]
+    : [];
+}

@@ -1,0 +1,18 @@
+import { isUtf8 } from "node:buffer";
+
+/**
+ * Whether what stands in the address of a request is percent-encoded UTF-8. Who reads other bytes out
+ * of it gets replacement characters, or other letters than were sent.
+ */
+export function isUtf8Address(url: string): boolean {
+  if (!suspicious.test(url)) return true;
+  if (notAscii.test(url)) return false;
+  const decoded = url.replace(/%([\da-f]{2})/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return isUtf8(Buffer.from(decoded, "latin1"));
+}
+
+const notAscii = /[^ -~]/;
+/** Bytes that are not ASCII, encoded or not. */
+const suspicious = /[^ -~]|%[89a-f]/i;
