@@ -35,8 +35,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a call that was sent is told as cancelled when its caller's deadline passes",
     file: "core/money-calls.ts",
-    line: "perhapsSent() ? notKnownYet(externalId)",
-    instead: "perhapsSent.length > 0 ? notKnownYet(externalId)",
+    line: "return perhapsSent() ? notKnownYet(externalId, error) : error;",
+    instead: "return perhapsSent.length > 0 ? notKnownYet(externalId, error) : error;",
     brokenChecks: ["charged, told as failed"],
     shownBy: 1,
   },
