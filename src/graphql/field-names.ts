@@ -12,7 +12,7 @@ export type Spelling = (text: string) => string;
 
 /** Fields as GraphQL's arguments and inputs have them, in a path or within a sentence. */
 export const graphqlSpelling: Spelling = (text) =>
-  text.replace(/[a-z0-9]+(?:_[a-z0-9]+)+/g, (word) => names.get(word) ?? word);
+  text.replace(/[a-z0-9_]+/g, (word) => names.get(word) ?? word);
 
 /** Fields as the parameters of `/watch` have them. */
 export const watchSpelling: Spelling = (text) => text.replace(/\bafter_cursor\b/g, "after");
