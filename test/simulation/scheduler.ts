@@ -4,6 +4,9 @@ import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
 import { Random } from "./random.ts";
 
+/** Whose code runs: timers that it sets are its own. */
+const current = new AsyncLocalStorage<Process>();
+
 /** A process of the simulation: what it waits for comes to it only while it runs. */
 export class Process {
   readonly name: string;
@@ -12,6 +15,8 @@ export class Process {
   #state: "running" | "paused" | "dead" = "running";
   #held: (() => void)[] = [];
   readonly #onDeath = new Set<() => void>();
+  /** Made once: to enter it takes a third of the time of `current.run`. */
+  readonly #asItself = current.run(this, () => AsyncLocalStorage.snapshot());
 
   constructor(name: string, aheadMs = 0) {
     this.name = name;
@@ -28,7 +33,7 @@ export class Process {
 
   /** Runs what has come for it: now, or when it goes on; never once it is dead. */
   run(work: () => void): void {
-    if (this.#state === "running") current.run(this, work);
+    if (this.#state === "running") this.#asItself(work);
     else if (this.#state === "paused") this.#held.push(work);
   }
 
@@ -55,9 +60,6 @@ export class Process {
     return () => this.#onDeath.delete(hear);
   }
 }
-
-/** Whose code runs: timers that it sets are its own. */
-const current = new AsyncLocalStorage<Process>();
 
 export function currentProcess(): Process | undefined {
   return current.getStore();

@@ -324,6 +324,7 @@ class World {
     let watcher: WatcherRecord = { id, externalId };
     this.#recorder.watchers.set(id, watcher);
     let cursor: string | undefined;
+    let failures = 0;
     for (let connection = 0; !this.#isOver; connection++) {
       const replica = this.#replica(first + connection);
       const leaving = new AbortController();
@@ -335,6 +336,7 @@ class World {
       const stopDeath = process.onDeath(() => isDone.resolve());
       if (process.isDead) isDone.resolve();
       let connected = true;
+      let hasBegun = false;
       let from: string | undefined;
       let place = 0;
       const resumedFrom = cursor;
@@ -349,6 +351,7 @@ class World {
           const call: Call = {
             ...callOf(leaving.signal, id),
             onOpen: (place) => {
+              hasBegun = true;
               from = place;
               tell(() => {
                 if (place === undefined) return;
@@ -392,7 +395,9 @@ class World {
       stopCut?.();
       stopDeath();
       process.run(() => leaving.abort());
-      await scheduler.wait(100);
+      // Who is not let in comes back less and less often.
+      failures = hasBegun ? 0 : failures + 1;
+      await scheduler.wait(100 * 2 ** Math.min(Math.max(failures - 1, 0), 4));
     }
   }
 

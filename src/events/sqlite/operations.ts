@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../../kinds.ts";
+import { boundLimit } from "../../sqlite/limit.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";
 import {
@@ -335,19 +336,19 @@ function statementsOf(database: DatabaseSync) {
       "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place DESC LIMIT 1",
     ),
     ofSubject: make(
-      `SELECT place, kind, bytes, state FROM events WHERE ${subject} AND place > ? ORDER BY place LIMIT ?`,
+      `SELECT place, kind, bytes, state FROM events WHERE ${subject} AND place > ? ORDER BY place ${boundLimit}`,
     ),
     ofAll: make(
-      "SELECT place, kind, bytes, state FROM events WHERE account = ? AND place > ? ORDER BY place LIMIT ?",
+      `SELECT place, kind, bytes, state FROM events WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
     ),
     newestOfSubject: make(
-      `SELECT place, bytes, state FROM events WHERE ${subject} AND place > ? AND place < ? ORDER BY place DESC LIMIT ?`,
+      `SELECT place, bytes, state FROM events WHERE ${subject} AND place > ? AND place < ? ORDER BY place DESC ${boundLimit}`,
     ),
     nthNewest: make(
       "SELECT place FROM events WHERE account = ? AND place > ? ORDER BY place DESC LIMIT 1 OFFSET ?",
     ),
     expired: make(
-      "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place LIMIT ?",
+      `SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place ${boundLimit}`,
     ),
     deleteEvents: make("DELETE FROM events WHERE account = ? AND place <= ?"),
 
@@ -365,7 +366,7 @@ function statementsOf(database: DatabaseSync) {
        ON CONFLICT DO UPDATE SET holds = excluded.holds, touched_ms = excluded.touched_ms`,
     ),
     oldSubjects: make(
-      "SELECT account, kind, external_id FROM subjects WHERE touched_ms < ? ORDER BY touched_ms LIMIT ?",
+      `SELECT account, kind, external_id FROM subjects WHERE touched_ms < ? ORDER BY touched_ms ${boundLimit}`,
     ),
     forgetSubject: make(`DELETE FROM subjects WHERE ${subject}`),
     state: make(`SELECT state, bytes FROM states WHERE ${subject} AND state_key = ?`),
@@ -389,7 +390,7 @@ function statementsOf(database: DatabaseSync) {
     ),
     sweepSeen: make(
       `DELETE FROM seen WHERE (account, what) IN
-       (SELECT account, what FROM seen WHERE seen_ms < ? ORDER BY seen_ms LIMIT ?)`,
+       (SELECT account, what FROM seen WHERE seen_ms < ? ORDER BY seen_ms ${boundLimit})`,
     ),
 
     begin: make(
@@ -406,11 +407,11 @@ function statementsOf(database: DatabaseSync) {
     ),
     unfinished: make(
       `SELECT member, since_ms AS sinceMs FROM unfinished
-       WHERE account = ? AND since_ms >= ? AND since_ms <= ? ORDER BY since_ms, id LIMIT ?`,
+       WHERE account = ? AND since_ms >= ? AND since_ms <= ? ORDER BY since_ms, id ${boundLimit}`,
     ),
     sweepUnfinished: make(
       `DELETE FROM unfinished WHERE id IN
-       (SELECT id FROM unfinished WHERE since_ms < ? ORDER BY since_ms LIMIT ?)`,
+       (SELECT id FROM unfinished WHERE since_ms < ? ORDER BY since_ms ${boundLimit})`,
     ),
 
     addDeadLetter: make(
@@ -418,10 +419,10 @@ function statementsOf(database: DatabaseSync) {
     ),
     letter: make(`SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND id = ?`),
     lettersBehind: make(
-      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place > ? ORDER BY place LIMIT ?`,
+      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
     ),
     lettersBefore: make(
-      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place < ? ORDER BY place DESC LIMIT ?`,
+      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place < ? ORDER BY place DESC ${boundLimit}`,
     ),
     countLetters: make(
       "SELECT count(*) AS many, coalesce(sum(length(body)), 0) AS size FROM dead_letters WHERE account = ?",

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Kind } from "../../kinds.ts";
+import { boundLimit } from "../../sqlite/limit.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import type { UsedKey } from "../memory/keys.ts";
 import type { KeptSubject } from "../memory/store.ts";
@@ -9,7 +10,7 @@ import type { Ages, IntentRow, KeyRow, Rows, SubjectRow } from "./rows.ts";
 /** What the store keeps of calls that move money, inside its thread. */
 export function open(database: DatabaseSync): RoomOperations {
   const make = (text: string) => database.prepare(text);
-  const page = "LIMIT ? OFFSET ?";
+  const page = `${boundLimit} OFFSET ?`;
   const sql = {
     intent: make(
       `INSERT INTO intents (account, id, started_ms, due_ms, intent) VALUES (?, ?, ?, ?, ?)

@@ -245,7 +245,10 @@ function remoteLog(
       return false;
     },
     unfinished: (_, forMs, limit) => ask("unfinished", () => log.unfinished(forMs, limit)),
-    dismiss: (_, unfinished) => ask("dismiss", () => log.dismiss(unfinished)),
+    // As the stores of production: without a question where there is nothing to say.
+    async dismiss(_, unfinished) {
+      if (unfinished.length > 0) await ask("dismiss", () => log.dismiss(unfinished));
+    },
     async close() {},
   };
 }

@@ -1,4 +1,4 @@
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { GatewayError } from "../../../src/errors.ts";
 import { createSqliteLog } from "../../../src/events/sqlite/log.ts";
 import { open as openEvents } from "../../../src/events/sqlite/operations.ts";
@@ -51,16 +51,12 @@ export function createSqliteStores(options: StoreOptions): Stores {
       };
     },
     async isQuiet() {
+      if (running.size > 0 || queued.size > 0) return false;
       const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
+      if (open.some(({ needsOperator }) => !needsOperator)) return false;
       // What ran when a process died is on the disk alone.
       const { intents: stored } = disk.obey("intents", "load", ["intents", 0, 1_000]) as Rows;
-      return (
-        [...open, ...stored.flatMap(({ kept }) => kept?.intent ?? [])].every(
-          ({ needsOperator }) => needsOperator,
-        ) &&
-        running.size === 0 &&
-        queued.size === 0
-      );
+      return stored.every(({ kept }) => kept?.intent.needsOperator ?? true);
     },
     async log(): Promise<Event[]> {
       const thread: StoreThread = {
@@ -126,10 +122,14 @@ class Disk {
   readonly #database = new DatabaseSync(":memory:");
   readonly #rooms: Readonly<Record<string, RoomOperations>>;
   readonly #emptying: string;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
 
   constructor() {
     const database = this.#database;
     migrate(database);
+    this.#begin = database.prepare("BEGIN IMMEDIATE");
+    this.#commit = database.prepare("COMMIT");
     this.#rooms = { events: openEvents(database), intents: openIntents(database) };
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     // One of them has where AUTOINCREMENT has come to.
@@ -152,10 +152,10 @@ class Disk {
     // Arguments and results are copied between threads.
     const copies = copyOf(args);
     if (!writes[operation]) return copyOf(run(...copies));
-    this.#database.exec("BEGIN IMMEDIATE");
+    this.#begin.run();
     try {
       const result = copyOf(run(...copies));
-      this.#database.exec("COMMIT");
+      this.#commit.run();
       return result;
     } catch (error) {
       this.#database.exec("ROLLBACK");
@@ -169,6 +169,7 @@ function copyOf<T>(value: T): T {
   if (typeof value === "function" || typeof value === "symbol") return structuredClone(value);
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(copyOf) as T;
+  if (value instanceof Uint8Array) return new Uint8Array(value) as T;
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return structuredClone(value);
   const copy: Record<string, unknown> = {};
