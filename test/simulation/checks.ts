@@ -41,14 +41,14 @@ export const checks: Readonly<Record<string, (history: History) => string[]>> = 
       }),
 
   "charged, shown as failed": ({ posts, looks }) =>
-    looks.flatMap(({ externalId, askedMs, state }) =>
+    looks.flatMap(({ externalId, askedMs, atMs, state }) =>
       posts
         .filter(
           (post) =>
             post.charged &&
             post.externalId === externalId &&
             post.sentMs < askedMs &&
-            isDenial(post, state, askedMs),
+            isDenial(post, state, atMs),
         )
         .map((post) => `${nameOf(post)}: asked at ${askedMs.toFixed(1)}, told ${state}`),
     ),
@@ -269,11 +269,12 @@ const wayMs = 3;
 function isDenial(
   { method, knownMs = Infinity }: PostRecord,
   state: string,
-  askedMs: number,
+  toldMs: number,
 ): boolean {
   if (state === "FAILED" || state === "NOT_FOUND") return true;
-  // A confirmation of which it is known that it goes on leaves the payment authorized.
-  return method === "ConfirmPayment" && state === "AUTHORIZED" && knownMs > askedMs;
+  // A confirmation of which it is known that it goes on leaves the payment authorized. That may become
+  // known while somebody asks.
+  return method === "ConfirmPayment" && state === "AUTHORIZED" && knownMs > toldMs;
 }
 
 /** What gateways spend in addition that are cut off from the budget, while one is not. */

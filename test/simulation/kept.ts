@@ -238,6 +238,16 @@ export const kept = {
       { do: "look", atMs: 7_446, externalId: "order-1", replica: 0 },
     ],
   },
+  "a confirmation is answered as pending while somebody asks": plan([
+    { ...pay, held: true, callbacks: "late" },
+    {
+      ...{ ...pay, atMs: 3_000, id: "order-0.c1", method: "ConfirmPayment" },
+      turns: ["pending"],
+    },
+    ...Array.from({ length: 40 }, (_, n): Step => {
+      return { do: "look", atMs: 3_000 + n, externalId: "order-0", replica: 0 };
+    }),
+  ]),
   "a caller leaves while a slow disk notes the call": plan([
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),
