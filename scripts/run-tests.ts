@@ -29,7 +29,7 @@ const { values, positionals } = parseArgs({
     record: { type: "boolean", default: false },
     together: { type: "string", default: "test" },
     "at-once": { type: "string", default: String(4 * availableParallelism()) },
-    "file-limit": { type: "string", default: "150" },
+    "file-limit": { type: "string", default: "300" },
     "run-limit": { type: "string", default: "1200" },
   },
 });
