@@ -109,6 +109,12 @@ interface Outcome extends Times {
   readonly output: string;
 }
 
+/** What processes of this run share: compiled code, and what was built if the checks built it. */
+const ofRun = {
+  NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"),
+  ...(values.checks ? { BUILT_COMMAND_LINE: resolve("dist/cli.js") } : {}),
+};
+
 const startMs = performance.now();
 const running = new Map<string, ChildProcess>();
 const outcomes: Outcome[] = [];
@@ -247,7 +253,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
   const child = spawn(process.execPath, args, {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"), ...env },
+    env: { ...ofRun, ...env },
   });
   running.set(name, child);
   let output = "";
