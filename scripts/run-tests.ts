@@ -29,7 +29,7 @@ const { values, positionals } = parseArgs({
     record: { type: "boolean", default: false },
     together: { type: "string", default: "test" },
     "at-once": { type: "string", default: String(4 * availableParallelism()) },
-    "file-limit": { type: "string", default: "150" },
+    "file-limit": { type: "string", default: "300" },
     "run-limit": { type: "string", default: "1200" },
   },
 });
@@ -108,6 +108,12 @@ interface Outcome extends Times {
   readonly failure: string | undefined;
   readonly output: string;
 }
+
+/** What processes of this run share: compiled code, and what was built if the checks built it. */
+const ofRun = {
+  NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"),
+  ...(values.checks ? { BUILT_COMMAND_LINE: resolve("dist/cli.js") } : {}),
+};
 
 const startMs = performance.now();
 const running = new Map<string, ChildProcess>();
@@ -247,7 +253,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
   const child = spawn(process.execPath, args, {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"), ...env },
+    env: { ...ofRun, ...env },
   });
   running.set(name, child);
   let output = "";

@@ -5,7 +5,7 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
-import { markOf, markOfRefusal } from "../intents/evidence.ts";
+import { markOf, markOfRefusal, operations } from "../intents/evidence.ts";
 import type {
   Begun,
   Ending,
@@ -237,14 +237,17 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       if (call.signal.aborted) throw errorOfAbort(call.signal);
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);
-      const digest = createHash("sha256").update(id).digest("base64url");
+      const digest = digestOf(id);
+      const otherDigests = moneyMethods
+        .filter((other) => other !== method)
+        .map((other) => digestOf(JSON.stringify([account, other, key])));
       const request = toBinary(moneyCall.schema, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
       const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
         start(
           moneyCall,
           { signal, caller: call.caller },
-          { ...intent, key: { digest, fingerprints } },
+          { ...intent, key: { digest, otherDigests, fingerprints } },
         ),
       );
       return unlessAbandoned(run, call.signal, externalId);
@@ -254,6 +257,12 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       while (underWay.size > 0) await Promise.allSettled(underWay);
     },
   };
+}
+
+const moneyMethods = Object.keys(operations) as MoneyMethod[];
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }
 
 /** Slack for what takes no time by rights: scheduling, the store's answers. */

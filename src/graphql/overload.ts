@@ -7,6 +7,7 @@ import { suspendWhileArriving } from "../net/arrival.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Context, Surroundings } from "./context.ts";
+import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 import { watchPath } from "./transport/watch.ts";
 
@@ -40,23 +41,20 @@ export function createOverload(options: OverloadOptions): Overload {
   const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    const { accept = "", origin = "" } = request.headers;
+    const { accept = "", origin } = request.headers;
+    const headers = answerHeaders(corsOrigins);
+    exposeHeaders(headers, origin, corsOrigins);
     if (isWatch(request)) {
       // Any status but 200 is final to an EventSource; this one has it come back.
       const retryMs = Math.round(1_000 + Math.random() * 2_000);
-      response.writeHead(200, {
-        ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
-        "content-type": eventStreamType,
-        "cache-control": "no-store",
-      });
+      response.writeHead(200, { ...headers, "content-type": eventStreamType });
       response.end(`retry: ${retryMs}\n\n`);
       return;
     }
     const type = accept.includes(graphqlType) ? graphqlType : "application/json";
     response.writeHead(http.status, {
+      ...headers,
       ...http.headers,
-      "cache-control": "no-store",
-      ...(corsOrigins.includes(origin) && { "access-control-allow-origin": origin }),
       "content-type": `${type}; charset=utf-8`,
       "content-length": Buffer.byteLength(body),
     });

@@ -24,6 +24,8 @@ export interface NewIntent {
 export interface KeyUse {
   /** Of method and key. */
   readonly digest: string;
+  /** Of the other methods and the key, which must not have been used for any of them. */
+  readonly otherDigests?: readonly string[];
   /**
    * Keyed hashes of the request, one per password that is accepted, the present one first: they
    * distinguish another request, and reveal nothing of its content.

@@ -67,12 +67,23 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
       if (responses.size === 0) waiting.set(socket, responses);
       const member = responses.add(response);
       response.once("close", () => member.leave());
-      if (namesOneHost(request)) return true;
+      if (namesOneHost(request)) {
+        if (!request.url?.startsWith("/")) toOriginForm(request);
+        return true;
+      }
       observer.onCut("protocol");
       response.writeHead(400, { connection: "close" }).end();
       return false;
     },
   };
+}
+
+/** A target may be a whole address, whose host then is the one that counts (RFC 9112, 3.2.2). */
+function toOriginForm(request: IncomingMessage): void {
+  const target = /^https?:/i.test(request.url ?? "") ? URL.parse(request.url ?? "") : null;
+  if (!target) return;
+  request.url = `${target.pathname}${target.search}`;
+  request.headers.host = target.host;
 }
 
 function namesOneHost({ rawHeaders }: IncomingMessage): boolean {

@@ -5,7 +5,7 @@ import {
   Http2ServerResponse,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { Request, Response } from "./request.ts";
+import type { Outlet, Request, Response } from "./request.ts";
 
 /**
  * What is there of a request when its headers have come. Most of what a request costs is spent on what
@@ -43,6 +43,11 @@ export interface RequestHead {
    * alone. Nothing happens when the client has left.
    */
   send(answer: HttpResponse): void;
+  /**
+   * Begins an answer that is written piece by piece: the same for it. Over HTTP/1.1 the head may wait
+   * for the first piece. With `waitForTrailers`, trailers are asked for at the end (HTTP/2).
+   */
+  begin(answer: BegunResponse): Outlet | undefined;
   /** What the body is read from and the answer is written to, for everything that takes Node's own. */
   open(): { readonly request: Request; readonly response: Response };
 }
@@ -63,6 +68,10 @@ export interface HttpResponse {
   /** A text is written as UTF-8, with its head in one piece where HTTP/1.1 lets it. */
   readonly body: Uint8Array | string;
   readonly trailers?: Readonly<Record<string, string>>;
+}
+
+export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
+  readonly waitForTrailers: boolean;
 }
 
 export function headOfHttp1(
@@ -88,12 +97,16 @@ export function headOfHttp1(
     // How long it may take, Node's server sees to.
     receive: ({ maxBytes }, done) => receive(request, maxBytes, done),
     send({ status, headers, body }) {
-      // The next request on the connection waits behind the body of this one.
-      if (!request.readableEnded) request.on("error", () => {}).resume();
+      finishReading(request);
       response.writeHead(status, headers);
       // Node writes a text and its head as one, for which latin1 needs no encoding.
       if (typeof body !== "string") response.end(body);
       else response.end(body, headers["content-length"] === `${body.length}` ? "latin1" : "utf8");
+    },
+    begin({ status, headers }) {
+      if (response.destroyed) return undefined;
+      finishReading(request);
+      return response.writeHead(status, headers);
     },
     open: () => ({ request, response }),
   };
@@ -142,6 +155,12 @@ export function headOfHttp2(
       if (!endStream) stream.end(body);
       stream.once("finish", () => endRequest(stream));
     },
+    begin({ status, headers: answerHeaders, waitForTrailers }) {
+      if (stream.closed || stream.destroyed) return undefined;
+      stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers });
+      if (!stream.readableEnded) stream.once("finish", () => endRequest(stream));
+      return stream;
+    },
     open() {
       const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
       // A request without a body has come to its end, of which only those are told who hear it.
@@ -153,6 +172,13 @@ export function headOfHttp2(
     },
   };
 }
+
+/** The next request on the connection waits behind the body of this one. */
+function finishReading(request: IncomingMessage): void {
+  if (!request.readableEnded) request.on("error", ignore).resume();
+}
+
+const ignore = () => {};
 
 /** See `RequestHead.bodyAtHand`. */
 export function bodyAtHand(request: IncomingMessage, maxBytes: number): Buffer | undefined {
@@ -166,31 +192,29 @@ function receive(
   maxBytes: number,
   done: (body: Received) => void,
 ): void {
-  let chunks: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  let over = false;
-  const end = (result: Received) => {
-    if (over) return;
-    over = true;
-    chunks = [];
-    done(result);
-  };
   // It came without a body, and has told so to nobody.
   if (source.readableEnded) {
-    end(Buffer.alloc(0));
+    done(Buffer.alloc(0));
     return;
   }
-  source.on("data", (chunk: Buffer) => {
+  const onData = (chunk: Buffer) => {
     bytes += chunk.length;
-    if (over) return;
-    if (bytes > maxBytes) end("too-large");
-    else chunks.push(chunk);
-  });
-  source.once("end", () =>
-    end(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-  );
-  source.once("close", () => end("gone"));
-  source.on("error", () => end("gone"));
+    chunks.push(chunk);
+    if (bytes > maxBytes) settle("too-large");
+  };
+  const onEnd = () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+  const onGone = () => settle("gone");
+  // A stream of events lasts: nothing is left of this then.
+  const settle = (result: Received) => {
+    source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+    source.on("error", ignore);
+    // What is still to come is thrown away.
+    source.resume();
+    done(result);
+  };
+  source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
 }
 
 /** How long a client has to end its request by itself, once it was answered. */

@@ -2,9 +2,9 @@ import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
-import type { Response } from "../net/request.ts";
+import type { Outlet, Response } from "../net/request.ts";
 
-/** Adds what a call is answered with, for those who have to cut it. */
+/** Adds what a call is answered with, for those who write to it past Connect, or have to cut it. */
 export function withAnswer(values: ContextValues, response: Response): ContextValues {
   return values.set(key, response);
 }
@@ -16,25 +16,25 @@ const unreadTimeoutMs = 5_000;
  * Cuts the answer of a stream that has failed, unless its client reads on soon and is told in order.
  * Over HTTP/2 the cut says why: to gRPC clients ENHANCE_YOUR_CALM is RESOURCE_EXHAUSTED.
  */
-export function cutIfUnread(values: ContextValues, error: Error): void {
-  const response = values.get(key);
-  if (!response || isOver(response)) return;
+export function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
+  if (!outlet || isOver(outlet)) return;
   const timer = setTimeout(() => {
-    if (isOver(response) || response.writableLength === 0) return;
-    if (response instanceof ServerResponse) response.destroy();
-    else response.stream.close(resetCode(error));
+    if (isOver(outlet) || outlet.writableLength === 0) return;
+    if (outlet instanceof ServerResponse) outlet.destroy();
+    else outlet.close(resetCode(error));
   }, unreadTimeoutMs);
-  response.once("close", () => clearTimeout(timer));
+  outlet.once("close", () => clearTimeout(timer));
 }
 
-/** What a call is answered with; undefined where nobody said. */
-export function answerOf(values: ContextValues): Response | undefined {
-  return values.get(key);
+/** What a call is answered with; undefined where nobody said, or once it is over. */
+export function outletOf(values: ContextValues): Outlet | undefined {
+  const response = values.get(key);
+  return response instanceof ServerResponse ? response : response?.stream;
 }
 
-export function isOver(response: Response): boolean {
-  if (response instanceof ServerResponse) return response.destroyed || response.writableFinished;
-  return response.stream?.destroyed ?? true;
+export function isOver(outlet: Outlet): boolean {
+  const isWritten = outlet instanceof ServerResponse && outlet.writableFinished;
+  return isWritten || outlet.destroyed;
 }
 
 function resetCode(error: Error): number {

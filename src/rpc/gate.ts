@@ -5,13 +5,14 @@ import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
-import { cutIfUnread } from "./answer.ts";
+import { cutIfUnread, outletOf } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError, withErrorInfo } from "./errors.ts";
 import { type GatedCall, setGatedCall } from "./gated-call.ts";
 import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
+import { pushOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
 
@@ -80,11 +81,11 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     requestId,
     transport: context.protocolName,
     ...(incoming && { onWait: incoming.leave }),
-    onFail: (error) => cutIfUnread(context.values, error),
+    onFail: (error) => cutIfUnread(outletOf(context.values), error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(incoming && context.method.methodKind !== "unary"
-      ? { onOpen: () => incoming.sendHeaders(context.responseHeader) }
+      ? { onOpen: () => incoming.sendHeaders(context.responseHeader), push: pushOf(context) }
       : {}),
   };
 }

@@ -1,73 +1,83 @@
-import { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { answerOf, isOver } from "./answer.ts";
+import type { Outlet } from "../net/request.ts";
+import { isOver, outletOf } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { compressMinBytes } from "./unary-protocols.ts";
 
-/** A method whose answer is a stream of messages with an `event`. */
 type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" | "responseHeader">;
 
 /**
  * Writes events of a stream to its socket in the call that stores them, past Connect's pipeline, which
  * waits for a message meanwhile. All protocols put the same envelope around a message of a stream, so
- * that one is made of each event, and shared by all who watch it.
+ * that one is made of each event, and shared by all who watch it. Undefined for what only Connect can
+ * write.
  */
 export function pushOf(context: StreamContext): Call["push"] {
-  const answer = answerOf(context.values);
-  const encode = answer && encoderOf(context);
-  if (!encode) return undefined;
-  return (event) => {
-    if (isOver(answer) || !answer.headersSent) return false;
-    const socket = answer instanceof ServerResponse ? answer : answer.stream;
-    if (socket.writableNeedDrain || socket.writableEnded) return false;
-    socket.write(encode(event));
-    return true;
-  };
+  const contentType = context.requestHeader.get("content-type") ?? "";
+  const compression =
+    context.responseHeader.get("grpc-encoding") ??
+    context.responseHeader.get("connect-content-encoding");
+  if (compression !== null && compression !== "gzip") return undefined;
+  const encoder = encoderOf(context.method.output, {
+    isJson: /\+json(?:;|$)/.test(contentType),
+    isGzip: compression === "gzip",
+  });
+  return (event) => pushTo(outletOf(context.values), encoder, event);
 }
 
-type Encode = (event: Event) => Buffer;
+/** Whether the event was taken: an answer that has not begun, or is full, takes none. */
+export function pushTo(outlet: Outlet | undefined, encoder: EventEncoder, event: Event): boolean {
+  if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
+  if (outlet.writableNeedDrain || outlet.writableEnded) return false;
+  outlet.write(encoder.event(event));
+  return true;
+}
+
+/** The messages of a stream as they are sent: those of one event are made once for all. */
+export interface EventEncoder {
+  readonly event: (event: Event) => Buffer;
+  /** A message without an event. */
+  readonly heartbeat: Buffer;
+}
+
+export interface MessageFormat {
+  readonly isJson: boolean;
+  readonly isGzip: boolean;
+}
 
 /** By method, codec and compression. */
-const encoders = new Map<string, Encode>();
+const encoders = new Map<string, EventEncoder>();
 
-/** Undefined for what only Connect can write. */
-function encoderOf({ method, requestHeader, responseHeader }: StreamContext): Encode | undefined {
-  const contentType = requestHeader.get("content-type") ?? "";
-  const isJson = /\+json(?:;|$)/.test(contentType);
-  const compression =
-    responseHeader.get("grpc-encoding") ?? responseHeader.get("connect-content-encoding");
-  if (compression !== null && compression !== "gzip") return undefined;
-  const key = `${method.output.typeName} ${isJson ? "json" : "proto"} ${compression}`;
-  let encode = encoders.get(key);
-  if (!encode) {
-    encode = oncePerEvent(envelopeWriter(method.output, isJson, compression === "gzip"));
-    encoders.set(key, encode);
-  }
-  return encode;
-}
-
-function envelopeWriter(
-  output: StreamContext["method"]["output"],
-  isJson: boolean,
-  compresses: boolean,
-): Encode {
+/** @param output a message with an `event` */
+export function encoderOf(output: DescMessage, { isJson, isGzip }: MessageFormat): EventEncoder {
+  const key = `${output.typeName} ${isJson} ${isGzip}`;
+  const known = encoders.get(key);
+  if (known) return known;
   const writeJson = jsonWriterOf(output);
-  return (event) => {
-    const message = create(output, { event } as Record<string, unknown>);
+  const encode = (init: { event?: Event }) => {
+    const message = create(output, init as Record<string, unknown>);
     const data = isJson ? Buffer.from(writeJson(message)) : toBinary(output, message);
-    return compresses && data.byteLength >= compressMinBytes
-      ? envelope(compressedFlag, gzipSync(data))
-      : envelope(0, data);
+    return envelope(0, data, isGzip);
   };
+  const encoder = { event: oncePerEvent((event) => encode({ event })), heartbeat: encode({}) };
+  encoders.set(key, encoder);
+  return encoder;
 }
 
-function envelope(flags: number, data: Uint8Array): Buffer {
+/** A message or the end of a stream, compressed where that is asked for and worth it. */
+export function envelope(flags: number, data: Uint8Array, isGzip: boolean): Buffer {
+  return isGzip && data.byteLength >= compressMinBytes
+    ? enveloped(flags | compressedFlag, gzipSync(data))
+    : enveloped(flags, data);
+}
+
+function enveloped(flags: number, data: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafeSlow(5 + data.byteLength);
   bytes.writeUInt8(flags, 0);
   bytes.writeUInt32BE(data.byteLength, 1);

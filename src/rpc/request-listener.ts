@@ -18,7 +18,7 @@ import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
-import type { UnaryPath } from "./unary-path.ts";
+import type { StraightCall, StraightPath } from "./straight-path.ts";
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for. */
@@ -37,7 +37,7 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing = noTracing,
   gate: AdmissionGate = openGate,
-  unaryPath?: UnaryPath,
+  straightPaths: readonly StraightPath[] = [],
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -53,8 +53,8 @@ export function createRequestListener(
     // Health checks and reflection would be most of all traces.
     const standard = handler.requestPath.startsWith("/grpc.");
     const span = startSpan(standard ? noTracing : tracing, handler, head);
-    head.onClose(() => span.end());
-    const straight = unaryPath?.callOf(handler, head);
+    endWith(head, span);
+    const straight = straightCallOf(handler, head);
     span.run(() => {
       if (!straight) return serveByConnect(handler, head, slot);
       straight(slot).then(
@@ -69,6 +69,14 @@ export function createRequestListener(
         },
       );
     });
+  }
+
+  function straightCallOf(handler: UniversalHandler, head: RequestHead): StraightCall | undefined {
+    for (const path of straightPaths) {
+      const call = path.callOf(handler, head);
+      if (call) return call;
+    }
+    return undefined;
   }
 
   function serveByConnect(
@@ -128,6 +136,11 @@ export function createRequestListener(
 
 /** Lets every call in. */
 const openGate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
+
+/** What is held until then is the span alone, nothing of its request. */
+function endWith(head: RequestHead, span: Span): void {
+  head.onClose(() => span.end());
+}
 
 /** How the call ends, its record adds. */
 function startSpan(

@@ -22,6 +22,7 @@ import { createRequestListener, type RequestLimits } from "./request-listener.ts
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
 import { implementations, services } from "./services/routes.ts";
+import { createStreamPath } from "./stream-path.ts";
 import { strictUtf8 } from "./strict-utf8.ts";
 import { createUnaryPath } from "./unary-path.ts";
 import { compressions } from "./unary-protocols.ts";
@@ -43,7 +44,7 @@ export interface RpcServerOptions {
   readonly admission?: Admission;
   /** Hears of what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
-  /** Whether ordinary unary calls take the straight path. Default: they do; else all go by Connect. */
+  /** Whether ordinary calls take the straight paths. Default: they do; else all go by Connect. */
   readonly straight?: boolean;
 }
 
@@ -116,10 +117,9 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   router.service(Health, health.service);
   addReflection(router, [...services, ...openServices], { admission, limitObserver, observer });
 
-  const unaryPath =
-    options.straight === false
-      ? undefined
-      : createUnaryPath({ core, identify, log, observer, jsonOptions, ...limits });
+  const ofPaths = { core, identify, log, observer, jsonOptions, ...limits };
+  const straightPaths =
+    options.straight === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
 
   let listener: OnePortOptions["listener"];
   const port = createOnePort({
@@ -132,13 +132,13 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   const cutCalls = () => {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
-    unaryPath?.cut();
+    for (const path of straightPaths) path.cut();
   };
 
   return {
     async listen(host, number) {
       const gate = await createAdmissionGate(admission, limitObserver);
-      listener = createRequestListener(router, limits, log, tracing, gate, unaryPath);
+      listener = createRequestListener(router, limits, log, tracing, gate, straightPaths);
       return port.listen(host, number);
     },
     setServing: (serving) => health.setServing(serving),

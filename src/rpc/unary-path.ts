@@ -1,67 +1,42 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import {
   createMethodSerializationLookup,
   type UniversalHandler,
 } from "@connectrpc/connect/protocol";
-import type { Call, Core } from "../core/core.ts";
+import type { Call } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
-import { plainAuthority, type RequestHead } from "../net/request-head.ts";
+import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { type Member, UnderWay } from "../under-way.ts";
+import { UnderWay } from "../under-way.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
-import { type CallRecord, createCallRecord, type RpcObserver } from "./call-record.ts";
+import { CallLife, shuttingDown } from "./call-life.ts";
+import { type CallRecord, createCallRecord } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
-import type { Identify } from "./gate.ts";
 import { setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import type { Log } from "./log.ts";
 import { rateLimitOf } from "./rate-limit.ts";
 import { implementations } from "./services/routes.ts";
-import type { strictUtf8 } from "./strict-utf8.ts";
+import {
+  isPlainPost,
+  receiveBody,
+  type StraightPath,
+  type StraightPathOptions,
+  textOf,
+} from "./straight-path.ts";
 import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
-
-export interface UnaryPathOptions {
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly log: Log;
-  readonly observer?: RpcObserver | undefined;
-  /** Largest request message, in bytes. */
-  readonly readMaxBytes: number;
-  /** Longest a body may take to arrive, in milliseconds. */
-  readonly requestTimeoutMs: number;
-  readonly jsonOptions: {
-    readonly ignoreUnknownFields: boolean;
-    readonly textDecoder: typeof strictUtf8;
-  };
-}
 
 /**
  * The straight path of what nearly every call is: a unary POST of Connect, gRPC or gRPC-Web whose
  * message is not compressed. It takes the same steps as Connect's own path, without its pipelines of
  * iterators and web streams: identify, receive, decode, run the use case, encode, answer, record.
- * Whatever is out of the ordinary goes to Connect. `test/rpc/unary-path.test.ts` sends the same
- * requests both ways and holds the answers to be the same.
+ * `test/rpc/unary-path.test.ts` sends the same requests both ways and holds the answers to be the same.
  */
-export interface UnaryPath {
-  /** How a request is served here; undefined for one that is Connect's to serve. */
-  callOf(handler: UniversalHandler, head: RequestHead): UnaryCall | undefined;
-  /** Ends the calls under way: UNAVAILABLE, since the gateway shuts down. */
-  cut(): void;
-}
-
-/**
- * Serves the call. Resolves once it is answered, or with the body that was read when only Connect
- * knows how to refuse that: nothing was recorded or answered then.
- */
-export type UnaryCall = (slot: Slot) => Promise<Uint8Array | undefined>;
-
-export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
+export function createUnaryPath(options: StraightPathOptions): StraightPath {
   const methods = unaryMethods(options);
   const underWay = new UnderWay<AbortController>();
 
@@ -108,8 +83,8 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...(idempotencyKey === null ? {} : { idempotencyKey }),
       };
-      const atHand = head.bodyAtHand(dialect.maxBodyBytes(options.readMaxBytes));
-      const body = atHand ?? (await receive(head, dialect, options, slot));
+      const maxBytes = dialect.maxBodyBytes(options.readMaxBytes);
+      const body = head.bodyAtHand(maxBytes) ?? (await receive(head, maxBytes, options, slot));
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -143,8 +118,7 @@ export function createUnaryPath(options: UnaryPathOptions): UnaryPath {
   return {
     callOf(handler, head) {
       const method = methods.get(handler.requestPath);
-      if (!method || head.method !== "POST" || head.headers.expect !== undefined) return undefined;
-      if (!plainAuthority.test(authorityOf(head.headers))) return undefined;
+      if (!method || !isPlainPost(head)) return undefined;
       const dialect = dialectOf(head.headers, head.httpVersion);
       return dialect && ((slot) => serve(method, head, dialect, slot));
     },
@@ -165,7 +139,7 @@ interface UnaryMethod {
 }
 
 /** By the path of their requests. */
-function unaryMethods({ core, readMaxBytes, jsonOptions }: UnaryPathOptions) {
+function unaryMethods({ core, readMaxBytes, jsonOptions }: StraightPathOptions) {
   const methods = new Map<string, UnaryMethod>();
   const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
   for (const [service, implementation] of implementations(core)) {
@@ -203,79 +177,16 @@ type Handler = (
   context: HandlerContext,
 ) => Promise<Parameters<typeof create<DescMethodUnary["output"]>>[1]>;
 
-/**
- * How long a call lasts: until its deadline, until its caller leaves, until the gateway shuts down.
- * Nothing aborts for a call that ended by itself.
- */
-class CallLife {
-  readonly #controller = new AbortController();
-  readonly #member: Member<AbortController>;
-  readonly #timer: NodeJS.Timeout | undefined;
-
-  constructor(
-    head: RequestHead,
-    timeoutMs: number | undefined,
-    underWay: UnderWay<AbortController>,
-  ) {
-    this.#member = underWay.add(this.#controller);
-    if (timeoutMs !== undefined) {
-      this.#timer = setTimeout(
-        () => this.#abort(new DOMException("the deadline passed", "TimeoutError")),
-        timeoutMs,
-      );
-    }
-    head.onClose(() => {
-      if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
-    });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  end(): void {
-    this.#member.leave();
-    clearTimeout(this.#timer);
-  }
-
-  #abort(reason: Error): void {
-    this.#controller.abort(reason);
-  }
-}
-
-function receive(
+async function receive(
   head: RequestHead,
-  dialect: UnaryDialect,
-  { readMaxBytes, requestTimeoutMs }: UnaryPathOptions,
+  maxBytes: number,
+  options: StraightPathOptions,
   slot: Slot,
 ): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const arrived = countArrival(slot);
-    const limits = { maxBytes: dialect.maxBodyBytes(readMaxBytes), timeoutMs: requestTimeoutMs };
-    head.receive(limits, (body) => {
-      arrived();
-      if (body === "gone") reject(new GatewayError("CANCELLED", "the caller went away"));
-      else if (body === "too-large") reject(tooLarge(readMaxBytes));
-      else resolve(body);
-    });
-  });
-}
-
-function tooLarge(readMaxBytes: number): ConnectError {
-  const message = `message size is larger than configured readMaxBytes ${readMaxBytes}`;
-  return new ConnectError(message, Code.ResourceExhausted);
-}
-
-function shuttingDown(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the gateway is shutting down");
-}
-
-/** Whom the request is for: an address that is none is Connect's to refuse. */
-function authorityOf(headers: IncomingHttpHeaders): string {
-  return headers[":authority"]?.toString() ?? headers.host ?? "";
-}
-
-function textOf(headers: IncomingHttpHeaders, name: string): string | null {
-  const value = headers[name];
-  return value === undefined ? null : Array.isArray(value) ? value.join(", ") : value;
+  const arrived = countArrival(slot);
+  try {
+    return await receiveBody(head, maxBytes, options);
+  } finally {
+    arrived();
+  }
 }

@@ -138,7 +138,14 @@ function connectKind(binary: boolean): Kind {
   };
 }
 
-const envelopeBytes = 5;
+export const envelopeBytes = 5;
+
+/** The message of a body that is one plain envelope; undefined for any other body. */
+export function messageOfEnvelope(body: Buffer): Uint8Array | undefined {
+  if (body.length < envelopeBytes || body[0] !== 0) return undefined;
+  const isWhole = body.readUInt32BE(1) === body.length - envelopeBytes;
+  return isWhole ? bytesOf(body, envelopeBytes) : undefined;
+}
 
 function grpcKind(web: boolean): Kind {
   const contentType = web ? "application/grpc-web+proto" : "application/grpc+proto";
@@ -179,11 +186,7 @@ function grpcKind(web: boolean): Kind {
       name: web ? "grpc-web" : "grpc",
       binary: true,
       timeoutMs,
-      messageIn(body) {
-        if (body.length < envelopeBytes || body[0] !== 0) return undefined;
-        const isWhole = body.readUInt32BE(1) === body.length - envelopeBytes;
-        return isWhole ? bytesOf(body, envelopeBytes) : undefined;
-      },
+      messageIn: messageOfEnvelope,
       maxBodyBytes: (maxBytes) => maxBytes + envelopeBytes,
       succeed: (message, headers) => answer(message, succeeded, headers, compression),
       fail: (error, headers) =>

@@ -113,7 +113,7 @@ test("callers are listed with their waits, the ten busiest first", () => {
 });
 
 test("what it remembers is bounded, whatever names come", () => {
-  const recent = createActivityWindow();
+  const recent = createActivityWindow(() => start);
   for (let n = 0; n < 10_000; n++) {
     recent.callback(`verdict-${n}`);
     recent.call({ endpoint: `GET /${n}`, outcome: "200", durationMs: 1 });

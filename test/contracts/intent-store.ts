@@ -175,6 +175,18 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
     });
 
+    it("refuses a key that was used with another method, until that one is free again", async (t) => {
+      const [a, b] = await stores(t);
+      const use = (digest: string, other: string, externalId: string) =>
+        given({ externalId, key: { digest, otherDigests: [other], fingerprints: ["f"] } });
+      const paid = started(await a.begin(account, use("pay", "confirm", "one")));
+      assert.equal((await b.begin(account, use("confirm", "pay", "two"))).kind, "keyReused");
+      started(await b.begin("other", use("confirm", "pay", "two")));
+      await a.end(account, paid, { state: "closed", key: "free" });
+      started(await b.begin(account, use("confirm", "pay", "two")));
+      assert.equal((await a.begin(account, use("pay", "confirm", "one"))).kind, "keyReused");
+    });
+
     it("frees the key of a call that was never sent", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, keyed()));

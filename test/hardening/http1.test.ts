@@ -96,6 +96,16 @@ describe("requests that can be read in two ways are refused, and their connectio
       }
     });
 
+    it(`${listener}: a whole address for a target is its path`, { timeout }, async (t) => {
+      const rest = "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
+      const plain = head(url()) + rest;
+      const whole = plain.replace("/", `http://localhost:${new URL(url()).port}/`);
+      const [asPath] = (await exchange(t, url(), plain)).split("\r\n");
+      const [asAddress] = (await exchange(t, url(), whole)).split("\r\n");
+      assert.doesNotMatch(asPath ?? "", /404/);
+      assert.equal(asAddress, asPath);
+    });
+
     it(`${listener}: headers beyond 16 KiB`, { timeout }, async (t) => {
       const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
       assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);

@@ -251,6 +251,8 @@ test("GraphQL refuses at once with 503, which pages may read", { timeout }, asyn
   const origin = "https://shop.example";
   const toPage = await served.post({ query: read }, { origin });
   assert.equal(toPage.headers.get("access-control-allow-origin"), origin);
+  assert.match(toPage.headers.get("access-control-expose-headers") ?? "", /\bretry-after\b/);
+  assert.equal(toPage.headers.get("vary"), "origin");
   await assertRefused(toPage);
   const typed = await served.post(
     { query: read },

@@ -1,13 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
-import http2 from "node:http2";
 import { after, before, test } from "node:test";
-import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
-import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { gzipSync } from "node:zlib";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type ErrorCode, GatewayError } from "../../src/errors.ts";
-import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import type { ErrorCode } from "../../src/errors.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type CreatePaymentRequest,
@@ -17,29 +13,23 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import type { Identify } from "../../src/rpc/gate.ts";
 import { dialectOf } from "../../src/rpc/unary-protocols.ts";
-import { caller, type Started, start } from "./start.ts";
+import {
+  binary,
+  envelope,
+  enveloped,
+  errorOf,
+  json,
+  type Sent,
+  twoWays,
+  type Version,
+} from "./two-ways.ts";
 
 /*
  * The same requests by the straight path and by Connect's own: answers, records and what reaches the
  * core must be the same. Not compared: ids that each answer gets anew, times, how HTTP frames a body,
  * and how large a message is said to be that is too large.
  */
-
-interface Sent {
-  readonly path: string;
-  readonly method?: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
-}
-
-interface Came {
-  readonly status: number;
-  readonly headers: Record<string, string>;
-  readonly body: Buffer;
-  readonly trailers: Record<string, string>;
-}
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
@@ -61,166 +51,16 @@ const answers = {
     create(PaymentSchema, { externalId, details: { amount, description: "é€𝄞" } }),
 };
 
-function errorOf(code: ErrorCode): GatewayError {
-  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
-    reason: `BECAUSE_${code}`,
-    retryAfterMs: 1_500,
-    outcomeUnknown: { externalId: "order" },
-    fields: [{ path: "a.b", message: "must not" }],
-    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
-  });
-}
-
-const identify: Identify = async (headers) => {
-  const shown = headers.get("authorization");
-  if (shown === "nobody") {
-    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
-  }
-  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
-  if (shown === "bug") throw new TypeError("a bug");
-  return caller;
-};
-
-let straight: Started;
-let byConnect: Started;
-let sessions: Map<Started, http2.ClientHttp2Session>;
-
-before(async () => {
-  const limits = { readMaxBytes: 10_000 };
-  straight = await start(answers, { identify, limits });
-  byConnect = await start(answers, { identify, limits, straight: false });
-  sessions = new Map([straight, byConnect].map((at) => [at, http2.connect(at.url)]));
-});
-
-after(async () => {
-  for (const session of sessions.values()) session.destroy();
-  await straight[Symbol.asyncDispose]();
-  await byConnect[Symbol.asyncDispose]();
-});
-
-const senders = {
-  "1.1": async (at: Started, { path, method = "POST", headers, body }: Sent): Promise<Came> => {
-    const request = http.request(at.url + path, { method, headers, agent: false });
-    request.end(body);
-    const [response] = (await once(request, "response")) as [http.IncomingMessage];
-    const chunks = await response.toArray();
-    return {
-      status: response.statusCode ?? 0,
-      headers: flat(response.headers),
-      body: Buffer.concat(chunks),
-      trailers: flat(response.trailers),
-    };
-  },
-  "2": async (at: Started, { path, method = "POST", headers, body }: Sent): Promise<Came> => {
-    const session = sessions.get(at) as http2.ClientHttp2Session;
-    const stream = session.request({ ":path": path, ":method": method, ...headers });
-    let trailers: http2.IncomingHttpHeaders = {};
-    stream.on("trailers", (came) => (trailers = came));
-    stream.end(body);
-    const [came] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
-    const chunks = await stream.toArray();
-    return {
-      status: Number(came[":status"]),
-      headers: flat(came),
-      body: Buffer.concat(chunks),
-      trailers: flat(trailers),
-    };
-  },
-};
-
-function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
-}
-
-const ofFraming = new Set([
-  ...["connection", "keep-alive", "date", "transfer-encoding", "content-length", ":status"],
-]);
-
-const trailersOfErrors = [
-  "grpc-status",
-  "grpc-message",
-  "grpc-status-details-bin",
-  "grpc-retry-pushback-ms",
-];
-
-/** An answer as its reader understands it. */
-function understood({ status, headers, body, trailers }: Came) {
-  const rest = Object.entries(headers).filter(([name]) => !ofFraming.has(name));
-  const seen = Object.fromEntries(rest);
-  if (!/^[a-z-]+-1$/.test(seen["x-request-id"] ?? "")) delete seen["x-request-id"];
-  // gRPC's own status may stand among the headers where there is no body.
-  for (const name of trailersOfErrors) {
-    const value = seen[name];
-    if (value === undefined) continue;
-    trailers = { ...trailers, [name]: value };
-    delete seen[name];
-  }
-  return { status, headers: seen, body: bodyOf(headers, body), trailers: readable(trailers) };
-}
-
-function bodyOf(headers: Record<string, string>, body: Buffer): unknown {
-  const plain = unpacked(headers["content-encoding"], body);
-  const type = headers["content-type"] ?? "";
-  if (type === "application/json") return JSON.parse(withoutSize(plain.toString()));
-  if (!type.startsWith("application/grpc")) return plain.toString("hex");
-  const envelopes: unknown[] = [];
-  for (let at = 0; at < plain.length; ) {
-    const [flags, end] = [plain.readUInt8(at), at + 5 + plain.readUInt32BE(at + 1)];
-    const data = unpacked(
-      flags & 1 ? headers["grpc-encoding"] : undefined,
-      plain.subarray(at + 5, end),
-    );
-    const isTrailer = (flags & 0x80) !== 0;
-    envelopes.push([flags, isTrailer ? readable(linesOf(data)) : data.toString("hex")]);
-    at = end;
-  }
-  return envelopes;
-}
-
-function unpacked(encoding: string | undefined, data: Buffer): Buffer {
-  if (encoding === "gzip") return gunzipSync(data);
-  return encoding === "br" ? brotliDecompressSync(data) : data;
-}
-
-function linesOf(data: Buffer): Record<string, string> {
-  const lines = data.toString().split("\r\n").filter(Boolean);
-  return Object.fromEntries(
-    lines.map((line) => /^(.*?): (.*)$/.exec(line)?.slice(1) as [string, string]).sort(),
-  );
-}
-
-function withoutSize(text: string): string {
-  return text.replace(/message size \d+ is larger/, "message size is larger");
-}
-
-function readable({ "grpc-status-details-bin": details, ...trailers }: Record<string, string>) {
-  const message = decodeURIComponent(trailers["grpc-message"] ?? "");
-  const saysSize = message.includes("readMaxBytes");
-  return {
-    ...trailers,
-    "grpc-message": withoutSize(message),
-    details: saysSize ? details !== undefined : details,
-  };
-}
-
 interface Dialect {
   readonly type: string;
-  readonly http: readonly (keyof typeof senders)[];
+  readonly http: readonly Version[];
   readonly encode: <D extends DescMessage>(schema: D, init: MessageInitShape<D>) => Uint8Array;
   readonly grpc: boolean;
 }
 
-const json = (value: unknown) => Buffer.from(JSON.stringify(value));
-const binary = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
-  Buffer.from(toBinary(schema, create(schema, init)));
-const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
-  const head = Buffer.alloc(5);
-  head.writeUInt8(flags, 0);
-  head.writeUInt32BE(length, 1);
-  return Buffer.concat([head, data]);
-};
-const enveloped = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
-  envelope(binary(schema, init));
+const two = twoWays(answers);
+before(two.start);
+after(two.stop);
 
 const both = ["1.1", "2"] as const;
 const dialects: Dialect[] = [
@@ -326,39 +166,13 @@ function requestsOf({ type, encode, grpc }: Dialect): Requests {
   };
 }
 
-/** What a request leaves behind, but for ids and times. */
-function traceOf(at: Started, calls: number, records: number) {
-  return {
-    calls: at.calls.slice(calls).map(({ method, request, call }) => ({
-      method,
-      request,
-      caller: call.caller,
-      key: call.idempotencyKey,
-      transport: call.transport,
-      hasDeadline: call.deadlineMs !== undefined,
-      aborted: call.signal.aborted,
-    })),
-    records: at.records
-      .slice(records)
-      .map(({ level, message, method, code, reason, caller, protocol }) => ({
-        ...{ level, message, method, code, reason, caller, protocol },
-      })),
-  };
-}
-
 let compared = 0;
 for (const dialect of dialects) {
   for (const version of dialect.http) {
     test(`${dialect.type} over HTTP/${version} is answered alike both ways`, async () => {
       for (const [name, request] of Object.entries(requestsOf(dialect))) {
         const sent = { path: getPayment, ...request };
-        const [mine, its] = await Promise.all(
-          [straight, byConnect].map(async (at) => {
-            const [calls, records] = [at.calls.length, at.records.length];
-            const came = understood(await senders[version](at, sent));
-            return { came, ...traceOf(at, calls, records) };
-          }),
-        );
+        const [mine, its] = await two.outcomes(version, sent);
         assert.deepEqual(mine, its, name);
         compared += 1;
       }

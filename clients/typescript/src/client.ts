@@ -51,7 +51,8 @@ export function credentials({ token, merchantAccount }: Credentials): Intercepto
 /**
  * Headers that make a call that moves money safe to repeat for 24 hours: the same key with the same
  * request gets the first answer again, over all replicas. Keep the key with the order, not with the
- * attempt: `payments.createPayment(order, { headers: idempotencyKey(order.id) })`.
+ * attempt: `payments.createPayment(order, { headers: idempotencyKey(order.id) })`. A confirmation
+ * of it needs another key.
  *
  * @param key 1 to 255 characters of visible ASCII
  */

@@ -39,6 +39,6 @@ export const cors = {
   // Who calls is in headers that the page sets. Cookies are never read.
   credentials: false,
   methods: ["GET", "POST"],
-  exposedHeaders: [...rateLimitHeaderNames, "x-request-id"],
+  exposedHeaders: [...rateLimitHeaderNames, "retry-after", "x-request-id"],
   maxAge: 600,
 };

@@ -15,7 +15,11 @@ export class MemoryKeys {
   readonly #used = new Map<string, UsedKey>();
 
   /** What became of the key's first call; undefined for a key that is free. */
-  find(account: string, { digest, fingerprints }: KeyUse, now: number): Begun | undefined {
+  find(account: string, use: KeyUse, now: number): Begun | undefined {
+    const { digest, otherDigests = [], fingerprints } = use;
+    if (otherDigests.some((other) => this.#used.has(id(account, other)))) {
+      return { kind: "keyReused" };
+    }
     const used = this.#used.get(id(account, digest));
     if (!used) return undefined;
     if (!fingerprints.includes(used.fingerprint)) return { kind: "keyReused" };

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] idempotency key; absent for a call without one
+-- KEYS[5...] the same one with the other methods, each of which has records of its own
 -- ARGV[1] id         ARGV[2] method          ARGV[3] kind    ARGV[4] external_id
 -- ARGV[5] lease in milliseconds: when the call has ended or its replica is gone
 -- ARGV[6] how long a lock holds at most, in milliseconds
@@ -31,6 +32,12 @@ if redis.call('EXISTS', intent) == 1 then
     return { 'ended' }
   end
   return { 'started', begun[2], begun[3] }
+end
+
+for at = 5, #KEYS do
+  if redis.call('EXISTS', KEYS[at]) == 1 then
+    return { 'keyReused' }
+  end
 end
 
 if key then

@@ -54,10 +54,11 @@ export class RedisIntentWrites {
    */
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const { giveUpMs, answerMs } = this.#options;
-    const { digest = "", fingerprints = [] } = given.key ?? {};
+    const { digest = "", otherDigests = [], fingerprints = [] } = given.key ?? {};
     const limits = [given.leaseMs, giveUpMs, this.#keepMs].map(String);
     const args = [given.id, given.method, String(given.kind), given.externalId, ...limits];
     const on = this.#keysOf(account, given, digest);
+    for (const other of otherDigests) on.push(this.#keys(account).idempotency(other));
     args.push(digest, String(keyRetentionMs), ...fingerprints);
     const written = await within(
       answerMs + replicasMs,

@@ -5,7 +5,6 @@ import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { callOf } from "../gated-call.ts";
-import { pushOf } from "../pushed-events.ts";
 
 /**
  * A watch as the answer of a streaming method. An iteration that merely stops when its signal aborts
@@ -16,13 +15,13 @@ import { pushOf } from "../pushed-events.ts";
  */
 export async function* eventStream(
   open: (call: Call) => AsyncIterable<Event>,
-  context: HandlerContext,
+  context: Pick<HandlerContext, "values">,
   asked: Heartbeat,
 ): AsyncGenerator<{ event?: Event }, void> {
   const call = callOf(context);
   const heartbeatMs = heartbeatMsOf(asked);
   const silence: Silence = { sinceMs: 0 };
-  const push = pushOf(context);
+  const { push } = call;
   const events = open({
     ...call,
     push:

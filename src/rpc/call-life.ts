@@ -1,0 +1,61 @@
+import { GatewayError } from "../errors.ts";
+import type { RequestHead } from "../net/request-head.ts";
+import type { Member, UnderWay } from "../under-way.ts";
+
+/**
+ * How long a call lasts: until its deadline, until its caller leaves, until the gateway shuts down; a
+ * stream also until its connection's end. Nothing aborts for a call that ended by itself.
+ */
+export class CallLife {
+  readonly #controller = new AbortController();
+  readonly #member: Member<AbortController>;
+  #timer: NodeJS.Timeout | undefined;
+  #ending: AbortSignal | undefined;
+  #onEnding: (() => void) | undefined;
+
+  constructor(
+    head: RequestHead,
+    timeoutMs: number | undefined,
+    underWay: UnderWay<AbortController>,
+  ) {
+    this.#member = underWay.add(this.#controller);
+    if (timeoutMs !== undefined) this.#endAfter(timeoutMs);
+    head.onClose(() => {
+      if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Ends with a signal as well, for its reason. */
+  endWith(ending: AbortSignal | undefined): void {
+    if (!ending) return;
+    this.#ending = ending;
+    this.#onEnding = () => this.#abort(ending.reason);
+    if (ending.aborted) this.#onEnding();
+    else ending.addEventListener("abort", this.#onEnding);
+  }
+
+  end(): void {
+    this.#member.leave();
+    clearTimeout(this.#timer);
+    if (this.#onEnding) this.#ending?.removeEventListener("abort", this.#onEnding);
+  }
+
+  #endAfter(timeoutMs: number): void {
+    const end = () => this.#abort(new DOMException("the deadline passed", "TimeoutError"));
+    if (timeoutMs > 0) this.#timer = setTimeout(end, timeoutMs);
+    else end();
+  }
+
+  #abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+}
+
+/** Why calls are cut that are left when the gateway has to go. */
+export function shuttingDown(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the gateway is shutting down");
+}

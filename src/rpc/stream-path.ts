@@ -1,0 +1,278 @@
+import type { ServerResponse } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import type { Message } from "@bufbuild/protobuf";
+import { ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import {
+  createMethodSerializationLookup,
+  type UniversalHandler,
+} from "@connectrpc/connect/protocol";
+import type { Call } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Slot } from "../net/admission.ts";
+import type { Outlet } from "../net/request.ts";
+import type { RequestHead } from "../net/request-head.ts";
+import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { UnderWay } from "../under-way.ts";
+import { cutIfUnread, isOver } from "./answer.ts";
+import { CallLife, shuttingDown } from "./call-life.ts";
+import { type CallRecord, createCallRecord } from "./call-record.ts";
+import { withoutValues } from "./decode-errors.ts";
+import { toConnectError } from "./errors.ts";
+import { setGatedCall } from "./gated-call.ts";
+import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
+import { setRateLimit } from "./rate-limit.ts";
+import { implementations } from "./services/routes.ts";
+import {
+  isPlainPost,
+  receiveBody,
+  type StraightPath,
+  type StraightPathOptions,
+  textOf,
+} from "./straight-path.ts";
+import { type StreamDialect, type StreamRequest, streamRequestOf } from "./stream-protocols.ts";
+import { envelopeBytes, messageOfEnvelope } from "./unary-protocols.ts";
+
+/**
+ * The straight path of a watch: a POST of one plain message, answered by a stream of events. The steps
+ * are Connect's: identify, receive, decode, open, write what comes, tell the end, record. While a watch
+ * rests, nothing of its request is held. `test/rpc/stream-path.test.ts` sends the same requests both
+ * ways and holds the answers to be the same.
+ */
+export function createStreamPath(options: StraightPathOptions): StraightPath {
+  const methods = streamMethods(options);
+  const underWay = new UnderWay<AbortController>();
+
+  async function serve(
+    method: StreamMethod,
+    head: RequestHead,
+    { dialect, timeoutMs }: StreamRequest,
+  ): Promise<Uint8Array | undefined> {
+    const startedMs = performance.now();
+    const deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+    const requestId = requestIdOf(textOf(head.headers, requestIdHeader));
+    const answer = new StreamAnswer(head, dialect, encoderOf(method.names.method.output, dialect));
+    answer.set("cache-control", "no-store");
+    answer.set(requestIdHeader, requestId);
+    const life = new CallLife(head, timeoutMs, underWay);
+    life.endWith(head.ending);
+    let call: Call | undefined;
+    let record: CallRecord | undefined;
+    const begin = () => {
+      const facts = { ...method.names, protocolName: dialect.name, signal: life.signal };
+      const begun = createCallRecord(facts, requestId, { ...options, quiet: false }, startedMs);
+      if (call) begun.caller = call.caller.name;
+      return begun;
+    };
+
+    try {
+      const caller = await options.identify({ get: (name) => textOf(head.headers, name) });
+      call = {
+        ...callOn(answer),
+        ...{ caller, signal: life.signal, requestId, transport: dialect.name },
+        ...(deadlineMs === undefined ? {} : { deadlineMs }),
+        ...idempotencyKeyOf(head),
+      };
+      setRateLimit(answer, options.core, call);
+      const maxBytes = options.readMaxBytes + envelopeBytes;
+      const body = head.bodyAtHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
+      const input = messageOfEnvelope(body);
+      if (input === undefined) {
+        life.end();
+        return body;
+      }
+      record = begin();
+      const values = createContextValues();
+      setGatedCall(values, { record, answerHeader: answer, call });
+      const messages = method.open(input, dialect, { values });
+      // It lasts: what began it is let go of.
+      void deliver(messages, answer, life, record);
+    } catch (error) {
+      record ??= begin();
+      const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
+      if (isUnknown && !call) answer.set("www-authenticate", "Bearer");
+      if (error instanceof ConnectError) withoutValues(error, method.names.method.input);
+      settle(error, answer, life, record);
+    }
+    return undefined;
+  }
+
+  return {
+    callOf({ requestPath }, head) {
+      const method = methods.get(requestPath);
+      // What stands behind the path is Connect's to look at.
+      if (!method || head.url !== requestPath || !isPlainPost(head)) return undefined;
+      const request = streamRequestOf(head.headers, head.httpVersion);
+      return (
+        request &&
+        ((slot: Slot) => {
+          // A stream takes no slot once it has begun.
+          slot.leave();
+          return serve(method, head, request);
+        })
+      );
+    },
+    cut() {
+      for (const controller of underWay) controller.abort(shuttingDown());
+    },
+  };
+}
+
+interface StreamMethod {
+  readonly names: Pick<UniversalHandler, "service" | "method">;
+  /** Decodes the request and opens its stream. @throws ConnectError for what is no request */
+  open(
+    input: Uint8Array,
+    format: Pick<StreamDialect, "isJson">,
+    context: Pick<HandlerContext, "values">,
+  ): Messages;
+}
+
+type Messages = AsyncIterable<{ readonly event?: Event }>;
+
+/** By the path of their requests. */
+function streamMethods({ core, readMaxBytes, jsonOptions }: StraightPathOptions) {
+  const methods = new Map<string, StreamMethod>();
+  const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
+  for (const [service, implementation] of implementations(core)) {
+    for (const method of service.methods) {
+      if (method.methodKind !== "server_streaming") continue;
+      const run = implementation[method.localName as keyof typeof implementation] as Handler;
+      const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
+      methods.set(`/${service.typeName}/${method.name}`, {
+        names: { service, method },
+        open: (input, { isJson }, context) =>
+          // The handlers of the services read nothing else of their context.
+          run(codec.getI(!isJson).parse(input), context as HandlerContext),
+      });
+    }
+  }
+  return methods;
+}
+
+type Handler = (request: Message, context: HandlerContext) => Messages;
+
+/** What a call of the core has to do with its answer. */
+function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
+  return {
+    onOpen: () => answer.open(),
+    onFail: (error) => answer.cutIfUnread(error),
+    push: (event) => answer.push(event),
+  };
+}
+
+function idempotencyKeyOf({ headers }: RequestHead): Pick<Call, "idempotencyKey"> {
+  const idempotencyKey = textOf(headers, "idempotency-key");
+  return idempotencyKey === null ? {} : { idempotencyKey };
+}
+
+/** Writes a stream to its end. Never rejects. */
+async function deliver(
+  messages: Messages,
+  answer: StreamAnswer,
+  life: CallLife,
+  record: CallRecord,
+): Promise<void> {
+  try {
+    for await (const { event } of messages) {
+      const drained = answer.write(event);
+      if (drained) await drained;
+      if (answer.isOver) break;
+    }
+  } catch (error) {
+    return settle(error, answer, life, record);
+  }
+  settle(undefined, answer, life, record);
+}
+
+/** Records how the call ended, and tells its caller. */
+function settle(error: unknown, answer: StreamAnswer, life: CallLife, record: CallRecord): void {
+  const failure =
+    error === undefined ? undefined : toConnectError(error, life.signal, record.unknown);
+  life.end();
+  record.settle(failure);
+  answer.end(failure);
+}
+
+/** The answer of one stream: headers, messages, end. */
+class StreamAnswer {
+  readonly #dialect: StreamDialect;
+  readonly #encoder: EventEncoder;
+  /** Until the answer begins. */
+  #head: RequestHead | undefined;
+  #headers: Record<string, string> | undefined;
+  #outlet: Outlet | undefined;
+
+  constructor(head: RequestHead, dialect: StreamDialect, encoder: EventEncoder) {
+    this.#head = head;
+    this.#dialect = dialect;
+    this.#encoder = encoder;
+    this.#headers = { ...dialect.headers };
+  }
+
+  /** Adds a header of the answer; nothing once it has begun. */
+  set(name: string, value: string): void {
+    if (this.#headers) this.#headers[name] = value;
+  }
+
+  /** Its client has left, or it was cut. */
+  get isOver(): boolean {
+    return this.#head ? this.#head.isGone() : !this.#outlet || isOver(this.#outlet);
+  }
+
+  /** Sends the headers: the first event may be long in coming. */
+  open(): void {
+    const outlet = this.#begin();
+    if (outlet && "flushHeaders" in outlet) outlet.flushHeaders();
+  }
+
+  push(event: Event): boolean {
+    return pushTo(this.#outlet, this.#encoder, event);
+  }
+
+  /** @returns what is waited for before more is written, if anything */
+  write(event: Event | undefined): Promise<void> | undefined {
+    const message = event ? this.#encoder.event(event) : this.#encoder.heartbeat;
+    const outlet = this.#begin();
+    if (!outlet || isOver(outlet) || outlet.write(message)) return undefined;
+    return drained(outlet);
+  }
+
+  end(error: ConnectError | undefined): void {
+    const outlet = this.#begin();
+    if (!outlet || isOver(outlet)) return;
+    const end = this.#dialect.end(error);
+    if ("body" in end) {
+      outlet.end(end.body);
+      return;
+    }
+    const stream = outlet as ServerHttp2Stream;
+    stream.once("wantTrailers", () => stream.sendTrailers({ ...end.trailers }));
+    stream.end();
+  }
+
+  cutIfUnread(error: Error): void {
+    cutIfUnread(this.#outlet, error);
+  }
+
+  #begin(): Outlet | undefined {
+    if (!this.#head) return this.#outlet;
+    const headers = this.#headers ?? {};
+    const waitForTrailers = this.#dialect.hasTrailers;
+    this.#outlet = this.#head.begin({ status: 200, headers, waitForTrailers });
+    this.#head = undefined;
+    this.#headers = undefined;
+    return this.#outlet;
+  }
+}
+
+/** Resolves when there is room again, or never will be. */
+function drained(outlet: Outlet): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      outlet.off("drain", done).off("close", done);
+      resolve();
+    };
+    (outlet as ServerResponse).on("drain", done).on("close", done);
+  });
+}

@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ConnectError } from "@connectrpc/connect";
+import { compressionNegotiate } from "@connectrpc/connect/protocol";
+import {
+  createEndStreamSerialization,
+  endStreamFlag,
+  parseTimeout as parseConnectTimeout,
+} from "@connectrpc/connect/protocol-connect";
+import {
+  parseTimeout as parseGrpcTimeout,
+  setTrailerStatus,
+} from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
+import { withReadableMessage } from "./grpc-message.ts";
+import { envelope, type MessageFormat } from "./pushed-events.ts";
+import { compressions } from "./unary-protocols.ts";
+
+/** How a call with a stream for an answer speaks. */
+export interface StreamDialect extends MessageFormat {
+  readonly name: "connect" | "grpc" | "grpc-web";
+  /** Of the answer, whatever becomes of it. */
+  readonly headers: Headers;
+  /** Its end is told by trailers of HTTP/2. */
+  readonly hasTrailers: boolean;
+  /** What is sent behind the messages; without an error: that they were all. */
+  readonly end: (error: ConnectError | undefined) => StreamEnd;
+}
+
+export type StreamEnd = { readonly trailers: Headers } | { readonly body: Buffer };
+
+type Headers = Readonly<Record<string, string>>;
+
+/** An ordinary request for a stream, by its headers. */
+export interface StreamRequest {
+  readonly dialect: StreamDialect;
+  /** How long its caller waits, in milliseconds, where it says so. */
+  readonly timeoutMs: number | undefined;
+}
+
+/**
+ * What an ordinary request says. Undefined for anything out of the ordinary, which is Connect's own to
+ * answer: a compressed request, an odd content type, a time-out that is none, an answer by brotli.
+ */
+export function streamRequestOf(
+  headers: IncomingHttpHeaders,
+  httpVersion: "1.1" | "2",
+): StreamRequest | undefined {
+  const kind = kinds.get(headers["content-type"] ?? "");
+  if (kind === undefined || (kind.plain.hasTrailers && httpVersion !== "2")) return undefined;
+  const encoding = headers[kind.encodingHeader];
+  if (encoding !== undefined && encoding !== "identity") return undefined;
+  const { timeoutMs, error } = kind.parseTimeout(
+    headers[kind.timeoutHeader]?.toString() ?? null,
+    Number.POSITIVE_INFINITY,
+  );
+  if (error) return undefined;
+  const dialect = dialectFor(kind, headers[kind.acceptHeader]?.toString());
+  return dialect && { dialect, timeoutMs };
+}
+
+function dialectFor(kind: Kind, accepted: string | undefined): StreamDialect | undefined {
+  if (accepted === undefined) return kind.plain;
+  const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
+  if (response === null) return kind.plain;
+  return response.name === "gzip" ? kind.gzip : undefined;
+}
+
+interface Kind {
+  readonly encodingHeader: string;
+  readonly acceptHeader: string;
+  readonly timeoutHeader: string;
+  readonly parseTimeout: typeof parseConnectTimeout;
+  readonly plain: StreamDialect;
+  readonly gzip: StreamDialect;
+}
+
+const kinds = new Map<string, Kind>([
+  ["application/connect+json", connectKind(true)],
+  ["application/connect+proto", connectKind(false)],
+  ["application/grpc", grpcKind("grpc", false)],
+  ["application/grpc+proto", grpcKind("grpc", false)],
+  ["application/grpc+json", grpcKind("grpc", true)],
+  ["application/grpc-web", grpcKind("grpc-web", false)],
+  ["application/grpc-web+proto", grpcKind("grpc-web", false)],
+  ["application/grpc-web+json", grpcKind("grpc-web", true)],
+]);
+
+function connectKind(isJson: boolean): Kind {
+  const type = `application/connect+${isJson ? "json" : "proto"}`;
+  const serialization = createEndStreamSerialization({});
+  const dialect = (isGzip: boolean): StreamDialect => ({
+    ...{ name: "connect", isJson, isGzip, hasTrailers: false },
+    headers: headersOf(type, "connect-content-encoding", isGzip),
+    end(error) {
+      const end = serialization.serialize({ metadata: new Headers(), ...(error && { error }) });
+      return { body: envelope(endStreamFlag, end, isGzip) };
+    },
+  });
+  return {
+    encodingHeader: "connect-content-encoding",
+    acceptHeader: "connect-accept-encoding",
+    timeoutHeader: "connect-timeout-ms",
+    parseTimeout: parseConnectTimeout,
+    ...{ plain: dialect(false), gzip: dialect(true) },
+  };
+}
+
+function grpcKind(name: "grpc" | "grpc-web", isJson: boolean): Kind {
+  const type = `application/${name}+${isJson ? "json" : "proto"}`;
+  const dialect = (isGzip: boolean): StreamDialect => ({
+    ...{ name, isJson, isGzip, hasTrailers: name === "grpc" },
+    headers: headersOf(type, "grpc-encoding", isGzip),
+    end(error) {
+      const trailers = setTrailerStatus(new Headers({ "grpc-status": "0" }), error);
+      if (name === "grpc") return { trailers: withReadableMessage(Object.fromEntries(trailers)) };
+      const lines = [...trailers].map(([field, value]) => `${field}: ${value}\r\n`);
+      return { body: envelope(trailerFlag, Buffer.from(lines.join("")), isGzip) };
+    },
+  });
+  return {
+    encodingHeader: "grpc-encoding",
+    acceptHeader: "grpc-accept-encoding",
+    timeoutHeader: "grpc-timeout",
+    parseTimeout: parseGrpcTimeout,
+    ...{ plain: dialect(false), gzip: dialect(true) },
+  };
+}
+
+function headersOf(type: string, encodingHeader: string, isGzip: boolean): Headers {
+  return { "content-type": type, ...(isGzip && { [encodingHeader]: "gzip" }) };
+}
