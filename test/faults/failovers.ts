@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
 import { violationsOf } from "../simulation/checks.ts";
 import { faults } from "./rig/faults.ts";
+import { countsOf } from "./rig/history.ts";
 import { runFault } from "./rig/run.ts";
 import type { Topology } from "./rig/topologies.ts";
 
@@ -21,13 +22,9 @@ for (const kind of topologies as Topology["kind"][]) {
       for (const seed of seeds) {
         it(`${name}, seed ${seed}`, { timeout: 300_000 }, async (t) => {
           const { history, strayLines } = await runFault(kind, fault, seed);
-          const { callbacks, posts, shown, ends } = history;
-          const refused = callbacks.flatMap(({ answers }) =>
-            answers.filter(({ status }) => status !== 200),
-          );
           const found = violationsOf(history);
-          const counts = [callbacks, refused, posts, ends, shown].map((all) => all.length);
-          rows.push(`| ${[kind, name, seed, ...counts, found.length].join(" | ")} |`);
+          const columns = [kind, name, seed, ...countsOf(history), found.length];
+          rows.push(`| ${columns.join(" | ")} |`);
           t.diagnostic(rows.at(-1) ?? "");
           assert.deepEqual(found, []);
           assert.deepEqual(strayLines, []);

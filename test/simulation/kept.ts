@@ -248,6 +248,17 @@ export const kept = {
       return { do: "look", atMs: 3_000 + n, externalId: "order-0", replica: 0 };
     }),
   ]),
+  "a gateway dies, and its call reaches the store when all seems to be over": {
+    ...{ seed: 10_230_050, perSecond: 3, replicas: 2 },
+    steps: [
+      { do: "watch", atMs: 331, id: "all-2", replica: 1, cutsAfterMs: [] },
+      { do: "rush", atMs: 389, replica: 1, calls: 5 },
+      { do: "watch", atMs: 902, id: "all-1", replica: 1, cutsAfterMs: [] },
+      { do: "store", atMs: 957, forMs: 2_500, trouble: "late", replica: "all", share: 1 },
+      { ...pay, atMs: 1_062, callbacks: "late" },
+      { do: "kill", atMs: 1_162, forMs: 100, replica: 0 },
+    ],
+  },
   "a caller leaves while a slow disk notes the call": plan([
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),

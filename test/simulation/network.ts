@@ -38,10 +38,16 @@ export class StoreNetwork {
   readonly #recorder: Recorder;
   #troubles: Trouble[] = [];
   readonly #cut = new Set<() => void>();
+  #heldUp = 0;
 
   constructor(scheduler: Scheduler, recorder: Recorder) {
     this.#scheduler = scheduler;
     this.#recorder = recorder;
+  }
+
+  /** Messages that take longer than usual, and are still to be obeyed, also of those who have died since. */
+  get heldUp(): number {
+    return this.#heldUp;
   }
 
   begin(trouble: Trouble): void {
@@ -57,7 +63,7 @@ export class StoreNetwork {
   }
 
   latencyMs(): number {
-    return this.#scheduler.random.between(0.1, 2);
+    return this.#scheduler.random.between(0.1, usualMs);
   }
 
   /**
@@ -120,10 +126,13 @@ export class StoreNetwork {
       const onWayMs = ms + this.stalledMs(process);
       const work = async () => {
         const outcome = await obey();
+        this.#heldUp -= heldUp;
         if (!answers) return;
         scheduler.after(inLane("backMs", this.latencyMs()), () => answered(outcome), process);
       };
       const atMs = isCopy ? onWayMs : inLane("thereMs", onWayMs);
+      const heldUp = Number(atMs > usualMs);
+      this.#heldUp += heldUp;
       scheduler.after(atMs, () => asNobody(() => void work()));
     };
     if (trouble) this.#recorder.line(process.name, "store", `${what} (${trouble})`);
@@ -172,3 +181,6 @@ export class StoreNetwork {
     return Math.max(0, ...ends);
   }
 }
+
+/** Longest that a message takes without trouble. */
+const usualMs = 2;

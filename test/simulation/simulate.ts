@@ -409,6 +409,7 @@ class World {
       this.#underWay === 0 &&
       this.#replicas.every(({ isUp }) => isUp) &&
       this.#service.isQuiet &&
+      this.#network.heldUp === 0 &&
       (await this.#stores.isQuiet());
     for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
       quiet = (await isQuiet()) ? quiet + 1 : 0;

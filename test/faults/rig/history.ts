@@ -68,6 +68,14 @@ export function historyOf(told: Told, endedMs = performance.now()): History {
   };
 }
 
+/** Callbacks, those that were refused, payments, those in doubt, and what watchers were shown. */
+export function countsOf({ callbacks, posts, ends, shown }: History): number[] {
+  const refused = callbacks.flatMap(({ answers }) =>
+    answers.filter(({ status }) => status !== 200),
+  );
+  return [callbacks, refused, posts, ends, shown].map((all) => all.length);
+}
+
 /** As the service names it. */
 export function paymentIdOf(externalId: string): string {
   return `p-${externalId}`;

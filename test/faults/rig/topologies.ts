@@ -248,3 +248,9 @@ export async function replicasOf(topology: Topology): Promise<Node[]> {
   const ports = replicas.map(([, port]) => Number(port));
   return topology.nodes.filter(({ link }) => ports.includes(link.port));
 }
+
+/** Waits until every replica of the primary holds what it has: the set survives the next fault. */
+export async function untilWhole(topology: Topology): Promise<void> {
+  const replicas = { alone: 0, sentinel: 2, cluster: 1 }[topology.kind];
+  await until(async () => (await replicasOf(topology)).length === replicas);
+}

@@ -1,0 +1,90 @@
+/**
+ * Faults at random, for as long as asked: by its seed each round picks one to three of a topology's kinds,
+ * which come one after another.
+ *
+ *   npm run nemesis -- --topology alone|sentinel|cluster [--minutes 60] [--seed 1]
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { violationsOf } from "../../simulation/checks.ts";
+import { type Fault, faults } from "./faults.ts";
+import { countsOf, seeded } from "./history.ts";
+import { runFault } from "./run.ts";
+import { type Topology, untilWhole } from "./topologies.ts";
+
+const { values } = parseArgs({
+  options: {
+    topology: { type: "string", default: "sentinel" },
+    minutes: { type: "string", default: "60" },
+    seed: { type: "string", default: "1" },
+  },
+});
+const kind = values.topology as Topology["kind"];
+const all = Object.entries(faults[kind] ?? {});
+const minutes = Number(values.minutes);
+const first = Number(values.seed);
+if (all.length === 0) throw new Error(`there is no topology ${kind}`);
+if (!(minutes > 0)) throw new Error(`--minutes ${values.minutes}: not a number above 0`);
+if (!Number.isSafeInteger(first)) throw new Error(`--seed ${values.seed}: not a whole number`);
+
+const startedMs = performance.now();
+const minutesOf = () => (performance.now() - startedMs) / 60_000;
+const totals = [0, 0, 0, 0, 0];
+const broken: number[] = [];
+const failed: number[] = [];
+let rounds = 0;
+let faultsDone = 0;
+
+for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => end(130));
+console.log("| Redis | seed | faults | callbacks | 503 | payments | unknown | shown | broken |");
+console.log("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+for (let seed = first; minutesOf() < minutes; seed++) {
+  const random = seeded(seed);
+  const picked = Array.from({ length: 1 + Math.floor(random() * 3) }, () => {
+    return all[Math.floor(random() * all.length)] as (typeof all)[0];
+  });
+  const names = picked.map(([name]) => name).join("; ");
+  try {
+    const { history, strayLines } = await runFault(kind, oneAfterAnother(picked), seed);
+    const violations = violationsOf(history);
+    const counts = countsOf(history);
+    for (const [at, count] of counts.entries()) totals[at] = (totals[at] ?? 0) + count;
+    rounds++;
+    faultsDone += picked.length;
+    if (violations.length + strayLines.length > 0) broken.push(seed);
+    const isBroken = violations.length + strayLines.length;
+    console.log(`| ${[kind, seed, names, ...counts, isBroken].join(" | ")} |`);
+    for (const { check, found } of violations) console.log(`seed ${seed}: ${check}: ${found}`);
+    for (const line of strayLines) console.log(`seed ${seed}: past the log: ${line}`);
+  } catch (error) {
+    failed.push(seed);
+    console.log(`seed ${seed} (${names}) did not come to its end: ${error}`);
+  }
+}
+end(broken.length + failed.length > 0 ? 1 : 0);
+
+/** What is promised holds for one fault at a time: before the next all replicas hold everything again. */
+function oneAfterAnother(picked: readonly (readonly [string, Fault])[]): Fault {
+  return async (topology, random) => {
+    for (const [at, [, fault]] of picked.entries()) {
+      if (at > 0) {
+        await delay(500 + random() * 2_000);
+        await topology.mend();
+        await untilWhole(topology);
+        await delay(random() * 1_000);
+      }
+      await fault(topology, random);
+    }
+  };
+}
+
+function end(code: number): never {
+  const told = `${rounds} rounds with ${faultsDone} faults in ${minutesOf().toFixed(1)} minutes`;
+  const counts = ["callbacks", "503", "payments", "in doubt", "events shown"]
+    .map((name, at) => `${totals[at]} ${name}`)
+    .join(", ");
+  console.log(`${kind}, from seed ${first}: ${told}: ${counts}; ${broken.length} broken`);
+  if (broken.length > 0) console.log(`broken: seeds ${broken.join(", ")}`);
+  if (failed.length > 0) console.log(`not come to their end: seeds ${failed.join(", ")}`);
+  process.exit(code);
+}
