@@ -5,14 +5,15 @@
  * `generated` or `static` as the argument runs one half: the first writes files, the second only
  * reads them and may run beside tests.
  */
-import { spawnSync } from "node:child_process";
+import { exec, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 
 type Step = readonly [name: string, command: string];
 
-const generated: readonly Step[] = [
-  ["generate", "npm run --silent generate"],
+/** What is built of the generated files is built side by side. */
+const generated: readonly Step[] = [["generate", "npm run --silent generate"]];
+const built: readonly Step[] = [
   ["clients", "npm run --silent clients"],
   ["build", "npm run --silent build"],
 ];
@@ -32,7 +33,8 @@ const readOnly: readonly Step[] = [
 const half = process.argv[2];
 if (half !== "static") {
   const before = digests();
-  run(generated);
+  for (const step of generated) await run(step);
+  await Promise.all(built.map(run));
   const changed = [...digests()].filter(([file, digest]) => before.get(file) !== digest);
   if (changed.length > 0) {
     console.error("generated files were not current, commit them as they are now:");
@@ -40,18 +42,18 @@ if (half !== "static") {
     process.exit(1);
   }
 }
-if (half !== "generated") run(readOnly);
+if (half !== "generated") for (const step of readOnly) await run(step);
 
-function run(steps: readonly Step[]): void {
-  for (const [name, command] of steps) {
-    const startMs = Date.now();
-    const { status, stdout, stderr } = spawnSync(command, { shell: true, encoding: "utf8" });
-    if (status !== 0) {
+async function run([name, command]: Step): Promise<void> {
+  const startMs = Date.now();
+  await new Promise<void>((resolve) => {
+    exec(command, { maxBuffer: Number.POSITIVE_INFINITY }, (error, stdout, stderr) => {
+      if (error === null) return resolve();
       console.error(`${stdout}${stderr}\n${name} failed: ${command}`);
       process.exit(1);
-    }
-    console.log(`${name}: ok (${((Date.now() - startMs) / 1_000).toFixed(1)} s)`);
-  }
+    });
+  });
+  console.log(`${name}: ok (${((Date.now() - startMs) / 1_000).toFixed(1)} s)`);
 }
 
 /** Outside a git checkout there is nothing to compare with, and nothing is compared. */

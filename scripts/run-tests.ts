@@ -76,8 +76,8 @@ const timesOfFiles = new Map(
 /** What is taken for a file that is not recorded, since it takes less than a second. */
 const shortTimes: Times = { seconds: 0.5, cpuSeconds: 0.3 };
 /** What takes this long has a process of its own. */
-const longSeconds = 10;
-/** Short files share a process for about this long. */
+const longSeconds = 15;
+/** The others share a process for about this long. */
 const sharedSeconds = 30;
 
 /** Processors that those under way may want together: more than there are, since they also wait. */
@@ -171,9 +171,8 @@ function shared(several: readonly string[]): string[][] {
   let small: string[] = [];
   for (const folder of folders) {
     const parts = Math.max(1, Math.round(timesOf(folder).seconds / sharedSeconds));
-    const length = Math.ceil(folder.length / parts);
     if (timesOf(folder).seconds > sharedSeconds / 3) {
-      for (let at = 0; at < parts; at++) large.push(folder.slice(at * length, (at + 1) * length));
+      large.push(...evenly(folder, parts));
     } else {
       small.push(...folder);
       if (timesOf(small).seconds < sharedSeconds / 2) continue;
@@ -182,6 +181,17 @@ function shared(several: readonly string[]): string[][] {
     }
   }
   return [...large, small];
+}
+
+/** In so many parts, each for about as long as the others. */
+function evenly(several: readonly string[], parts: number): string[][] {
+  const shares = Array.from({ length: parts }, () => [] as string[]);
+  const longestFirst = several.toSorted((a, b) => timesOf([b]).seconds - timesOf([a]).seconds);
+  for (const file of longestFirst) {
+    const [least] = shares.toSorted((a, b) => timesOf(a).seconds - timesOf(b).seconds);
+    least?.push(file);
+  }
+  return shares.map((share) => share.sort());
 }
 
 function isCalm({ processors }: Job): boolean {

@@ -26,7 +26,7 @@ function tell(
     route: routeOf(path),
     version: request.httpVersion,
   });
-  response.once("close", () => ended(response.headersSent ? response.statusCode : undefined));
+  response.on("close", () => ended(response.headersSent ? response.statusCode : undefined));
 }
 
 /** The template of a path: what callers choose of it is no part of a metric. */

@@ -22,10 +22,11 @@ export function eventCases(
 ): Pick<Core, "listEvents" | "streamEvents" | "createWatchToken"> {
   const { watchTokens } = context;
   return {
-    async *streamEvents(request, call) {
-      validate(StreamEventsRequestSchema, request);
-      yield* stream({ ...context, call }, request.kinds, request.afterCursor);
-    },
+    streamEvents: (request, call) =>
+      stream({ log: context.log, intents: context.intents, drain: context.drain, call }, () => {
+        validate(StreamEventsRequestSchema, request);
+        return { kinds: request.kinds, after: request.afterCursor };
+      }),
 
     async listEvents(request, call) {
       validate(ListEventsRequestSchema, request);

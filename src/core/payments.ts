@@ -178,12 +178,12 @@ export function paymentCases(context: Context): PaymentCases {
       return { state: paymentState(facts, callIsOpen), cursor };
     },
 
-    async *watchPayment(request, call) {
-      validate(WatchPaymentRequestSchema, request);
-      const { externalId, untilFinal } = request;
-      const about = { kind: EventKind.PAYMENT, externalId, untilFinal };
-      yield* watch({ ...context, call }, { ...about, after: startOf(request) });
-    },
+    watchPayment: (request, call) =>
+      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
+        validate(WatchPaymentRequestSchema, request);
+        const { externalId, untilFinal } = request;
+        return { kind: EventKind.PAYMENT, externalId, untilFinal, after: startOf(request) };
+      }),
 
     async paymentEvents(externalId, limit, call) {
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);

@@ -33,7 +33,7 @@ type PayoutCases = Pick<
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
-  const { moneyCalls } = context;
+  const { log, moneyCalls } = context;
   return {
     async requestPayout(request, call) {
       validate(RequestPayoutRequestSchema, request);
@@ -82,12 +82,12 @@ export function payoutCases(context: Context): PayoutCases {
       return await lookUp(context, request, call);
     },
 
-    async *watchPayout(request, call) {
-      validate(WatchPayoutRequestSchema, request);
-      const { externalId, untilFinal } = request;
-      const about = { kind: EventKind.PAYOUT, externalId, untilFinal };
-      yield* watch({ ...context, call }, { ...about, after: startOf(request) });
-    },
+    watchPayout: (request, call) =>
+      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
+        validate(WatchPayoutRequestSchema, request);
+        const { externalId, untilFinal } = request;
+        return { kind: EventKind.PAYOUT, externalId, untilFinal, after: startOf(request) };
+      }),
   };
 }
 

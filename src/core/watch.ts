@@ -27,23 +27,32 @@ export interface StreamOptions {
   readonly drain: StreamDrain;
 }
 
-export interface WatchRequest {
-  readonly kind: Kind;
-  readonly externalId: string;
+/** Where a stream begins. */
+interface Start {
   /** `earliest`: from the oldest event that is kept. */
   readonly after: Cursor | "earliest" | undefined;
+}
+
+export interface WatchRequest extends Start {
+  readonly kind: Kind;
+  readonly externalId: string;
   readonly untilFinal: boolean;
+}
+
+export interface StreamRequest extends Start {
+  readonly kinds: readonly EventKind[];
 }
 
 /**
  * One payment or payout, live: its current state if one is known and no cursor was given, then each
  * event behind it exactly once.
+ * @param asked is called when the first event is asked for; what it throws, the stream throws
  */
-export function watch(options: StreamOptions, request: WatchRequest): AsyncIterable<Event> {
+export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncIterable<Event> {
   const { log, call } = options;
-  const { kind, externalId, after } = request;
-  const topic: Topic = { kind, externalId };
-  return resumable(options, after, async function* (signal) {
+  return resumable(options, asked, async function* (request, signal) {
+    const { kind, externalId, after } = request;
+    const topic: Topic = { kind, externalId };
     const { account } = call.caller;
     const end = new WatchEnd(options, request);
     if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
@@ -248,13 +257,9 @@ function isPaying({ resource }: Event): boolean {
 }
 
 /** Every event of an account, or those of some kinds, behind a cursor or from now on. */
-export function stream(
-  options: StreamOptions,
-  kinds: readonly EventKind[],
-  after: Cursor | "earliest" | undefined,
-): AsyncIterable<Event> {
+export function stream(options: StreamOptions, asked: () => StreamRequest): AsyncIterable<Event> {
   const { log, call } = options;
-  return resumable(options, after, async function* (signal) {
+  return resumable(options, asked, async function* ({ kinds, after }, signal) {
     if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
     let from: Cursor | undefined;
     const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
@@ -289,11 +294,12 @@ function noCursor(): GatewayError {
  * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the gateway
  * shuts down, and puts the cursor to resume from on whatever ends it early.
  */
-async function* resumable(
+async function* resumable<Request extends Start>(
   { call, drain }: StreamOptions,
-  after: Cursor | undefined,
-  events: (signal: AbortSignal) => AsyncIterable<Event>,
+  asked: () => Request,
+  events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
+  const request = asked();
   // One for all that may end it: a signal costs more memory than all else of a watch at rest.
   const end = new AbortController();
   const { signal } = call;
@@ -302,9 +308,9 @@ async function* resumable(
   const stopExpiry = endAtExpiry(expiresAtMs, end);
   const stopRevoked = endWithAll(revoked, end);
   const stopLeft = endWith(signal, end);
-  let cursor = after;
+  let cursor: Cursor | undefined = request.after;
   try {
-    for await (const event of events(end.signal)) {
+    for await (const event of events(request, end.signal)) {
       cursor = event.cursor;
       yield event;
     }

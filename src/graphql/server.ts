@@ -206,7 +206,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       underWay,
     });
     let whole = false;
-    response.once("close", () => {
+    response.on("close", () => {
       if (!response.writableFinished) record.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
       record.settle();

@@ -21,8 +21,11 @@ export interface Aging {
 /** The age of one connection. */
 export interface ConnectionAge {
   readonly isOld: boolean;
-  /** Aborts when its streams are to end: with UNAVAILABLE, so that they are taken up elsewhere. */
-  readonly ending: AbortSignal;
+  /**
+   * Aborts when its streams are to end: with UNAVAILABLE, so that they are taken up elsewhere. Absent
+   * where connections last for ever.
+   */
+  readonly ending: AbortSignal | undefined;
   /** Stops the clock, when the connection is closed. */
   stop(): void;
 }
@@ -33,6 +36,7 @@ export interface ConnectionAge {
  */
 export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
   const { maxConnectionAgeMs, connectionAgeGraceMs, maxUnaryTimeoutMs } = limits;
+  if (maxConnectionAgeMs === 0) return ageless;
   const ending = new AbortController();
   let isOld = false;
   let timer: NodeJS.Timeout | undefined;
@@ -40,16 +44,14 @@ export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
     timer = setTimeout(then, Math.min(ms, maxTimerMs));
   };
 
-  if (maxConnectionAgeMs > 0) {
-    later(maxConnectionAgeMs * (0.9 + Math.random() * 0.2), () => {
-      isOld = true;
-      later(connectionAgeGraceMs, () => {
-        later(maxUnaryTimeoutMs, () => aging.onEnd());
-        ending.abort(tooOld());
-      });
-      aging.onOld();
+  later(maxConnectionAgeMs * (0.9 + Math.random() * 0.2), () => {
+    isOld = true;
+    later(connectionAgeGraceMs, () => {
+      later(maxUnaryTimeoutMs, () => aging.onEnd());
+      ending.abort(tooOld());
     });
-  }
+    aging.onOld();
+  });
   return {
     get isOld() {
       return isOld;
@@ -58,6 +60,8 @@ export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
     stop: () => clearTimeout(timer),
   };
 }
+
+const ageless: ConnectionAge = { isOld: false, ending: undefined, stop() {} };
 
 function tooOld(): GatewayError {
   return new GatewayError(

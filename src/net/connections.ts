@@ -44,7 +44,7 @@ export function limitConnections(
       return;
     }
     counts.set(address, count + 1);
-    socket.once("close", () => {
+    socket.on("close", () => {
       const left = (counts.get(address) ?? 1) - 1;
       if (left > 0) counts.set(address, left);
       else counts.delete(address);

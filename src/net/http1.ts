@@ -66,7 +66,7 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
       }
       if (responses.size === 0) waiting.set(socket, responses);
       const member = responses.add(response);
-      response.once("close", () => member.leave());
+      response.on("close", () => member.leave());
       if (namesOneHost(request)) {
         if (!request.url?.startsWith("/")) toOriginForm(request);
         return true;

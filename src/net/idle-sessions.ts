@@ -14,10 +14,10 @@ export function closeWhenIdle(session: Http2Session, idleMs: number): void {
   session.on("stream", (stream) => {
     open += 1;
     clearTimeout(timer);
-    stream.once("close", () => {
+    stream.on("close", () => {
       open -= 1;
       if (open === 0 && !session.closed) arm();
     });
   });
-  session.once("close", () => clearTimeout(timer));
+  session.on("close", () => clearTimeout(timer));
 }

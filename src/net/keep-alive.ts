@@ -35,5 +35,5 @@ export function keepAlive(session: Http2Session, socket: Socket, times: KeepAliv
   }
 
   rest();
-  session.once("close", () => clearTimeout(timer));
+  session.on("close", () => clearTimeout(timer));
 }

@@ -91,7 +91,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       if (!h1Guard.passes(request, response)) return;
       unread.watch(response);
       const answering = responses.add(response);
-      response.once("close", () => {
+      response.on("close", () => {
         answering.leave();
         // The connection counts as idle only after this event.
         if (draining) setImmediate(() => h1.closeIdleConnections());
@@ -104,7 +104,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
   h1.on("connection", (socket: net.Socket) => {
     const age = ageConnection(limits, { onOld() {}, onEnd: () => socket.destroy() });
     ages.set(socket, age);
-    socket.once("close", age.stop);
+    socket.on("close", age.stop);
   });
   const h1Guard = guardHttp1(h1, observer);
   // Node checks its time-outs on servers that listen. This one is handed its connections.
@@ -129,7 +129,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
   });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
-    session.once("close", () => sessions.delete(session));
+    session.on("close", () => sessions.delete(session));
     closeWhenIdle(session, limits.idleTimeoutMs);
     keepAlive(session, socket, limits);
     const age = ageConnection(limits, {
@@ -137,7 +137,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       onEnd: () => socket.destroy(),
     });
     ages.set(session, age);
-    session.once("close", age.stop);
+    session.on("close", age.stop);
     guard.add(session, socket);
   };
 
@@ -147,10 +147,10 @@ export function createOnePort(options: OnePortOptions): OnePort {
     // Nothing of it is read yet. All that its client has sent by then is handled at once.
     socket.on("error", () => {});
     const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
-    socket.once("close", () => undecided.delete(socket));
+    socket.on("close", () => undecided.delete(socket));
     if (delayMs === 0) return inTurn(() => begin(socket));
     const begins = setTimeout(inTurn, delayMs, () => begin(socket));
-    socket.once("close", () => clearTimeout(begins));
+    socket.on("close", () => clearTimeout(begins));
   };
 
   const begin = (socket: net.Socket) => {
@@ -172,7 +172,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
   });
   acceptor.on("connection", (socket: net.Socket) => {
     sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    socket.on("close", () => sockets.delete(socket));
   });
 
   function endKeepAlive(): void {

@@ -87,7 +87,8 @@ export function headOfHttp1(
     connection: request.socket,
     ending,
     isGone: () => request.socket.destroyed,
-    onClose: (callback) => void response.once("close", callback),
+    // Closing comes once: nothing is kept to tell.
+    onClose: (callback) => void response.on("close", callback),
     answer(status, headers, body) {
       // The next request on the connection waits behind the body of this one.
       request.on("error", () => {}).resume();
@@ -126,7 +127,7 @@ export function headOfHttp2(
     connection: stream.session ?? stream,
     ending,
     isGone: () => stream.closed || stream.destroyed,
-    onClose: (callback) => void stream.once("close", callback),
+    onClose: (callback) => void stream.on("close", callback),
     answer(status, answerHeaders, body) {
       if (stream.closed || stream.destroyed) return;
       const isEmpty = body === undefined || body.length === 0;
@@ -227,5 +228,5 @@ const closeAfterMs = 1_000;
 function endRequest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
   const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), closeAfterMs);
-  stream.once("close", () => clearTimeout(timer));
+  stream.on("close", () => clearTimeout(timer));
 }

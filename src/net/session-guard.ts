@@ -72,10 +72,10 @@ export function createSessionGuard(
       const allowance = allowStreams(session, limits);
       const state: Guarded = { socket, allowance, streams: 0 };
       guarded.set(session, state);
-      socket.once("close", () => guarded.delete(session));
+      socket.on("close", () => guarded.delete(session));
       session.on("stream", (stream) => {
         state.streams += 1;
-        stream.once("close", () => {
+        stream.on("close", () => {
           state.streams -= 1;
           if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
         });

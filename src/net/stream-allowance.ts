@@ -48,7 +48,7 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
     session.on("stream", (stream) => {
       if (allowed === maxConcurrentStreams) return;
       const member = open.add({ stream, sinceMs: performance.now() });
-      stream.once("close", () => {
+      stream.on("close", () => {
         member.leave();
         if (stream.rstCode !== 0 || allowed === maxConcurrentStreams) return;
         endedWell += 1;

@@ -42,7 +42,7 @@ export function createUnreadAnswers(
   return {
     watch(response) {
       const member = watched.add(response);
-      response.once("close", () => member.leave());
+      response.on("close", () => member.leave());
       // Node restarts the time whenever a part of what was written has left.
       response.setTimeout(unreadTimeoutMs);
       response.on("timeout", () => {

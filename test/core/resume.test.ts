@@ -42,7 +42,9 @@ function open(
   const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
   const options = { log, intents, call, drain: createStreamDrain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
-  const events = all ? stream(options, [], after) : watch(options, request);
+  const events = all
+    ? stream(options, () => ({ kinds: [], after }))
+    : watch(options, () => request);
   return {
     events: events[Symbol.asyncIterator](),
     from: from.promise,

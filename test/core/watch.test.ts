@@ -91,12 +91,12 @@ function start(
   const drain = createStreamDrain();
   const events = watch(
     { log, intents, call: callOf(leave.signal, expiresAtMs, resumed), drain },
-    {
+    () => ({
       kind: EventKind.PAYMENT,
       externalId,
       after: options.after,
       untilFinal: options.untilFinal ?? false,
-    },
+    }),
   );
   return { events: events[Symbol.asyncIterator](), leave, drain };
 }
@@ -476,7 +476,7 @@ test("watches of one credential end with it, and it is listened to once for all 
         ...{ log, intents: newIntents(), drain: createStreamDrain() },
         call: { ...call, caller: { ...call.caller, revoked }, onOpen: () => opened.resolve() },
       },
-      { kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false },
+      () => ({ kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false }),
     )[Symbol.asyncIterator]();
     const outcome = events.next().then(
       () => assert.fail("it had an event"),

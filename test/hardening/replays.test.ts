@@ -12,8 +12,8 @@ import { keepsAnswering } from "./health.ts";
 
 const timeout = 280_000;
 const streams = 200;
-const storedEvents = 6_000;
-/** So long they read on, and then they leave: all that they ask for is more than a minute's work. */
+const storedEvents = 2_000;
+/** So long they read on, and then they leave: all that they ask for is many times that. */
 const readMs = 1_000;
 const attackMs = 60_000;
 

@@ -43,5 +43,5 @@ export function keepAlive(socket: WebSocket, observer: LimitObserver, intervalMs
     answered = false;
     socket.ping();
   }, intervalMs);
-  socket.once("close", () => clearInterval(timer));
+  socket.on("close", () => clearInterval(timer));
 }

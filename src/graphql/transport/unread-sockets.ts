@@ -32,7 +32,7 @@ export function createUnreadSockets(
   return {
     watch(socket) {
       watched.add(socket);
-      socket.once("close", () => watched.delete(socket));
+      socket.on("close", () => watched.delete(socket));
     },
     close: bound.close,
   };

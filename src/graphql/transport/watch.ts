@@ -79,7 +79,7 @@ export function createWatchEndpoint(
       },
     });
 
-    response.once("close", () => {
+    response.on("close", () => {
       leave.abort();
       slot.leave();
       const error = failure ?? live.failure?.error;
