@@ -77,7 +77,7 @@ class OperationLoaders implements Loaders {
   readonly #call: Call;
   readonly #read: Memory;
   /** Made when the first thing is to be remembered. They go with the operation, or with the event. */
-  #told: Map<object, Told> | undefined;
+  #notes: Map<object, Notes> | undefined;
 
   constructor(core: Core, call: Call, read: Memory) {
     this.#core = core;
@@ -85,12 +85,12 @@ class OperationLoaders implements Loaders {
     this.#read = read;
   }
 
-  #toldOf(about: object): Told {
-    this.#told ??= new Map();
-    let one = this.#told.get(about);
+  #notesOf(about: object): Notes {
+    this.#notes ??= new Map();
+    let one = this.#notes.get(about);
     if (!one) {
       one = {};
-      this.#told.set(about, one);
+      this.#notes.set(about, one);
     }
     return one;
   }
@@ -102,7 +102,7 @@ class OperationLoaders implements Loaders {
       // A copy: the events of the payment share the message.
       const payment = { ...(answer.payment ?? create(PaymentSchema)) };
       const { operations } = answer;
-      Object.assign(this.#toldOf(payment), { name: externalId, flags: answer, operations });
+      Object.assign(this.#notesOf(payment), { name: externalId, flags: answer, operations });
       return payment;
     });
   }
@@ -112,7 +112,7 @@ class OperationLoaders implements Loaders {
       const request = create(GetPayoutRequestSchema, { externalId });
       const answer = await this.#core.getPayout(request, this.#call);
       const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-      Object.assign(this.#toldOf(payout), { name: externalId, flags: answer });
+      Object.assign(this.#notesOf(payout), { name: externalId, flags: answer });
       return payout;
     });
   }
@@ -147,7 +147,7 @@ class OperationLoaders implements Loaders {
         ...(optionId === undefined ? {} : { optionId }),
       });
       const items = await this.#core.findWalletItems(request, this.#call);
-      for (const item of items) this.#toldOf(item).owner = customer;
+      for (const item of items) this.#notesOf(item).owner = customer;
       return items;
     });
   }
@@ -157,21 +157,21 @@ class OperationLoaders implements Loaders {
       const key = { ...(customer ? { customer } : {}), optionId };
       const request = create(GetConfirmationStatusRequestSchema, key);
       const item = await this.#core.getConfirmationStatus(request, this.#call);
-      if (item) this.#toldOf(item).owner = customer;
+      if (item) this.#notesOf(item).owner = customer;
       return item;
     });
   }
 
   name(resource: Payment | Payout, externalId: string): void {
-    this.#toldOf(resource).name = externalId;
+    this.#notesOf(resource).name = externalId;
   }
 
   externalIdOf(resource: Payment | Payout): string {
-    return this.#told?.get(resource)?.name ?? resource.externalId ?? "";
+    return this.#notes?.get(resource)?.name ?? resource.externalId ?? "";
   }
 
   stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined> {
-    const { flags, state: earlier } = this.#told?.get(resource) ?? {};
+    const { flags, state: earlier } = this.#notes?.get(resource) ?? {};
     const known = flags ?? earlier;
     const externalId = this.externalIdOf(resource);
     return known || !externalId ? known : this.#stateAfter(resource, externalId);
@@ -182,24 +182,24 @@ class OperationLoaders implements Loaders {
       resource.$typeName === PaymentSchema.typeName
         ? await this.#core.paymentStateAfter(resource, externalId, this.#call)
         : await this.#core.payoutStateAfter(resource as Payout, externalId, this.#call);
-    this.#toldOf(resource).state = state;
+    this.#notesOf(resource).state = state;
     return state;
   }
 
   async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {
     const externalId = this.externalIdOf(resource);
     if (!externalId) return [];
-    const known = this.#told?.get(resource)?.flags ? resource : await this.payment(externalId);
-    return this.#told?.get(known)?.operations ?? [];
+    const known = this.#notes?.get(resource)?.flags ? resource : await this.payment(externalId);
+    return this.#notes?.get(known)?.operations ?? [];
   }
 
   resourceOf(event: Event, kind: KindName): Payment | Payout | null {
     const { resource } = event;
     if (resource.case !== kind) return null;
     // A copy: what is remembered of it is this event's.
-    const ofEvent = this.#toldOf(event);
+    const ofEvent = this.#notesOf(event);
     ofEvent.resource ??= { ...resource.value };
-    const about = this.#toldOf(ofEvent.resource);
+    const about = this.#notesOf(ofEvent.resource);
     about.name = event.externalId;
     const state = statesOf[kind](event.state);
     if (state !== undefined) about.state = { state, cursor: event.cursor };
@@ -207,11 +207,11 @@ class OperationLoaders implements Loaders {
   }
 
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined {
-    return this.#told?.get(resource)?.flags;
+    return this.#notes?.get(resource)?.flags;
   }
 
   customerOf(item: WalletItem): Customer {
-    return this.#told?.get(item)?.owner;
+    return this.#notes?.get(item)?.owner;
   }
 }
 
@@ -225,7 +225,7 @@ const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"
 };
 
 /** What one operation remembers of a message beside it. */
-interface Told {
+interface Notes {
   /** The external_id that it was asked for by. */
   name?: string;
   flags?: OutcomeFlags & State;
