@@ -17,6 +17,11 @@ export class UnderWay<T> implements Iterable<T> {
     return member;
   }
 
+  /** For what is done often: nobody may come or leave meanwhile. */
+  forEach(look: (value: T) => void): void {
+    for (const { value } of this.#members) look(value);
+  }
+
   /** Whoever leaves in between is left out, whoever comes in between too. */
   *[Symbol.iterator](): Generator<T> {
     for (const member of [...this.#members]) if (!member.hasLeft) yield member.value;

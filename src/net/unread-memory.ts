@@ -8,15 +8,22 @@ export interface UnreadMemory<Writer> {
   readonly maxBytes: number;
 }
 
+/** Thousands of them are looked at without a copy, and without an iterator. */
+interface Watched<Writer> extends Iterable<Writer> {
+  forEach(look: (writer: Writer) => void): void;
+}
+
 /** Twice a second cuts the largest of what waits for its clients, until the rest is within its bounds. */
 export function boundUnread<Writer>(
-  watched: Iterable<Writer>,
+  watched: Watched<Writer>,
   { bytesOf, cut, maxBytes }: UnreadMemory<Writer>,
   observer: LimitObserver,
 ): { close(): void } {
   const sweep = setInterval(() => {
     let total = 0;
-    for (const writer of watched) total += bytesOf(writer);
+    watched.forEach((writer) => {
+      total += bytesOf(writer);
+    });
     if (total <= maxBytes) return;
     for (const writer of [...watched].sort((a, b) => bytesOf(b) - bytesOf(a))) {
       if (total <= maxBytes) return;

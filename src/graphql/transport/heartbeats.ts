@@ -16,6 +16,8 @@ export class Heartbeats {
   /** The slot of who comes next. */
   #next = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** It is late: the next slot is looked at in the next turn of the event loop. */
+  #late: NodeJS.Immediate | undefined;
 
   /** @param intervalMs the longest silence. It is broken after half of that at the earliest. */
   constructor(intervalMs: number, now = () => performance.now()) {
@@ -38,26 +40,32 @@ export class Heartbeats {
     this.#size += 1;
     if (!this.#timer) {
       this.#dueMs = this.#now() + this.#tickMs;
-      this.#timer = setInterval(() => this.#tick(), this.#tickMs);
+      this.#timer = setInterval(() => this.#late ?? this.#tick(), this.#tickMs);
     }
     return new Heartbeat(beat, slot, () => {
       this.#size -= 1;
       if (this.#size > 0) return;
       clearInterval(this.#timer);
+      clearImmediate(this.#late);
       this.#timer = undefined;
+      this.#late = undefined;
     });
   }
 
-  /** Makes up for what it was kept from, once for each slot. */
+  /**
+   * Looks at one slot. What it was kept from it makes up for once, a slot in each turn of the event
+   * loop: all at once, on a busy machine, would keep it from as much again, and calls with it.
+   */
   #tick(): void {
+    this.#late = undefined;
     const now = this.#now();
-    for (let left = this.#slots.length; left > 0 && this.#dueMs <= now; left--) {
-      const slot = this.#slots[this.#at] as UnderWay<Heartbeat>;
-      this.#at = (this.#at + 1) % this.#slots.length;
-      this.#dueMs += this.#tickMs;
-      for (const heartbeat of slot) heartbeat.look();
-    }
-    if (this.#dueMs <= now) this.#dueMs = now + this.#tickMs;
+    this.#dueMs = Math.max(this.#dueMs, now - (this.#slots.length - 1) * this.#tickMs);
+    if (this.#dueMs > now) return;
+    const slot = this.#slots[this.#at] as UnderWay<Heartbeat>;
+    this.#at = (this.#at + 1) % this.#slots.length;
+    this.#dueMs += this.#tickMs;
+    if (this.#dueMs <= now) this.#late = setImmediate(() => this.#tick());
+    for (const heartbeat of slot) heartbeat.look();
   }
 }
 

@@ -6,8 +6,9 @@ const intervalMs = 15_000;
 const tickMs = 50;
 
 /** Heartbeats by a clock of the test's own. */
-function newHeartbeats(t: TestContext) {
-  t.mock.timers.enable({ apis: ["setInterval"] });
+function newHeartbeats(t: TestContext, turns: "mocked" | "real" = "mocked") {
+  const immediate = turns === "mocked" ? (["setImmediate"] as const) : [];
+  t.mock.timers.enable({ apis: ["setInterval", ...immediate] });
   let nowMs = 1_000;
   const heartbeats = new Heartbeats(intervalMs, () => nowMs);
   return {
@@ -80,6 +81,25 @@ test("a process that stood still makes up for it once", (t) => {
   assert.equal(beats, 0, "each has been looked at once");
   pass(10 * intervalMs, 10 * intervalMs);
   assert.equal(beats, 300);
+});
+
+test("what is made up for comes a few at a time, and others have their turn between", async (t) => {
+  const { heartbeats, pass } = newHeartbeats(t, "real");
+  let beats = 0;
+  for (let i = 0; i < 300; i++) heartbeats.add(() => beats++);
+  const most: number[] = [];
+  for (const expected of [0, 300]) {
+    beats = 0;
+    pass(10 * intervalMs, 10 * intervalMs);
+    // 150 slots, each in a turn.
+    for (let turn = 0, before = 0; turn < 150; turn++) {
+      most.push(beats - before);
+      before = beats;
+      await new Promise(setImmediate);
+    }
+    assert.equal(beats, expected);
+  }
+  assert.equal(Math.max(...most), 2);
 });
 
 test("the timer runs while there are streams", (t) => {
