@@ -20,8 +20,10 @@ export interface LostCall {
 /**
  * What is told of a call whose answer was lost. It has a state of its own beside those of payments
  * and payouts, and once its outcome is known it does not become unknown again.
+ * @param isShown what it made is in the log: its note as a hold goes over to that. Until then the note
+ * stays, since what comes is a hold by it alone.
  */
-export function callOutcomeEntry(call: LostCall, outcome: CallOutcome): Entry {
+export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown = false): Entry {
   const { kind } = call;
   const source =
     outcome === CallOutcome.UNKNOWN ? EventSource.RESPONSE : EventSource.RECONCILIATION;
@@ -43,7 +45,7 @@ export function callOutcomeEntry(call: LostCall, outcome: CallOutcome): Entry {
     rank: open.has(outcome) ? 1 : 2,
     status,
     ...(outcome === CallOutcome.NOT_DONE && { call: call.id }),
-    ...(outcome === CallOutcome.SETTLED && { call: call.id, held: true }),
+    ...(isShown && { call: call.id, held: true }),
     identity: createHash("sha256").update(identity).digest("base64url"),
   };
 }

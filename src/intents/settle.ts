@@ -94,7 +94,10 @@ export async function settleByEvents(
   if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
   // Its answer may have come while it was told as unknown.
   const isKnownNow = intent.state === "pending" ? isToldUnknown : evidence !== undefined;
-  if (isKnownNow) await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED));
+  if (isKnownNow) {
+    const isShown = evidence !== undefined;
+    await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED, isShown));
+  }
   if (!evidence) return undefined;
   const { kind, ...rest } = evidence;
   await intents.end(

@@ -442,13 +442,25 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
             const first = { ...paid, externalId: status, paymentId: `a-${status}`, status };
             await log.noteHold(account, status, call.id, true);
             await stored(payment(first));
-            assert.equal(stateOn(await stored(callOutcomeEntry(call, CallOutcome.SETTLED))), state);
+            const settled = callOutcomeEntry(call, CallOutcome.SETTLED, true);
+            assert.equal(stateOn(await stored(settled)), state);
             // Told in other words, and still not that it is held.
             const again = payment({ ...first, statusCode: "again", bytes: status });
             assert.equal(stateOn(await stored(again)), state);
             const second = payment({ ...paid, externalId: status, paymentId: `b-${status}` });
             assert.equal(stateOn(await stored(second)), "PAID");
           }
+        });
+
+        it("that became known after its call was told as settled", async () => {
+          const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
+          await log.noteHold(account, "order-1", call.id, true);
+          await stored(callOutcomeEntry(call, CallOutcome.SETTLED));
+          assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+          // By now it is known which payment the call made.
+          await append(callOutcomeEntry(call, CallOutcome.SETTLED, true));
+          const second = payment({ ...paid, paymentId: "b" });
+          assert.equal(stateOn(await stored(second)), "PAID");
         });
 
         it("not by an earlier one, once its own answer says so", async () => {

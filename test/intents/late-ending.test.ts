@@ -34,5 +34,7 @@ for (const [name, ending, outcome] of endings) {
       entries.map(({ event }) => event.callOutcome),
       outcome === undefined ? [] : [outcome],
     );
+    // What a hold made may not be in the log yet: only its note tells then that it is held.
+    assert.ok(entries.every(({ held }) => held === undefined));
   });
 }
