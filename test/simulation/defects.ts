@@ -203,6 +203,14 @@ export const defects: readonly Defect[] = [
     shownBy: 7,
   },
   {
+    name: "a connection goes on after an answer to another request came by it",
+    file: "upstream/attempt.ts",
+    line: "connections.onMixUp();",
+    instead: "connections.dispatch.name;",
+    brokenChecks: ["charged, told as failed", "sent while another is open"],
+    shownBy: "answers come twice while payments go out one after another",
+  },
+  {
     name: "an own error of the service is taken for a refusal",
     file: "upstream/parse-response.ts",
     line: "if (money && (reading.leavesOpen || !isRejection(status, object))) {",

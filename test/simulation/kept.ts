@@ -259,6 +259,13 @@ export const kept = {
       { do: "kill", atMs: 1_162, forMs: 100, replica: 0 },
     ],
   },
+  "answers come twice while payments go out one after another": {
+    ...{ seed: 1, perSecond: 1_000, replicas: 1, answersTwice: true },
+    steps: Array.from({ length: 60 }, (_, n): Step => {
+      const [externalId, atMs] = [`order-${n}`, 1_000 + 4 * n];
+      return { ...pay, atMs, externalId, id: externalId, turns: n % 3 === 0 ? ["decline"] : [] };
+    }),
+  },
   "a caller leaves while a slow disk notes the call": plan([
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),

@@ -130,6 +130,8 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** Absent: the store has no replica. */
   readonly replication?: Replication;
+  /** The service answers twice at times. */
+  readonly answersTwice?: boolean;
   /** How far the wall clock of each gateway is ahead of the true one; absent: none is. */
   readonly aheadMs?: readonly number[];
 }
@@ -149,7 +151,9 @@ export function isPayout(externalId: string): boolean {
 
 /** The history of a seed. */
 export function planOf(seed: number, { oneProcess = false, failsOver = false } = {}): Plan {
-  const plan = basicPlanOf(seed, oneProcess);
+  const basic = basicPlanOf(seed, oneProcess);
+  const answersTwice = new Random(seed, "answers").chance(0.1);
+  const plan = answersTwice ? { ...basic, answersTwice } : basic;
   return failsOver ? withClocks(withFailOver(plan)) : plan;
 }
 

@@ -19,6 +19,8 @@ export interface ServiceOptions {
   /** Longest that a gateway waits for an answer. */
   readonly timeoutMs: number;
   readonly targets: () => readonly CallbackTarget[];
+  /** Answers that tell of a payment come twice at times, the second time for nobody, or for the next. */
+  readonly answersTwice: boolean;
 }
 
 type Status = "pending" | "success" | "failure";
@@ -41,6 +43,30 @@ export interface Orders {
   readonly held: boolean;
 }
 
+/** One that waits for an answer on a connection. */
+interface Asking {
+  /** The answer's external_id is compared with this one; absent: it is not looked at. */
+  readonly externalId?: string | undefined;
+  hear(message: Message): void;
+}
+
+/** An answer on its way. */
+interface Message {
+  readonly status: number;
+  readonly body: string;
+  readonly headers: Record<string, string>;
+  /** Whose answer it is. */
+  readonly to: Asking;
+  /** It came to who had asked. */
+  onHeard(): void;
+}
+
+/** HTTP/1.1: what comes is the answer to the request that was written last. */
+interface Connection {
+  asking: Asking | undefined;
+  isClosed: boolean;
+}
+
 interface Answer {
   readonly status: number;
   readonly body: string;
@@ -61,6 +87,10 @@ export class Service {
   #posts = 0;
   /** Callbacks on their way, or to be sent again. */
   #underWay = 0;
+  /** Open connections on which nothing is asked, by gateway. */
+  readonly #idle = new Map<Process, Connection[]>();
+  /** Gateways that give each request a connection of its own. */
+  readonly #apart = new Set<Process>();
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -103,7 +133,12 @@ export class Service {
       this.#dispatch(request, handler);
       return true;
     },
-    onMixUp() {},
+    onMixUp: () => {
+      const process = currentProcess() as Process;
+      this.#apart.add(process);
+      for (const connection of this.#idle.get(process) ?? []) connection.isClosed = true;
+      this.#idle.delete(process);
+    },
     close() {},
     async destroy() {},
   };
@@ -117,6 +152,7 @@ export class Service {
     const call = currentCall() ?? "";
     const isMoney = moneyPaths.has(path);
     let aborted = false;
+    let used: Connection | undefined;
     const controller = {
       aborted: false,
       paused: false,
@@ -125,6 +161,7 @@ export class Service {
       rawTrailers: null,
       abort() {
         aborted = true;
+        if (used) used.isClosed = true;
       },
       pause() {},
       resume() {},
@@ -142,15 +179,32 @@ export class Service {
       } catch {
         return; // Nothing is written.
       }
+      const connection = this.#connectionOf(process);
+      used = connection;
       const sentMs = scheduler.nowMs;
       recorder.requests.push({ sentMs, replica: process.name });
       const asked = isMoney ? JSON.parse(String(body)) : undefined;
       const name: string = asked?.payload ?? asked?.order?.description ?? "";
       recorder.line(process.name, "service", `${method} ${path}${name && ` for ${name}`}`);
+      const asking: Asking = {
+        externalId: isMoney ? externalIdOf(asked) : externalIdIn(path),
+        hear({ status, body, headers }) {
+          recorder.line("service", process.name, `${status} ${told(body)}`);
+          handler.onResponseStart?.(controller, status, headers);
+          handler.onResponseData?.(controller, Buffer.from(body));
+          handler.onResponseEnd?.(controller, {});
+        },
+      };
+      connection.asking = asking;
+      const breakOff = () => {
+        if (aborted) return;
+        connection.isClosed = true;
+        handler.onResponseError?.(controller, reset());
+      };
       if (this.#trouble === "silent") return;
       const turn = isMoney ? (this.#orders.get(name)?.rest.shift() ?? "pay") : "pay";
       if (turn === "resetBefore") {
-        later(this.#latencyMs(), () => !aborted && handler.onResponseError?.(controller, reset()));
+        later(this.#latencyMs(), breakOff);
         return;
       }
       if (turn === "silenceBefore") return;
@@ -161,31 +215,60 @@ export class Service {
           : this.#takeQuestion(path, String(body ?? ""));
         if (answer === "silence") return;
         if (answer === "reset") {
-          later(
-            this.#latencyMs(),
-            () => !aborted && handler.onResponseError?.(controller, reset()),
-          );
+          later(this.#latencyMs(), breakOff);
           return;
         }
-        const headers = this.#limitHeaders();
         const limit = recorder.limits.at(-1);
         const { status, body: text, afterMs, about = [] } = answer;
-        later(afterMs + this.#latencyMs(), () => {
-          if (aborted) return;
-          for (const post of about) post.knownMs ??= scheduler.nowMs;
-          if (limit) limit.toldMs ??= scheduler.nowMs;
-          recorder.line("service", process.name, `${status} ${told(text)}`);
-          handler.onResponseStart?.(controller, status, headers);
-          handler.onResponseData?.(controller, Buffer.from(text));
-          handler.onResponseEnd?.(controller, {});
-        });
+        const message: Message = {
+          ...{ status, body: text, headers: this.#limitHeaders(), to: asking },
+          onHeard() {
+            for (const post of about) post.knownMs ??= scheduler.nowMs;
+            if (limit) limit.toldMs ??= scheduler.nowMs;
+          },
+        };
+        later(afterMs + this.#latencyMs(), () => this.#deliver(connection, process, message));
+        // Of an Error object nobody could tell whom it is for.
+        if (this.#options.answersTwice && isMoney && status === 200 && this.#chance(0.5)) {
+          const twiceMs = afterMs + this.#between(4, 60);
+          later(twiceMs, () => this.#deliver(connection, process, message));
+        }
       });
     });
   }
 
+  #connectionOf(process: Process): Connection {
+    return this.#idle.get(process)?.pop() ?? { asking: undefined, isClosed: false };
+  }
+
+  /** Bytes come on a connection. */
+  #deliver(connection: Connection, process: Process, message: Message): void {
+    const { asking } = connection;
+    const { to } = message;
+    if (connection.isClosed) return;
+    if (!asking) {
+      // Nothing is asked: the gateway closes it.
+      connection.isClosed = true;
+      const idle = this.#idle.get(process) ?? [];
+      this.#idle.set(
+        process,
+        idle.filter((other) => other !== connection),
+      );
+      return;
+    }
+    if (asking === to) message.onHeard();
+    // That it is for somebody else could not be told by anything in it.
+    else if ([undefined, to.externalId].includes(asking.externalId)) return;
+    connection.asking = undefined;
+    if (!this.#apart.has(process)) {
+      this.#idle.set(process, [...(this.#idle.get(process) ?? []), connection]);
+    }
+    asking.hear(message);
+  }
+
   #takePost(asked: {
     path: string;
-    asked: { external_id?: string; order?: { external_id: string } };
+    asked: Asked;
     name: string;
     turn: Turn;
     call: string;
@@ -194,7 +277,7 @@ export class Service {
   }): Answer | "silence" | "reset" {
     const { scheduler, recorder } = this.#options;
     const { turn, call, name, sentMs, replica } = asked;
-    const externalId = asked.asked.external_id ?? asked.asked.order?.external_id ?? "";
+    const externalId = externalIdOf(asked.asked);
     const operation = operationOf[asked.path] as Attempt["operation"];
     const tooMany = turn === "tooMany" || !this.#admit();
     const post: PostRecord = {
@@ -429,6 +512,21 @@ const operationOf: Readonly<Record<string, Attempt["operation"]>> = {
   "/api/payouts/v1/request-payout": "payout",
 };
 const moneyPaths = new Set(Object.keys(operationOf));
+
+/** The body of a request that moves money. */
+interface Asked {
+  readonly external_id?: string;
+  readonly order?: { readonly external_id: string };
+}
+
+function externalIdOf({ external_id, order }: Asked): string {
+  return external_id ?? order?.external_id ?? "";
+}
+
+/** The one that a question about a payout names. */
+function externalIdIn(path: string): string | undefined {
+  return new URL(path, "http://service").searchParams.get("external_id") ?? undefined;
+}
 
 const methodOf: Readonly<Record<string, string>> = {
   payment: "CreatePayment",

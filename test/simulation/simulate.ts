@@ -51,6 +51,7 @@ export async function simulate(plan: Plan, openStores: OpenStores): Promise<Hist
   const replicas: Replica[] = [];
   const service = new Service({
     ...{ scheduler, recorder, perSecond: plan.perSecond, timeoutMs: times.timeoutMs },
+    answersTwice: plan.answersTwice ?? false,
     targets: () => replicas.filter(({ isUp }) => isUp),
   });
   const stores = scheduler.prepare(() =>
