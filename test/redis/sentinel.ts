@@ -39,6 +39,8 @@ export async function startSentinelSet(
     ),
   );
   for (const { port } of sentinels) {
+    // Who stood still for 2 s would vote for nobody for 30 s, on a busy machine again and again.
+    await commandOn(port, "SENTINEL", "DEBUG", "tilt-period", "1000");
     await until(async () => {
       const reply = (await commandOn(port, "SENTINEL", "MASTER", NAME)) as string[];
       const state = new Map(reply.flatMap((name, at) => (at % 2 ? [] : [[name, reply[at + 1]!]])));
