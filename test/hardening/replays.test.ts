@@ -12,7 +12,8 @@ import { keepsAnswering } from "./health.ts";
 
 const timeout = 280_000;
 const streams = 200;
-const storedEvents = 2_000;
+/** Fewer in Redis, where a gateway that shares its turns badly does not come to an end at all. */
+const storedEvents = { memory: 6_000, redis: 2_000 };
 /** So long they read on, and then they leave: all that they ask for is many times that. */
 const readMs = 1_000;
 const attackMs = 60_000;
@@ -33,8 +34,11 @@ async function startGateway(t: TestContext, env: Record<string, string>): Promis
 }
 
 /** Stores the events, a hundred at a time. */
-async function store(send: (externalId: string, n: number) => Promise<unknown>): Promise<void> {
-  for (let n = 0; n < storedEvents; n += 100) {
+async function store(
+  events: number,
+  send: (externalId: string, n: number) => Promise<unknown>,
+): Promise<void> {
+  for (let n = 0; n < events; n += 100) {
     await Promise.all(Array.from({ length: 100 }, (_, i) => send(`order-${(n + i) % 50}`, n + i)));
   }
 }
@@ -91,7 +95,7 @@ async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Pro
 }
 
 /** One stream alone reads as many as are stored, in order. */
-async function countAlone({ url, headers, body }: Stream): Promise<number> {
+async function countAlone({ url, headers, body }: Stream, stored: number): Promise<number> {
   const request = http.request(url, { method: "POST", headers, agent: false });
   request.end(body);
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
@@ -102,24 +106,24 @@ async function countAlone({ url, headers, body }: Stream): Promise<number> {
     const found = [...text.matchAll(/"cursor":"([^"]+)"/g)];
     cursors.push(...found.map(([, cursor]) => cursor as string));
     text = text.slice((found.at(-1)?.index ?? 0) + (found.at(-1)?.[0].length ?? 0));
-    if (cursors.length >= storedEvents) break;
+    if (cursors.length >= stored) break;
   }
   request.destroy();
   assert.deepEqual(cursors, [...new Set(cursors)].sort(), "in order, and none twice");
   return cursors.length;
 }
 
-async function attack({ publicUrl, rpcUrl, adminUrl }: Urls): Promise<void> {
+async function attack({ publicUrl, rpcUrl, adminUrl }: Urls, stored: number): Promise<void> {
   for (const stream of [graphqlStream(publicUrl), rpcStream(rpcUrl)]) {
     await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
-    assert.equal(await countAlone(stream), storedEvents);
+    assert.equal(await countAlone(stream, stored), stored);
   }
 }
 
 test("200 streams that read all that is kept in memory", { timeout }, async (t) => {
   const urls = await startGateway(t, {});
-  await store((externalId, n) => sendEvent(urls, externalId, n));
-  await attack(urls);
+  await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
+  await attack(urls, storedEvents.memory);
 });
 
 test("200 streams that read all that is kept in Redis", {
@@ -129,12 +133,12 @@ test("200 streams that read all that is kept in Redis", {
   const redis = await startRedis();
   t.after(() => redis.close());
   const { log, close } = await replica(redis.url, { prefix: "pgw" });
-  await store(async (externalId, n) =>
+  await store(storedEvents.redis, async (externalId, n) =>
     log.append(
       "default",
       payment({ externalId, operation: "refund", operationId: `op-${n}`, amount: "1.00" }),
     ),
   );
   await close();
-  await attack(await startGateway(t, { REDIS_URL: redis.url }));
+  await attack(await startGateway(t, { REDIS_URL: redis.url }), storedEvents.redis);
 });
