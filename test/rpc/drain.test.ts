@@ -150,7 +150,11 @@ test("a drain that takes too long tells what is left, and then cuts it", async (
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   const polite = client.getPayment({}).catch((error: unknown) => error);
   const deaf = client.confirmPayment({}).catch((error: unknown) => error);
-  while (started.calls.length < 2) await new Promise(setImmediate);
+  while (started.calls.length < 2) {
+    await new Promise(setImmediate);
+    const ended = await Promise.race([polite, deaf, undefined]);
+    assert.equal(ended, undefined, "a call ended before the drain");
+  }
   await started.server.drain(300);
   assert.match(String(await polite), /\[unavailable\] the gateway is shutting down/);
   assert.ok((await deaf) instanceof Error);
