@@ -1,13 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
-import { ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import {
-  createMethodSerializationLookup,
-  type UniversalHandler,
-} from "@connectrpc/connect/protocol";
+import { type ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Call } from "../core/core.ts";
-import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Outlet } from "../net/request.ts";
@@ -16,16 +11,20 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { UnderWay } from "../under-way.ts";
 import { cutIfUnread, isOver } from "./answer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
-import { type CallRecord, createCallRecord } from "./call-record.ts";
-import { withoutValues } from "./decode-errors.ts";
+import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
 import { setGatedCall } from "./gated-call.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
-import { implementations } from "./services/routes.ts";
 import {
+  beginRecord,
+  idempotencyKeyOf,
   isPlainPost,
+  type MethodNames,
+  methodsByPath,
+  prepare,
   receiveBody,
+  type Served,
   type StraightPath,
   type StraightPathOptions,
   textOf,
@@ -58,12 +57,8 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
     life.endWith(head.ending);
     let call: Call | undefined;
     let record: CallRecord | undefined;
-    const begin = () => {
-      const facts = { ...method.names, protocolName: dialect.name, signal: life.signal };
-      const begun = createCallRecord(facts, requestId, { ...options, quiet: false }, startedMs);
-      if (call) begun.caller = call.caller.name;
-      return begun;
-    };
+    const names = { ...method.names, protocolName: dialect.name };
+    const begun = { ...names, signal: life.signal, requestId, startedMs };
 
     try {
       const caller = await options.identify({ get: (name) => textOf(head.headers, name) });
@@ -71,7 +66,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
         ...callOn(answer),
         ...{ caller, signal: life.signal, requestId, transport: dialect.name },
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...idempotencyKeyOf(head),
+        ...idempotencyKeyOf(head.headers),
       };
       setRateLimit(answer, options.core, call);
       const maxBytes = options.readMaxBytes + envelopeBytes;
@@ -81,17 +76,15 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
         life.end();
         return body;
       }
-      record = begin();
+      record = beginRecord(begun, options, caller);
       const values = createContextValues();
       setGatedCall(values, { record, answerHeader: answer, call });
       const messages = method.open(input, dialect, { values });
       // It lasts: what began it is let go of.
       void deliver(messages, answer, life, record);
     } catch (error) {
-      record ??= begin();
-      const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
-      if (isUnknown && !call) answer.set("www-authenticate", "Bearer");
-      if (error instanceof ConnectError) withoutValues(error, method.names.method.input);
+      record ??= beginRecord(begun, options, call?.caller);
+      prepare(error, method.names, answer, call !== undefined);
       settle(error, answer, life, record);
     }
     return undefined;
@@ -119,35 +112,21 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
 }
 
 interface StreamMethod {
-  readonly names: Pick<UniversalHandler, "service" | "method">;
+  readonly names: MethodNames;
   /** Decodes the request and opens its stream. @throws ConnectError for what is no request */
-  open(
-    input: Uint8Array,
-    format: Pick<StreamDialect, "isJson">,
-    context: Pick<HandlerContext, "values">,
-  ): Messages;
+  open(input: Uint8Array, format: Format, context: Pick<HandlerContext, "values">): Messages;
 }
+
+type Format = Pick<StreamDialect, "isJson">;
 
 type Messages = AsyncIterable<{ readonly event?: Event }>;
 
-/** By the path of their requests. */
-function streamMethods({ core, readMaxBytes, jsonOptions }: StraightPathOptions) {
-  const methods = new Map<string, StreamMethod>();
-  const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
-  for (const [service, implementation] of implementations(core)) {
-    for (const method of service.methods) {
-      if (method.methodKind !== "server_streaming") continue;
-      const run = implementation[method.localName as keyof typeof implementation] as Handler;
-      const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
-      methods.set(`/${service.typeName}/${method.name}`, {
-        names: { service, method },
-        open: (input, { isJson }, context) =>
-          // The handlers of the services read nothing else of their context.
-          run(codec.getI(!isJson).parse(input), context as HandlerContext),
-      });
-    }
-  }
-  return methods;
+function streamMethods(options: StraightPathOptions): Map<string, StreamMethod> {
+  return methodsByPath(options, "server_streaming", (_method, { run, codec }: Served<Handler>) => ({
+    open: (input: Uint8Array, { isJson }: Format, context: Pick<HandlerContext, "values">) =>
+      // The handlers of the services read nothing else of their context.
+      run(codec.getI(!isJson).parse(input), context as HandlerContext),
+  }));
 }
 
 type Handler = (request: Message, context: HandlerContext) => Messages;
@@ -159,11 +138,6 @@ function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> 
     onFail: (error) => answer.cutIfUnread(error),
     push: (event) => answer.push(event),
   };
-}
-
-function idempotencyKeyOf({ headers }: RequestHead): Pick<Call, "idempotencyKey"> {
-  const idempotencyKey = textOf(headers, "idempotency-key");
-  return idempotencyKey === null ? {} : { idempotencyKey };
 }
 
 /** Writes a stream to its end. Never rejects. */

@@ -1,11 +1,6 @@
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import {
-  createMethodSerializationLookup,
-  type UniversalHandler,
-} from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
-import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -14,16 +9,20 @@ import { turnEnd } from "../net/turn-end.ts";
 import { UnderWay } from "../under-way.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
-import { type CallRecord, createCallRecord } from "./call-record.ts";
-import { withoutValues } from "./decode-errors.ts";
+import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
 import { setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { rateLimitOf } from "./rate-limit.ts";
-import { implementations } from "./services/routes.ts";
 import {
+  beginRecord,
+  idempotencyKeyOf,
   isPlainPost,
+  type MethodNames,
+  methodsByPath,
+  prepare,
   receiveBody,
+  type Served,
   type StraightPath,
   type StraightPathOptions,
   textOf,
@@ -64,16 +63,11 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
     let call: Call | undefined;
     let output: Uint8Array | string | undefined;
     let failure: ConnectError | undefined;
-    const begin = () => {
-      const facts = { ...method.names, protocolName: dialect.name, signal: life.signal };
-      const begun = createCallRecord(facts, requestId, { ...options, quiet: false }, startedMs);
-      if (call) begun.caller = call.caller.name;
-      return begun;
-    };
+    const names = { ...method.names, protocolName: dialect.name };
+    const begun = { ...names, signal: life.signal, requestId, startedMs };
 
     try {
       const caller = await options.identify({ get: (name) => textOf(headers, name) });
-      const idempotencyKey = textOf(headers, "idempotency-key");
       call = {
         caller,
         signal: life.signal,
@@ -81,7 +75,7 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         transport: dialect.name,
         onWait: slot.leave,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...(idempotencyKey === null ? {} : { idempotencyKey }),
+        ...idempotencyKeyOf(headers),
       };
       const maxBytes = dialect.maxBodyBytes(options.readMaxBytes);
       const body = head.bodyAtHand(maxBytes) ?? (await receive(head, maxBytes, options, slot));
@@ -90,15 +84,13 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         life.end();
         return body;
       }
-      record = begin();
+      record = beginRecord(begun, options, caller);
       const values = createContextValues();
       setGatedCall(values, { record, answerHeader, call });
       output = await method.run(input, dialect.binary, { values, signal: life.signal });
     } catch (error) {
-      record ??= begin();
-      const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
-      if (isUnknown && !call) answerHeader.set("www-authenticate", "Bearer");
-      if (error instanceof ConnectError) withoutValues(error, method.names.method.input);
+      record ??= beginRecord(begun, options, call?.caller);
+      prepare(error, method.names, answerHeader, call !== undefined);
       failure = toConnectError(error, life.signal, record.unknown);
     }
     life.end();
@@ -129,7 +121,7 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
 }
 
 interface UnaryMethod {
-  readonly names: Pick<UniversalHandler, "service" | "method">;
+  readonly names: MethodNames;
   /** Decodes the request, runs the use case and encodes its answer. */
   run(
     input: Uint8Array,
@@ -138,30 +130,20 @@ interface UnaryMethod {
   ): Promise<Uint8Array | string>;
 }
 
-/** By the path of their requests. */
-function unaryMethods({ core, readMaxBytes, jsonOptions }: StraightPathOptions) {
-  const methods = new Map<string, UnaryMethod>();
-  const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
-  for (const [service, implementation] of implementations(core)) {
-    for (const method of service.methods) {
-      if (method.methodKind !== "unary") continue;
-      const run = implementation[method.localName as keyof typeof implementation] as Handler;
-      const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
-      const writeJson = jsonWriterOf(method.output);
-      const writeBinary = binaryWriterOf(method.output);
-      methods.set(`/${service.typeName}/${method.name}`, {
-        names: { service, method },
-        async run(input, binary, context) {
-          const request = codec.getI(binary).parse(input);
-          // The handlers of the services read nothing else of their context.
-          const result = await run(request, context as HandlerContext);
-          const answer = create(method.output, result);
-          return binary ? encode(writeBinary, answer) : encode(writeJson, answer);
-        },
-      });
-    }
-  }
-  return methods;
+function unaryMethods(options: StraightPathOptions): Map<string, UnaryMethod> {
+  return methodsByPath(options, "unary", (method, { run, codec }: Served<Handler>) => {
+    const writeJson = jsonWriterOf(method.output);
+    const writeBinary = binaryWriterOf(method.output);
+    return {
+      async run(input, binary, context) {
+        const request = codec.getI(binary).parse(input);
+        // The handlers of the services read nothing else of their context.
+        const result = await run(request, context as HandlerContext);
+        const answer = create(method.output, result);
+        return binary ? encode(writeBinary, answer) : encode(writeJson, answer);
+      },
+    } satisfies Pick<UnaryMethod, "run">;
+  });
 }
 
 function encode<Text>(write: (answer: Message) => Text, answer: Message): Text {
