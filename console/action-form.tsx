@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import type { SandboxOrder, ScenarioInfo } from "../src/admin/console-api.ts";
-import type { KindName } from "../src/kinds.ts";
+import type { KindName } from "../src/model/kinds.ts";
 import { words } from "./format.ts";
 import { kindNames, kindTexts } from "./kinds.ts";
 import { capital } from "./parts.tsx";

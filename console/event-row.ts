@@ -1,4 +1,4 @@
-import type { KindName } from "../src/kinds.ts";
+import type { KindName } from "../src/model/kinds.ts";
 
 /** An event as the list shows it. */
 export interface EventRow {

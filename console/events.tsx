@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { KindName } from "../src/kinds.ts";
+import type { KindName } from "../src/model/kinds.ts";
 import type { EventRow, ShownState } from "./event-row.ts";
 import { type Feed, maxRows } from "./feed.ts";
 import { momentOf, plural, timeOf, words } from "./format.ts";

@@ -1,5 +1,5 @@
 import type { Start } from "../src/admin/console-api.ts";
-import type { KindName } from "../src/kinds.ts";
+import type { KindName } from "../src/model/kinds.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.ts";
 import { deliveries } from "./sse.ts";

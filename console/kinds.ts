@@ -1,4 +1,4 @@
-import type { KindName, Resource } from "../src/kinds.ts";
+import type { KindName, Resource } from "../src/model/kinds.ts";
 
 interface KindTexts {
   /** What reconciliation does about an open call. */

@@ -7,7 +7,7 @@ import type {
   ScenarioInfo,
   Scenarios,
 } from "../src/admin/console-api.ts";
-import type { KindName } from "../src/kinds.ts";
+import type { KindName } from "../src/model/kinds.ts";
 import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import { webAddress } from "./event-row.ts";

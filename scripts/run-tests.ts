@@ -51,7 +51,7 @@ const calm = [
 /** Files that measure their own process, or look at what it has loaded. */
 const alone = [
   ...calm,
-  /^test\/(under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
+  /^test\/(collections\/under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
 /** Files that look at pages: one process of them starts one Chromium. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type KindName, kindNames } from "../kinds.ts";
+import { type KindName, kindNames } from "../model/kinds.ts";
 import type {
   Calls,
   History,

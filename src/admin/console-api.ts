@@ -1,4 +1,4 @@
-import type { KindName } from "../kinds.ts";
+import type { KindName } from "../model/kinds.ts";
 /**
  * What the console's page asks the admin listener for: the shapes of `/api/...`, which the page's
  * sources import too. Instants are milliseconds since the epoch. They serve that page alone, and may

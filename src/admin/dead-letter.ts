@@ -1,4 +1,4 @@
-import type { Resource } from "../kinds.ts";
+import type { Resource } from "../model/kinds.ts";
 
 /** A callback that was not understood, as operators see it on the console and on the command line. */
 export interface DeadLetterView {

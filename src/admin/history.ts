@@ -9,7 +9,7 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { type KindName, kindNamed } from "../kinds.ts";
+import { type KindName, kindNamed } from "../model/kinds.ts";
 import type { HistoryEvent } from "./console-api.ts";
 import { maskedMessage } from "./masked-message.ts";
 

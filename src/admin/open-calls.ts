@@ -1,5 +1,5 @@
 import type { IntentStore, UnsettledIntent } from "../intents/store.ts";
-import { kinds } from "../kinds.ts";
+import { kinds } from "../model/kinds.ts";
 import type { Calls, OpenCall } from "./console-api.ts";
 
 /** Calls that move money whose outcome is unknown, or whose payment is pending. */

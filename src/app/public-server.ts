@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { kindOfResource } from "../kinds.ts";
+import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
 import type { HttpObserver, LimitObserver } from "../net/observer.ts";

@@ -1,4 +1,4 @@
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 
 /** What a caller may do. `admin` opens what the admin listener serves, and no call. */
 export const scopes = [

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { GatewayError } from "../errors.ts";
-import { type Kind, kindNamed, kinds } from "../kinds.ts";
+import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
 
 /** What a watch token allows: to watch this one payment or payout, and nothing else. */

@@ -1,4 +1,4 @@
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 
 /**
  * What all callback bodies together may hold in memory before their signatures are checked: anybody

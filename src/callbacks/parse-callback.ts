@@ -4,7 +4,7 @@ import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import { type DecodeOptions, decode, WireError, type WireFault } from "../wire/wire.ts";
 
 /** What a verified body means: an entry for the log, or why it means nothing. */

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
-import { type Kind, kindOfResource, kinds, type Resource } from "../kinds.ts";
+import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import type { Secret } from "../secrets/secret.ts";

@@ -15,7 +15,7 @@ import {
   PaymentStatus,
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
-import { type KindName, kinds, kindOf as storedKind } from "../kinds.ts";
+import { type KindName, kinds, kindOf as storedKind } from "../model/kinds.ts";
 import { splitSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 

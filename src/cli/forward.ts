@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { kindOf, kinds } from "../kinds.ts";
+import { kindOf, kinds } from "../model/kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
 import { encode } from "../wire/wire.ts";

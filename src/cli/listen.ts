@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { type KindName, kindNamed, kindNames } from "../kinds.ts";
+import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
 import { CommandError } from "./command-error.ts";
 import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
 import { followEvents } from "./follow.ts";

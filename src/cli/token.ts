@@ -6,7 +6,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { duration, watchSecret } from "../config/values.ts";
 import { textOf } from "../config/variable.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { type KindName, kindNamed, kindNames } from "../kinds.ts";
+import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";

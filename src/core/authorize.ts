@@ -4,7 +4,7 @@ import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
 import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Call } from "./core.ts";
 
 /**

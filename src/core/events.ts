@@ -7,7 +7,7 @@ import {
   ListEventsRequestSchema,
   StreamEventsRequestSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
-import { kindOf } from "../kinds.ts";
+import { kindOf } from "../model/kinds.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { listEvents } from "./list-events.ts";

@@ -1,5 +1,5 @@
+import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import { UnderWayByName } from "../under-way.ts";
 import { invalidFields } from "./validate.ts";
 
 /** A call under way: what it answers, and whether any of it may have left. */

@@ -8,7 +8,7 @@ import {
   type ListEventsResponse,
   ListEventsResponseSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
-import { kindOf } from "../kinds.ts";
+import { kindOf } from "../model/kinds.ts";
 import type { Call, History, HistoryPage } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 

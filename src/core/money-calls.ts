@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -14,9 +15,8 @@ import type {
   MoneyMethod,
   NewIntent,
 } from "../intents/store.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import { UnderWay } from "../under-way.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";

@@ -1,6 +1,6 @@
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { unlessAborted } from "./unless-aborted.ts";

@@ -1,4 +1,4 @@
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 
 /** Ends the live streams of this process when it shuts down. */
 export interface StreamDrain {

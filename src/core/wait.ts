@@ -5,7 +5,7 @@ import { stateAfter } from "../events/payment-state.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { endingOutcomes } from "./watch.ts";

@@ -1,4 +1,4 @@
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 
 /** Waits of this process, which end when it shuts down. */
 export interface Waits {

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import { currentEvent, firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Snapshot, Topic } from "../events/log.ts";
@@ -13,8 +14,7 @@ import {
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { IntentStore } from "../intents/store.ts";
-import type { Kind } from "../kinds.ts";
-import { UnderWay } from "../under-way.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";

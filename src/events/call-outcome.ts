@@ -7,7 +7,7 @@ import {
   EventSchema,
   EventSource,
 } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Entry, OperationState, Snapshot } from "./log.ts";
 
 /** A call that moves money, as the log tells of it. */

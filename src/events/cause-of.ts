@@ -1,5 +1,5 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { EventLog } from "./log.ts";
 import { subjectKey } from "./topics.ts";
 import { traceOf } from "./trace-of.ts";

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import { boundedId } from "../redis/bounded-id.ts";
 import type { Entry, Rank } from "./log.ts";
 

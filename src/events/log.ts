@@ -1,5 +1,5 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 
 /** A cursor in a request: text that `Event.cursor` once was. */
 export type Cursor = string;

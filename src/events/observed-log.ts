@@ -1,5 +1,5 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type KindName, kinds } from "../kinds.ts";
+import { type KindName, kinds } from "../model/kinds.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 

@@ -1,7 +1,7 @@
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import { type Kind, kindOf } from "../kinds.ts";
+import { type Kind, kindOf } from "../model/kinds.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**

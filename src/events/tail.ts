@@ -1,7 +1,7 @@
+import { Deque } from "../collections/deque.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { assertReadable, type Bounds, decodeCursor } from "./cursor.ts";
-import { Deque } from "./deque.ts";
 import type { Follower } from "./hub.ts";
 import type { Cursor, ReadOptions, Topic } from "./log.ts";
 import { createTurns } from "./turns.ts";

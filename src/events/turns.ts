@@ -1,4 +1,4 @@
-import { Deque } from "./deque.ts";
+import { Deque } from "../collections/deque.ts";
 
 /**
  * Shares the event loop among the readers of stored events, which could take all of it: what is stored

@@ -1,4 +1,4 @@
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Entry, Unfinished } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 

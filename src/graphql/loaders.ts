@@ -28,7 +28,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import type { KindName } from "../kinds.ts";
+import type { KindName } from "../model/kinds.ts";
 
 /** Who a wallet read is about: the customer that was named, or none when the caller's token says. */
 type Customer = CustomerIdentity | undefined;

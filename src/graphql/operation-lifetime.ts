@@ -1,5 +1,5 @@
+import type { UnderWay } from "../collections/under-way.ts";
 import type { Slot } from "../net/admission.ts";
-import type { UnderWay } from "../under-way.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
 /** One operation and how long it lives: until its client goes away or its time is over. */

@@ -3,6 +3,7 @@ import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga
 import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
@@ -11,7 +12,6 @@ import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { UnderWay } from "../under-way.ts";
 import {
   type Context,
   callOf,

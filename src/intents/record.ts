@@ -1,4 +1,4 @@
-import { kindOf } from "../kinds.ts";
+import { kindOf } from "../model/kinds.ts";
 import type { Intent, IntentState, MoneyMethod } from "./store.ts";
 
 /** An intent as the fields of its hash, names and values in turn; its times are the store's to set. */

@@ -5,7 +5,7 @@ import type { Entry, EventLog, Snapshot } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 

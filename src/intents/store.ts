@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 
 /** The calls that move money, by their names in the contract. */
 export type MoneyMethod =

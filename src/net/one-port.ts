@@ -2,7 +2,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import { guardHttp1 } from "./http1.ts";

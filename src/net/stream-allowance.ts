@@ -1,5 +1,5 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 
 export interface StreamLimits {
   /** Calls at once on an HTTP/2 connection that is new. Clients count on no less. */

@@ -1,6 +1,6 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { UnderWay } from "../under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import type { LimitObserver } from "./observer.ts";
 import { boundUnread } from "./unread-memory.ts";
 

@@ -16,7 +16,7 @@ import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { operations } from "../intents/evidence.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 

@@ -7,7 +7,7 @@ import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import type { Intent, IntentStats, IntentStore, Subject } from "../intents/store.ts";
-import { isKind, type Kind } from "../kinds.ts";
+import { isKind, type Kind } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";

@@ -1,6 +1,6 @@
+import type { Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { RequestHead } from "../net/request-head.ts";
-import type { Member, UnderWay } from "../under-way.ts";
 
 /**
  * How long a call lasts: until its deadline, until its caller leaves, until the gateway shuts down; a

@@ -1,12 +1,12 @@
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { UnderWay } from "../collections/under-way.ts";
 import type { Call } from "../core/core.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { UnderWay } from "../under-way.ts";
 import { binaryWriterOf } from "./binary-writer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";

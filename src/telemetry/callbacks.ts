@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import type { CallbackObserver, Verdict } from "../callbacks/receiver.ts";
-import { allKinds, kinds } from "../kinds.ts";
+import { allKinds, kinds } from "../model/kinds.ts";
 import { byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import { conflictMessage } from "./events.ts";

@@ -1,7 +1,7 @@
+import { type Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
-import { type Member, UnderWay } from "../under-way.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";

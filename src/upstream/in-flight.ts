@@ -1,5 +1,5 @@
+import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import { UnderWayByName } from "../under-way.ts";
 import { startTimer } from "./timer.ts";
 
 /** Until when one of several callers waits. */

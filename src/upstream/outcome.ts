@@ -1,5 +1,5 @@
 import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
-import type { Kind } from "../kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 
 /** What a call moves money for. */
 export interface Money {

@@ -8,7 +8,7 @@ import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Kind } from "../../src/kinds.ts";
+import type { Kind } from "../../src/model/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";

@@ -18,7 +18,7 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import type { Kind } from "../../src/kinds.ts";
+import type { Kind } from "../../src/model/kinds.ts";
 import {
   cursors,
   payment,

@@ -8,6 +8,7 @@ import { setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import type { Identify } from "../../src/auth/identify.ts";
+import { UnderWay } from "../../src/collections/under-way.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -31,7 +32,6 @@ import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
-import { UnderWay } from "../../src/under-way.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 import { somebody } from "./serve.ts";
 

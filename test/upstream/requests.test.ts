@@ -25,7 +25,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import type { Kind } from "../../src/kinds.ts";
+import type { Kind } from "../../src/model/kinds.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { failureOf, hostedPayment, patient, rig } from "./rig.ts";
 import { json, scriptedServer } from "./scripted-server.ts";

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Deque } from "../../collections/deque.ts";
 import { type Event, EventKind, EventSource } from "../../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import {
   assertOf,
   type Bounds,
@@ -10,7 +11,6 @@ import {
   nextPosition,
   type Position,
 } from "../cursor.ts";
-import { Deque } from "../deque.ts";
 import { foldIn, type Kept, readFacts, storedFact, takeHold, withHold } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type {

@@ -1,5 +1,5 @@
+import { UnderWayByName } from "../../collections/under-way.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
-import { UnderWayByName } from "../../under-way.ts";
 import type { Cursor } from "../log.ts";
 
 /** An event as this process stored it. */

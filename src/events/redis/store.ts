@@ -2,7 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSource } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
-import { type Kind, kinds } from "../../kinds.ts";
+import { type Kind, kinds } from "../../model/kinds.ts";
 import { ask, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";

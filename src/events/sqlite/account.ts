@@ -1,6 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSource } from "../../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import type { Seal } from "../../secrets/seal.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { assertOf, type Bounds, newEpoch, placeOf } from "../cursor.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import type { EventRow, LetterRow, StateFacts, UnfinishedRow } from "./rows.ts";
 
 /** All that the embedded store holds of an account's log, for another store to take over. */

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import { boundLimit } from "../../sqlite/limit.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { beginning, nextPlace, placeOf } from "../cursor.ts";

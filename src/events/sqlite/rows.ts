@@ -1,6 +1,6 @@
 import type { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../../gen/payments/v1/payment_pb.ts";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import type { StoredFact } from "../facts.ts";
 import type { Appended, OperationState } from "../log.ts";
 

@@ -1,6 +1,6 @@
 import type { History, HistoryPage } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
-import type { KindName } from "../../kinds.ts";
+import type { KindName } from "../../model/kinds.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { PaymentEvent, PayoutEvent } from "./event.ts";

@@ -10,7 +10,7 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../../gen/payments/v1/event_service_pb.ts";
-import { type Kind, kindOf } from "../../kinds.ts";
+import { type Kind, kindOf } from "../../model/kinds.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";

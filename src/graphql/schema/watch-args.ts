@@ -1,4 +1,4 @@
-import type { KindName } from "../../kinds.ts";
+import type { KindName } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
 import type { builder } from "./builder.ts";
 

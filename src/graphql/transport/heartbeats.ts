@@ -1,4 +1,4 @@
-import { type Member, UnderWay } from "../../under-way.ts";
+import { type Member, UnderWay } from "../../collections/under-way.ts";
 
 /**
  * Heartbeats of all streams of a listener by one timer, which looks at a few of them at a time. With a

@@ -10,7 +10,7 @@ import { GatewayError } from "../../errors.ts";
 import { EventKind } from "../../gen/payments/v1/event_pb.ts";
 import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
 import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
-import { type Kind, kindOfResource, kinds } from "../../kinds.ts";
+import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";

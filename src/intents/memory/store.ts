@@ -1,5 +1,5 @@
-import type { Kind } from "../../kinds.ts";
-import { UnderWayByName } from "../../under-way.ts";
+import { UnderWayByName } from "../../collections/under-way.ts";
+import type { Kind } from "../../model/kinds.ts";
 import {
   type Subject as AboutSubject,
   type Begun,

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Kind } from "../../kinds.ts";
+import { UnderWayByName } from "../../collections/under-way.ts";
+import type { Kind } from "../../model/kinds.ts";
 import { ask, StoreUnavailable, storeAway } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
-import { UnderWayByName } from "../../under-way.ts";
 import { isAway } from "../away.ts";
 import { endingWrite, type Found, type OnLateEnding } from "../late-ending.ts";
 import { MemoryIntents } from "../memory/store.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import { boundLimit } from "../../sqlite/limit.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import type { UsedKey } from "../memory/keys.ts";

@@ -1,4 +1,4 @@
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import type { UsedKey } from "../memory/keys.ts";
 import type { KeptIntent, KeptSubject } from "../memory/store.ts";
 

@@ -1,4 +1,4 @@
-import type { Kind } from "../../kinds.ts";
+import type { Kind } from "../../model/kinds.ts";
 import { moduleBeside } from "../../sqlite/module-beside.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
 import { MemoryIntents, type MemoryIntentsOptions } from "../memory/store.ts";

@@ -1,5 +1,5 @@
-import { GatewayError } from "./errors.ts";
-import { EventKind } from "./gen/payments/v1/event_pb.ts";
+import { GatewayError } from "../errors.ts";
+import { EventKind } from "../gen/payments/v1/event_pb.ts";
 
 /** What money moves as: what calls are for, events are about and callbacks come for. */
 export type Kind = Exclude<

@@ -4,10 +4,17 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { GatewayError } from "../src/errors.ts";
-import { EventKind, EventKindSchema } from "../src/gen/payments/v1/event_pb.ts";
-import { readIntent } from "../src/intents/record.ts";
-import { allKinds, isKind, kindNamed, kindOf, kindOfResource, kinds } from "../src/kinds.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind, EventKindSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { readIntent } from "../../src/intents/record.ts";
+import {
+  allKinds,
+  isKind,
+  kindNamed,
+  kindOf,
+  kindOfResource,
+  kinds,
+} from "../../src/model/kinds.ts";
 
 test("the kinds are those of the contract, and each is found by its words", () => {
   const numbers = EventKindSchema.values.map(({ number }) => number).filter((n) => n !== 0);
@@ -34,7 +41,7 @@ test("a stored kind that is not known is refused, not taken for a payment", () =
 test("a third kind compiles nowhere until each table has it", { timeout: 110_000 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "kinds-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
-  const root = new URL("..", import.meta.url).pathname;
+  const root = new URL("../..", import.meta.url).pathname;
   await cp(join(root, "src"), join(directory, "src"), { recursive: true });
   await cp(join(root, "package.json"), join(directory, "package.json"));
   await symlink(join(root, "node_modules"), join(directory, "node_modules"));
@@ -55,7 +62,7 @@ test("a third kind compiles nowhere until each table has it", { timeout: 110_000
 
 /** Each decides something by kind. */
 const tables = [
-  "kinds",
+  "model/kinds",
   "callbacks/parse-callback",
   "core/authorize",
   "events/entry",

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { Deque } from "../../src/events/deque.ts";
-import { Seen } from "../../src/events/seen.ts";
+import { Deque } from "../../src/collections/deque.ts";
 
 describe("deque", () => {
   it("is a list that grows at its end and shrinks at its front", () => {
@@ -44,29 +43,6 @@ describe("deque", () => {
     assert.equal(
       deque.findFirst(() => false),
       50,
-    );
-  });
-});
-
-describe("seen", () => {
-  it("remembers for its time, counted from the first", () => {
-    const seen = new Seen({ lastsMs: 100, limit: 10 });
-    seen.add("a", 0);
-    seen.add("a", 50);
-    seen.add("b", 60);
-    seen.sweep(100);
-    assert(seen.has("a"));
-    seen.sweep(101);
-    assert(!seen.has("a"));
-    assert(seen.has("b"));
-  });
-
-  it("remembers no more than its limit, the newest", () => {
-    const seen = new Seen({ lastsMs: 100, limit: 2 });
-    for (const key of ["a", "b", "c"]) seen.add(key, 0);
-    assert.deepEqual(
-      ["a", "b", "c"].map((key) => seen.has(key)),
-      [false, true, true],
     );
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { UnderWay, UnderWayByName } from "../src/under-way.ts";
+import { UnderWay, UnderWayByName } from "../../src/collections/under-way.ts";
 
 test("holds who has come and not left, in whatever order they leave", () => {
   const all = new UnderWay<string>();
