@@ -29,18 +29,11 @@ export function parseCallback(
   payoutEnds?: PayoutEnds,
 ): ParsedCallback {
   if (!isUtf8(raw)) return { reason: "the body is not UTF-8" };
-  const unread: string[] = [];
-  const decoding = {
-    onFault(fault: WireFault) {
-      unread.push(fault.path);
-      onFault(fault);
-    },
-  };
-  const options = { source: EventSource.CALLBACK, raw, unread };
+  const options = { source: EventSource.CALLBACK, raw };
   const { entryOf, missing } = resources[kind];
   try {
     const text = utf8.decode(raw);
-    const entry = entryOf(text, decoding, options, payoutEnds);
+    const entry = entryOf(text, { onFault }, options, payoutEnds);
     return entry ? { entry } : { reason: missing };
   } catch (error) {
     if (error instanceof WireError) return { reason: error.message };

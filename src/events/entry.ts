@@ -5,6 +5,7 @@ import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/eve
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import { unreadFieldsOf } from "../model/unread-fields.ts";
 import { boundedId } from "../redis/bounded-id.ts";
 import type { Entry, Rank } from "./log.ts";
 
@@ -14,7 +15,10 @@ export interface EntryOptions {
   readonly raw?: Uint8Array;
   /** Stands in where the body has no external_id: that of the request which it answers. */
   readonly externalId?: string;
-  /** Stands in where the body names no operation. Default: payment. */
+  /**
+   * That of the call which it answers: stands in where the body names none, or none that is known.
+   * Without it a body that names none is of a payment.
+   */
   readonly operation?: PaymentOperation;
   /** Whether it was made with `confirm: false`; left out where this gateway did not make it. */
   readonly held?: boolean;
@@ -22,11 +26,6 @@ export interface EntryOptions {
   readonly call?: string;
   /** Tells an end apart from others of its operation where the service gives no operation_id. */
   readonly attempt?: string;
-  /**
-   * Paths of fields that the body has and that were not understood, such as `details.status`: a
-   * value that the contract does not know is then not taken for an absent one.
-   */
-  readonly unread?: readonly string[];
 }
 
 /**
@@ -35,10 +34,11 @@ export interface EntryOptions {
  */
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
   const { details } = payment;
-  const operation = operationName(payment.operation, options);
+  const unread = unreadFieldsOf(payment);
+  const operation = operationName(payment.operation, options.operation, unread);
   const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
   // A status that was not understood must not pass for one that was not told.
-  const mayBeShort = given === "" && !options.unread?.some((path) => statusPaths.has(path));
+  const mayBeShort = given === "" && !unread.some((path) => statusPaths.has(path));
   const status = mayBeShort && payment.isSuccess ? "success" : given;
   const { status: receipt, code } = fiscalizationOf(payment);
   return entry(options, {
@@ -104,7 +104,8 @@ interface ResourceFacts {
 }
 
 function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
-  const { source, raw, unread = [], attempt = "" } = options;
+  const { source, raw, attempt = "" } = options;
+  const unread = unreadFieldsOf(facts.resource.value);
   const { kind, externalId, subjectId, operation, status, statusCode, rank } = facts;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
@@ -207,11 +208,12 @@ const operationNames: Readonly<Record<number, string>> = {
 
 function operationName(
   given: PaymentOperation,
-  { operation = PaymentOperation.PAYMENT, unread = [] }: EntryOptions,
+  asked: PaymentOperation | undefined,
+  unread: readonly string[],
 ): string {
   // A new operation of the service must not pass for the payment itself.
-  if (unread.includes("operation")) return "unknown";
-  return operationNames[given] ?? operationNames[operation] ?? "payment";
+  if (unread.includes("operation") && asked === undefined) return "unknown";
+  return operationNames[given] ?? operationNames[asked ?? PaymentOperation.PAYMENT] ?? "payment";
 }
 
 function rankOfEnd(status: string): Rank {

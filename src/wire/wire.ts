@@ -1,4 +1,5 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { noteUnreadFields } from "../model/unread-fields.ts";
 import {
   type DecodeOptions,
   isJsonObject,
@@ -6,6 +7,7 @@ import {
   readMessage,
   readMessages,
   Walk,
+  type WireFault,
 } from "./decode.ts";
 import { writeMessage } from "./encode.ts";
 
@@ -19,7 +21,8 @@ export class WireError extends Error {
 /**
  * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
  * ignored, a number in a text field keeps its digits, card numbers in free texts are masked; a field
- * whose value is of an unexpected type stays unset and is told to `onFault`.
+ * whose value is of an unexpected type stays unset, is told to `onFault`, and is one of the message's
+ * unread fields.
  * @throws WireError when the text is not a JSON object.
  */
 export function decode<Desc extends DescMessage>(
@@ -29,7 +32,14 @@ export function decode<Desc extends DescMessage>(
 ): MessageShape<Desc> {
   const json = parse(text);
   if (!isJsonObject(json)) throw new WireError("the body is JSON, but not an object");
-  return readMessage(schema, json, new Walk(text, options)) as MessageShape<Desc>;
+  const unread: string[] = [];
+  const onFault = (fault: WireFault) => {
+    unread.push(fault.path);
+    options?.onFault?.(fault);
+  };
+  const message = readMessage(schema, json, new Walk(text, { onFault }));
+  if (unread.length > 0) noteUnreadFields(message, unread);
+  return message as MessageShape<Desc>;
 }
 
 /**

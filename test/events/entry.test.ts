@@ -10,12 +10,9 @@ import { decode } from "../../src/wire/wire.ts";
 const source = EventSource.CALLBACK;
 
 function payment(json: object, options: Partial<Parameters<typeof paymentEntry>[1]> = {}) {
-  const unread: string[] = [];
-  const message = decode(PaymentSchema, JSON.stringify(json), {
-    onFault: ({ path }) => unread.push(path),
-  });
+  const message = decode(PaymentSchema, JSON.stringify(json));
   const raw = Buffer.from(JSON.stringify(json));
-  return paymentEntry(message, { source, raw, unread, ...options });
+  return paymentEntry(message, { source, raw, ...options });
 }
 
 function payout(json: object) {
