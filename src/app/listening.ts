@@ -23,8 +23,8 @@ export async function listening<T>(
   try {
     return await open(address);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "EADDRINUSE" && code !== "EACCES" && code !== "EADDRNOTAVAIL") throw error;
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall !== "listen" && syscall !== "bind" && syscall !== "getaddrinfo") throw error;
     throw new ConfigError(variable, `cannot listen on ${address.host}:${address.port} (${code})`);
   }
 }

@@ -22,12 +22,12 @@ import { readTrustedDocuments, type TrustedDocuments } from "./trusted-documents
 import {
   type Address,
   address,
+  baseUrl,
   boolean,
   duration,
   durationOrZero,
   hasFailover,
   heartbeat,
-  httpUrl,
   logLevel,
   minReplicas,
   origins,
@@ -124,7 +124,7 @@ export interface RpcConnections {
  */
 export function readConfig(env: Environment): Config {
   const read = reader(env);
-  const upstreamUrl = read.optional("UPSTREAM_URL", httpUrl);
+  const upstreamUrl = read.optional("UPSTREAM_URL", baseUrl);
   const merchantsFile = read.optional("MERCHANTS_FILE", z.string());
   const sandbox = upstreamUrl === undefined && merchantsFile === undefined;
   const production = env.NODE_ENV === "production";
@@ -143,7 +143,7 @@ export function readConfig(env: Environment): Config {
 
   checkAccounts(read, accounts, merchantsFile);
 
-  const publicUrl = read.optional("PUBLIC_URL", httpUrl);
+  const publicUrl = read.optional("PUBLIC_URL", baseUrl);
   if (publicUrl === undefined) {
     for (const account of accounts.values()) {
       if (account.url === "" || isLoopback(new URL(account.url).hostname)) continue;

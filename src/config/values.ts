@@ -10,11 +10,12 @@ export interface Address {
 const nonEmpty = (what: string) => z.string().min(1, what);
 export const login = nonEmpty("the merchant's login").regex(/^[^:]*$/, "a login without a colon");
 export const password = nonEmpty("the merchant's API password");
-export const httpUrl = z
+/** A base address: paths are added to its text. */
+export const baseUrl = z
   .string()
   .refine(
-    (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
-    "an absolute http or https URL",
+    (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? "") && !/[?#]/.test(text),
+    "an absolute http or https URL without a query",
   )
   .transform((text) => text.replace(/(?<!\/)\/+$/, ""));
 
@@ -24,7 +25,7 @@ export const merchants = z.record(
     login,
     password: nonEmpty("a password"),
     previous_passwords: z.array(nonEmpty("a password")).default([]),
-    url: httpUrl.optional(),
+    url: baseUrl.optional(),
   }),
 );
 
@@ -154,10 +155,49 @@ export const redisUrls = z
   .string()
   .refine(
     (text) =>
-      /^redis\+sentinel:\/\/[^/\s]+\/[^/\s]+$/.test(text) ||
-      text.split(",").every((node) => /^rediss?:\/\/[^\s]+$/.test(node.trim())),
+      text.startsWith("redis+sentinel:") ? isSentinelSet(text) : nodesOf(text).every(isNode),
     "redis:// or rediss://, several of them joined by commas for a cluster, or redis+sentinel://host:port,host:port/master-name",
+  )
+  .refine(
+    (text) => new Set(nodesOf(text).map((node) => URL.parse(node)?.protocol)).size === 1,
+    "a cluster's nodes: all redis:// or all rediss://",
+  )
+  .refine(
+    (text) =>
+      nodesOf(text).length === 1 || nodesOf(text).every((node) => /^\/?0?$/.test(pathOf(node))),
+    "addresses without a database's number: a cluster has no databases",
   );
+
+function nodesOf(text: string): readonly string[] {
+  return text.startsWith("redis+sentinel:") ? [text] : text.split(",").map((node) => node.trim());
+}
+
+function isSentinelSet(text: string): boolean {
+  const match = /^redis\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/[^/\s]+$/.exec(text);
+  if (!match) return false;
+  const [, user = "", hosts = ""] = match;
+  return isDecodable(user) && hosts.split(",").every((host) => URL.canParse(`redis://${host}`));
+}
+
+function isNode(text: string): boolean {
+  const url = /^rediss?:\/\/[^\s]+$/.test(text) ? URL.parse(text) : null;
+  if (!url || !/^\/?\d*$/.test(url.pathname)) return false;
+  return isDecodable(url.username) && isDecodable(url.password);
+}
+
+function pathOf(node: string): string {
+  return URL.parse(node)?.pathname ?? "";
+}
+
+/** Credentials of an address are percent-encoded. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Sentinels and clusters make a replica the primary when the primary fails. */
 export function hasFailover(redisUrl: string): boolean {

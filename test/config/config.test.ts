@@ -99,6 +99,17 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["CORS_ORIGINS", "https://a.example/path", /origins/],
     ["REDIS_URL", "http://127.0.0.1", /redis:\/\//],
     ["REDIS_URL", "redis+sentinel://127.0.0.1:1", /redis:\/\//],
+    ["REDIS_URL", "redis+sentinel://127.0.0.1:x/main", /redis:\/\//],
+    ["REDIS_URL", "redis+sentinel://user:%zz@127.0.0.1:1/main", /redis:\/\//],
+    ["REDIS_URL", "redis://127.0.0.1:x", /redis:\/\//],
+    ["REDIS_URL", "redis://127.0.0.1:99999", /redis:\/\//],
+    ["REDIS_URL", "redis://user:%zz@127.0.0.1", /redis:\/\//],
+    ["REDIS_URL", "redis://127.0.0.1/main", /redis:\/\//],
+    ["REDIS_URL", "redis://127.0.0.1/1,redis://127.0.0.2/1", /cluster has no databases/],
+    ["REDIS_URL", "rediss://127.0.0.1,redis://127.0.0.2", /all rediss/],
+    ["UPSTREAM_URL", "http://127.0.0.1/api?key=1", /without a query/],
+    ["UPSTREAM_URL", "http://127.0.0.1/api#1", /without a query/],
+    ["PUBLIC_URL", "https://g.example/?a=1", /without a query/],
     ["HEARTBEAT_INTERVAL", "15", /with a unit/],
     ["HEARTBEAT_INTERVAL", "61m", /at most 1h/],
     ["LOG_LEVEL", "loud", /trace/],
@@ -109,6 +120,19 @@ test("a wrong value is refused with the variable, what it got and what is accept
   for (const [variable, value, accepted] of cases) {
     if (value === "") continue;
     refused({ ...live, [variable]: value }, new RegExp(`^${variable}: got .*${accepted.source}`));
+  }
+});
+
+test("addresses may have what they need", () => {
+  for (const [variable, value] of [
+    ["REDIS_URL", "redis://user:p%40ss@127.0.0.1:6379/3"],
+    ["REDIS_URL", "rediss://:pass@[::1]:6379/"],
+    ["REDIS_URL", "redis://127.0.0.1:1, redis://127.0.0.2:2/0"],
+    ["REDIS_URL", "redis+sentinel://user:p%40ss@127.0.0.1,[::1]:26379/main"],
+    ["UPSTREAM_URL", "http://127.0.0.1:9/base/"],
+    ["PUBLIC_URL", "https://user:pass@g.example/base/"],
+  ] as const) {
+    assert.ok(readConfig({ ...live, [variable]: value }), value);
   }
 });
 
@@ -135,6 +159,8 @@ test("no error shows a secret", () => {
   for (const env of [
     { ...live, WATCH_TOKEN_SECRET: canary },
     { ...live, REDIS_URL: `http://user:${canary}@127.0.0.1` },
+    { ...live, REDIS_URL: `redis://user:${canary}@127.0.0.1:x` },
+    { ...live, UPSTREAM_URL: `http://127.0.0.1/?key=${canary}` },
     { ...live, UPSTREAM_URL: `ftp://user:${canary}@127.0.0.1` },
   ]) {
     assert.throws(

@@ -54,6 +54,16 @@ test("an address in use ends the process with 78 and the variable's name", async
   assert.deepEqual(await first.exit, [0, null]);
 });
 
+test("a host that has no address ends the process with 78 and the variable's name", async () => {
+  const env = { ...freePorts, RPC_ADDR: "gateway.invalid:0", ALLOW_UNAUTHENTICATED: "true" };
+  const gateway = spawnCli(["serve"], env);
+  assert.deepEqual(await gateway.exit, [78, null], gateway.errors.join("\n"));
+  assert.match(
+    gateway.errors.join("\n"),
+    /^RPC_ADDR: cannot listen on gateway\.invalid:0 \(\w+\)$/,
+  );
+});
+
 test("the sandbox runs alone", async () => {
   const sandbox = spawnCli(["sandbox"], freePorts);
   const { sandbox: url = "" } = await sandbox.ready;
