@@ -354,4 +354,12 @@ export const kept = {
     { ...pay, leavesAfterMs: 50 },
     store(990, 200, "losesAnswers"),
   ]),
+  "a gateway stands still while it begins a call, which is taken for lost meanwhile": {
+    ...{ seed: 3, perSecond: 3, replicas: 2, replication: { lagMs: 20, waits: true } },
+    steps: [
+      { ...payout, atMs: 12_433, id: "out-0.1", turns: ["pending"] },
+      { do: "failOver", atMs: 12_438, aheadMs: -13 },
+      { do: "pause", atMs: 12_447, forMs: 60_000, replica: 0 },
+    ],
+  },
 } satisfies Readonly<Record<string, Plan>>;

@@ -82,6 +82,9 @@ export class RedisIntentWrites {
       case "keyRunning":
       case "keyUnknown":
         return { kind };
+      case "ended":
+        // It began, and this process stood still until others found that it had never been sent.
+        throw storeAway(new Error("the call was taken for lost while it began"));
       default:
         throw new Error(`begin-intent answered ${kind}`);
     }
