@@ -4,7 +4,7 @@
  *
  *   node scripts/run-tests.ts [--checks] [--floor <tests>] [--at-once <n>] [--file-limit <seconds>]
  *                             [--run-limit <seconds>] [--record] [--together <folder>]
- *                             [file or glob ...]
+ *                             [file, folder or glob ...]
  *
  * scripts/test-seconds.json has the seconds and the processor seconds that files take, and `--record`
  * writes down those of this run. The longest process starts first, as long as those under way leave it
@@ -15,9 +15,9 @@
  * is killed. Nothing is tried twice. The last line says how many tests passed, failed and skipped.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { relative, resolve, sep } from "node:path";
+import { join, relative, resolve, sep } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
@@ -129,7 +129,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => stopAll(`the run was stopped by ${signal}`));
 }
 
-const files = globSync(positionals.length > 0 ? positionals : ["test/**/*.test.ts"]).sort();
+const files = globSync((positionals.length > 0 ? positionals : ["test"]).map(testsOf)).sort();
 const left = new Set(files);
 /** Takes the files that match out of those that are left. */
 const taken = (matches: (file: string) => boolean) => {
@@ -157,6 +157,13 @@ await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
 report();
+
+/** A folder stands for the tests below it. */
+function testsOf(path: string): string {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory()
+    ? join(path, "**/*.test.ts")
+    : path;
+}
 
 /** The folder within `--together` that a file is in; undefined for one that shares no process. */
 function folderOf(file: string): string | undefined {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -59,6 +59,16 @@ test("fails a file whose process ends with 0 before its tests are over", async (
   });
   assert.equal(lines.at(-1), "0 passed, 1 failed, 0 skipped");
   assert.equal(code, 1);
+});
+
+test("takes a folder for the tests below it", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await mkdir(join(dir, "room/part"), { recursive: true });
+  const files = { "room/one.test.ts": passes, "room/part/two.test.ts": passes, "room/rig.ts": "?" };
+  const { code, lines } = await runIn(dir, files, join(dir, "room"));
+  assert.equal(lines.at(-1), "2 passed, 0 failed, 0 skipped");
+  assert.equal(code, 0);
 });
 
 test("fails when fewer tests passed than must", async (t) => {
