@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { buildSchema, parse, validate } from "graphql";
 import { marked, type Tokens } from "marked";
 import { parseAllDocuments } from "yaml";
+import { commands } from "../../src/cli/program.ts";
 import { codeBlocks, pages, root, tokensOf } from "./markdown.ts";
 
 describe("the pages", () => {
@@ -40,6 +41,31 @@ describe("the pages", () => {
       pages().filter((page) => !reached.has(page)),
       [],
     );
+  });
+
+  it("have a row for each variable of the configuration", async () => {
+    const page = await readFile(join(root, "docs/configuration.md"), "utf8");
+    const missing: string[] = [];
+    for (const file of globSync("src/config/*.ts", { cwd: root })) {
+      for (const [, variable = ""] of (await readFile(join(root, file), "utf8")).matchAll(
+        /"([A-Z]+(?:_[A-Z]+)+)"/g,
+      )) {
+        // Those of batches share a row, which says their common beginning once.
+        const shown = variable.replace("OTEL_BSP", "");
+        if (!page.includes(`${variable}\``) && !page.includes(`\`${shown}\``))
+          missing.push(variable);
+      }
+    }
+    assert.deepEqual(missing, []);
+  });
+
+  it("have a row for each command", async () => {
+    for (const page of ["README.md", "docs/cli.md"]) {
+      const text = await readFile(join(root, page), "utf8");
+      const rows = text.split("\n").filter((line) => line.startsWith("|"));
+      const missing = commands.filter(({ name }) => !rows.some((row) => row.includes(`\`${name}`)));
+      assert.deepEqual(missing, [], page);
+    }
   });
 
   it("show JSON and YAML that parse", async () => {

@@ -5,9 +5,11 @@ import {
   create,
   type DescEnum,
   type DescMessage,
+  type DescMethod,
   equals,
   fromBinary,
   fromJsonString,
+  getOption,
   isMessage,
   type Message,
   toBinary,
@@ -15,6 +17,7 @@ import {
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ErrorTypeSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { endpoint, wire } from "../../src/gen/payments/v1/options_pb.ts";
 import {
   PaymentModeSchema,
   ProductSchema,
@@ -30,6 +33,7 @@ import {
   PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { decode, encode } from "../../src/wire/wire.ts";
 import { BODIES, fixture } from "./fixtures.ts";
 
@@ -74,6 +78,19 @@ describe("the wire codec on bodies written from the spec's tables", () => {
       "payments.v1.UpdateSubscriptionRequest.subscription_id",
       "payments.v1.UpstreamError.http_status",
     ]);
+  });
+
+  it("has a fixture of each request that has a body", () => {
+    const requests = services
+      .flatMap((service): readonly DescMethod[] => service.methods)
+      .filter((method) => /^(POST|PATCH|DELETE) /.test(getOption(method, endpoint)))
+      .map(({ input }) => input)
+      .filter(({ fields }) => fields.some((field) => !getOption(field, wire).omit));
+    const bodies = BODIES.map(([schema]) => schema.typeName);
+    assert.deepEqual(
+      requests.map(({ typeName }) => typeName).filter((name) => !bodies.includes(name)),
+      [],
+    );
   });
 
   it("has no fixture that no test reads", () => {
