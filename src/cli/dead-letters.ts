@@ -53,9 +53,9 @@ Examples:
   $ payments-gateway dead-letters replay --all --account shop`;
 
 const discardHelp = `
-For what will never be understood, such as a test of somebody's. It is gone for good, nothing of it is in
-the event log, and the gateway logs who did it. If the payments service sends the same again, it is here
-again.
+For what will never be understood, such as a test of somebody's. It is gone for good, nothing of it
+is in the event log, and the gateway logs who did it. If the payments service sends the same again,
+it is here again.
 
 Exit codes: 0 all are gone, 1 one was not there.
 
@@ -101,7 +101,7 @@ export function configure(command: Command, env: Environment): void {
     .action((id: string | undefined, options: Options) => replay(id, options, env));
   add("discard", "Gives up what will never be understood. It is gone then.")
     .argument("<id...>", "their ids, or the ids' first characters")
-    .option("--yes", "they are to be gone for good")
+    .option("--yes", "confirm that they are gone for good")
     .addHelpText("after", discardHelp)
     .action((ids: string[], options: Options) =>
       discard(ids, options, createAskAdmin(options, env, interruption())),

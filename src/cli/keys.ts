@@ -59,7 +59,8 @@ function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
   try {
     parseKeys(JSON.stringify([entry]));
   } catch (error) {
-    throw wrongUsage((error as Error).message.replace(/^entry 0(\.(\w+)| \(.*?\))?: /, "$2 "));
+    const { message } = error as Error;
+    throw wrongUsage(message.replace(/^entry 0(\.(\w+)| \(.*?\))?: /, "$2 ").trimStart());
   }
   if (file !== undefined) addToKeysFile(file, entry);
   if (json) printJson({ key, entry });

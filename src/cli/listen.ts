@@ -23,9 +23,9 @@ import { wholeNumber } from "./whole-number.ts";
 const help = `
 Every event of the merchant account, one a line: what callbacks brought, what answers to calls said
 (response), and what the gateway looked up (reconciliation). A line has the status of the operation
-that the event is about, and then the state: whether the payment as a whole is paid. When the connection breaks it is
-opened again, and goes on behind the last event. Needs the scope events:read. Card tokens are left
-out, in --json too.
+that the event is about, and then the state: whether the payment as a whole is paid. When the
+connection breaks it is opened again, and goes on behind the last event. Needs the scope
+events:read. Card tokens are left out, in --json too.
 
 --forward-to sends on what came as a callback: a POST with X-SERVICE-SIGNATURE, as the payments
 service sends it; 200 accepts it. The gateway does not keep a callback's bytes, so the body is

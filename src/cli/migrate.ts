@@ -10,7 +10,8 @@ import { note, print } from "./terminal.ts";
 const help = `
 Stop the gateway first: while it runs, the directory is its own. Events go under the same cursors, so
 watchers go on where they were; dead letters, open calls, locks and Idempotency-Keys come along. Then
-start gateways with REDIS_URL in place of DATA_DIR, and the same passwords: what is sealed stays so.
+start gateways with REDIS_URL in place of DATA_DIR, and the same passwords: what
+is encrypted stays encrypted.
 
 Redis must hold no events of these accounts yet. If it breaks off, run it again. The directory keeps
 all that it has, and is marked, so that no gateway starts on it any more.

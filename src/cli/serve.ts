@@ -3,8 +3,8 @@ import type { Environment } from "./secrets.ts";
 
 const help = `
 With no UPSTREAM_URL it starts the sandbox inside the same process and uses that. State is kept in
-REDIS_URL, or in DATA_DIR for one process alone, or, with the sandbox, in memory. When all listeners accept connections it prints one line that begins
-with \`ready \`. SIGTERM and SIGINT drain it.
+REDIS_URL, or in DATA_DIR for one process alone, or, with the sandbox, in memory. When all listeners
+accept connections it prints one line that begins with \`ready \`. SIGTERM and SIGINT drain it.
 
 Exit codes: 0 stopped by a signal, 1 failed at start, 78 wrong configuration (see also \`check\`).
 

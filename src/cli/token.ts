@@ -15,7 +15,7 @@ import type { Environment } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
 const help = `
-The token allows to watch this one payment or payout, and nothing else: for a browser's EventSource,
+Its holder may watch this one payment or payout, and nothing else: for a browser's EventSource,
 which gives it as ?watch_token=. A running gateway makes it, for who has the scope watch:create.
 --offline makes it here, with WATCH_TOKEN_SECRET (or the file that WATCH_TOKEN_SECRET_FILE names) and
 without a gateway; it is good wherever that secret is.

@@ -73,7 +73,7 @@ test("what is wrong is named, and the file stays as it was", async () => {
   assert.match(again.err, /the name is given twice/);
   const scope = await run(["keys", "new", "--name", "x", "--scopes", "events:raed"]);
   assert.equal(scope.code, 64);
-  assert.match(scope.err, /unknown scope "events:raed", accepted are payments:write, /);
+  assert.match(scope.err, /^error: unknown scope "events:raed", accepted are payments:write, /);
   assert.equal((await newKey(" x")).code, 64);
   assert.equal((await newKey("two", "--file", join(dir, "no/where.json"))).code, 1);
 
