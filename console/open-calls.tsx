@@ -127,12 +127,15 @@ function Reconciled(props: {
   if (settled.length + probes.length + reconciled.givenUp === 0) return null;
   const list = (entries: [string, number][]) =>
     entries.map(([name, count]) => `${words(name)} ${count}`).join(", ");
+  // The names of the metric's outcomes, as the page says them.
+  const probe = (name: string) => name.replace("learned", "found").replace("notFound", "not found");
   return (
     <p class="soft small-text">
       {[
         "This replica since its start",
-        settled.length > 0 && `settled: ${list(settled)}`,
-        probes.length > 0 && `looked up: ${list(probes)}`,
+        settled.length > 0 && `settled by: ${list(settled)}`,
+        probes.length > 0 &&
+          `looked up: ${list(probes.map(([name, count]) => [probe(name), count]))}`,
         reconciled.givenUp > 0 && `given up: ${reconciled.givenUp}`,
       ]
         .filter(Boolean)
