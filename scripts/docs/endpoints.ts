@@ -114,7 +114,9 @@ function graphqlField(method: DescMethod): string {
   const name = graphqlNames[method.name] ?? method.localName;
   const type = schema.getType(kind);
   if (!type || !("getFields" in type) || !(name in type.getFields())) {
-    throw new Error(`${method.name}: the schema has no ${kind}.${name}`);
+    throw new Error(
+      `${method.name}: the schema has no ${kind}.${name} yet: add it in src/graphql/schema, then generate again`,
+    );
   }
   return `${kind.toLowerCase()} ${name}`;
 }
