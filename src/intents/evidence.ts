@@ -1,5 +1,7 @@
 import { decodeCursor } from "../events/cursor.ts";
 import type { OperationState, Snapshot } from "../events/log.ts";
+import { paymentState } from "../events/payment-state.ts";
+import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { boundedId } from "../redis/bounded-id.ts";
 import type { Intent, MoneyMethod } from "./store.ts";
 
@@ -19,7 +21,8 @@ export type Evidence =
  * - a failure is not if it may be that of an attempt which was refused without naming its payment.
  *
  * A success of a payment settles every CreatePayment, whosever it was: at most one payment per
- * external_id succeeds (spec, Payments).
+ * external_id succeeds (spec, Payments). Not once it is cancelled or refunded whole: whether the
+ * service then takes another payment the spec does not say.
  * @param open all calls for the external_id that are open, this one too, as `IntentStore.open` returns them
  * them; the snapshot is read behind them
  */
@@ -30,7 +33,9 @@ export function evidenceOf(
 ): Evidence | undefined {
   if (!snapshot) return undefined;
   const states = snapshot.states.filter((state) => isOperationOf(intent.method, state));
-  if (intent.method === "CreatePayment" && states.some(succeeded)) return { kind: "settled" };
+  if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(snapshot)) {
+    return { kind: "settled" };
+  }
   if (isNamed(intent)) {
     const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
     return own?.rank === 2 ? { kind: "settled" } : undefined;
@@ -83,6 +88,18 @@ export function isNamed({ state, subjectId }: Intent): boolean {
 function isOperationOf(method: MoneyMethod, { operation }: OperationState): boolean {
   return operations[method].includes(operation);
 }
+
+/** Whether what was paid or held is still, in part at least. */
+function isStanding({ facts }: Snapshot): boolean {
+  const operations = facts.operations.filter(({ operation }) => operation !== "call");
+  return standing.has(paymentState({ ...facts, operations }));
+}
+
+const standing: ReadonlySet<PaymentState> = new Set([
+  PaymentState.PAID,
+  PaymentState.AUTHORIZED,
+  PaymentState.PARTIALLY_REFUNDED,
+]);
 
 function succeeded({ status }: OperationState): boolean {
   return status === "success";

@@ -6,6 +6,7 @@ import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import { boundedId } from "../redis/bounded-id.ts";
 import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 
@@ -123,18 +124,33 @@ export async function settleAsPaid(
   said: AlreadyPaid,
 ): Promise<void> {
   const now = stores.intents.nowMs(account);
-  const unknownCalls = async () =>
-    (await openCallsOf(stores, account, kind, externalId)).openCalls.filter(
+  const look = async () => {
+    const { openCalls, snapshot } = await openCallsOf(stores, account, kind, externalId);
+    const open = openCalls.filter(
       ({ intent }) => intent.method === "CreatePayment" && isUnknown(intent, now),
     );
-  let open = await unknownCalls();
+    return { open, snapshot };
+  };
+  const known = await look();
+  let { open } = known;
   const [first] = open;
   if (!first) return;
   if (!first.evidence) {
+    // It may mean a payment that was taken back since, which is no evidence.
+    if (known.snapshot && isOfKnown(said, known.snapshot)) return;
     await stores.log.append(account, successEntry(first.intent, said));
-    open = await unknownCalls();
+    ({ open } = await look());
   }
   for (const openCall of open) await settleByEvents(stores, account, openCall);
+}
+
+/** Whether it may be about a payment whose success is on record. */
+function isOfKnown({ paymentId }: AlreadyPaid, { states }: Snapshot): boolean {
+  const named = paymentId && boundedId(paymentId);
+  return states.some(
+    ({ operation, status, subjectId }) =>
+      operation === "payment" && status === "success" && subjectId === (named || subjectId),
+  );
 }
 
 type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;

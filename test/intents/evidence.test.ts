@@ -3,26 +3,35 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../../src/events/entry.ts";
+import { noFacts } from "../../src/events/facts.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
+import { paymentState } from "../../src/events/payment-state.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperation,
   PaymentSchema,
+  PaymentState,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
-import { openCallsOf, settleByEvents } from "../../src/intents/settle.ts";
+import {
+  openCallsOf,
+  outcomeFlags,
+  settleAsPaid,
+  settleByEvents,
+} from "../../src/intents/settle.ts";
 import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
 
 const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
 const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
-const { RECURRENT, CONFIRM } = PaymentOperation;
+const { RECURRENT, CONFIRM, CANCEL, REFUND } = PaymentOperation;
 
 interface Told {
   readonly operation?: PaymentOperation;
   readonly operationId?: string;
+  readonly amount?: string;
 }
 
 /** Books whose clock goes on by a millisecond whenever something happens. */
@@ -58,14 +67,24 @@ function books() {
     async tell(
       paymentId: string,
       status: PaymentStatus,
-      { operation = PaymentOperation.PAYMENT, operationId = "" }: Told = {},
+      { operation = PaymentOperation.PAYMENT, operationId = "", ...rest }: Told = {},
     ) {
       nowMs++;
-      const details = { paymentId, status, operationId };
+      const details = { paymentId, status, operationId, currency: "UAH", ...rest };
       const payment = create(PaymentSchema, { externalId, operation, details });
       const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
       assert.ok(entry);
       await log.append(account, entry);
+    },
+    /** The service says that it is paid. */
+    async saidPaid(intent: Intent, said: Parameters<typeof settleAsPaid>[3]) {
+      nowMs++;
+      await settleAsPaid({ log, intents }, account, intent, said);
+    },
+    async state() {
+      const known = await openCallsOf({ log, intents }, account, PAYMENT, externalId);
+      const { outcomeUnknown } = outcomeFlags(known.openCalls);
+      return paymentState(known.snapshot?.facts ?? noFacts, outcomeUnknown);
     },
     /** What the events tell of a call. */
     async evidenceOf({ id }: Intent) {
@@ -94,6 +113,56 @@ test("a payment that only began after the call is what became of it", async () =
   assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p1", mark: "p1" });
   await b.tell("p1", FAILURE);
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p1" });
+});
+
+test("a success settles all calls, until it is taken back: then those that began behind it are open", async () => {
+  for (const [takenBack, amount, isStanding] of [
+    [CANCEL, undefined, false],
+    [REFUND, "10.00", false],
+    [REFUND, "9.99", true],
+  ] as const) {
+    const b = books();
+    const first = await b.lose();
+    await b.tell("p1", SUCCESS, { amount: "10.00" });
+    const second = await b.lose();
+    assert.equal((await b.evidenceOf(second))?.kind, "settled");
+    await b.tell("p1", SUCCESS, {
+      operation: takenBack,
+      operationId: "op",
+      ...(amount && { amount }),
+    });
+    assert.deepEqual(await b.evidenceOf(first), {
+      kind: "settled",
+      ...(!isStanding && { mark: "p1" }),
+    });
+    const left = isStanding ? { kind: "settled" } : undefined;
+    assert.deepEqual(
+      await b.evidenceOf(second),
+      left,
+      "the service may have taken another payment",
+    );
+    assert.deepEqual(await b.settle(), isStanding ? [] : [`${second.id} unknown`]);
+    if (isStanding) continue;
+    await b.tell("p2", SUCCESS, { amount: "10.00" });
+    assert.deepEqual(await b.settle(), []);
+  }
+});
+
+test("that it is paid already is no word about a call behind a success that was taken back", async () => {
+  const code = "transaction_already_paid";
+  for (const [paymentId, settles] of [
+    [undefined, false],
+    ["p1", false],
+    ["p2", true],
+  ] as const) {
+    const b = books();
+    await b.tell("p1", SUCCESS);
+    await b.tell("p1", SUCCESS, { operation: CANCEL });
+    const lost = await b.lose();
+    await b.saidPaid(lost, { code, ...(paymentId && { paymentId }) });
+    assert.deepEqual(await b.settle(), settles ? [] : [`${lost.id} unknown`]);
+    assert.equal(await b.state(), settles ? PaymentState.PAID : PaymentState.UNKNOWN);
+  }
 });
 
 test("a late failure of an earlier, answered attempt is no word about this one", async () => {
