@@ -133,6 +133,22 @@ async function sqliteStores(
   };
 }
 
+const feedMessages = {
+  away: "cannot read events from Redis: watchers wait; retrying",
+  back: "events are read from Redis again",
+  lost: "Redis has lost the events that watchers saw last: their streams end",
+} as const;
+
+const intentsMessages = {
+  alone: "cannot write to Redis about calls that move money: kept in memory; retrying",
+  shared: "all that calls that move money had to write is in Redis",
+} as const;
+
+const budgetMessages = {
+  local: "rate budget without Redis: this replica uses its share of the limit; retrying",
+  redis: "rate budget shared through Redis again",
+} as const;
+
 function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
   return (account: string): Keyring => {
     const keyring = keyrings.get(account);
@@ -167,7 +183,7 @@ function redisStores(
       onLocked: telemetry.events.onLocked,
       onFeed({ account, state, error }) {
         const level = state === "back" ? "info" : "warn";
-        log[level]({ account, state, reason: reasonOf(error) }, "live delivery from Redis");
+        log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
       },
     },
   });
@@ -181,7 +197,7 @@ function redisStores(
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);
-      log[level]({ state, reason }, "locks of calls that move money");
+      log[level]({ state, reason }, intentsMessages[state]);
     },
   });
   const sources = new Map<string, BudgetSource>();
@@ -216,7 +232,7 @@ function redisStores(
         onStateChange(source, reason) {
           onSource(account, source);
           const level = source === "redis" ? "info" : "warn";
-          log[level]({ account, source, reason }, "rate budget: source changed");
+          log[level]({ account, source, reason }, budgetMessages[source]);
         },
       });
     },

@@ -67,7 +67,7 @@ export function eventsTelemetry(
       unrecorded.inc({ account });
       log.error(
         { account, externalId, err: error },
-        "answer of a payment call could not be stored as an event",
+        "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
       );
     },
     onConflict({ account, externalId }) {

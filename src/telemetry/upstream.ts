@@ -98,7 +98,7 @@ export function upstreamTelemetry(
     onBreaker({ calls, state }) {
       breaker.set({ account, calls }, breakerLevels[state]);
       const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";
-      log[level]({ account, calls, state }, "upstream breaker");
+      log[level]({ account, calls, state }, breakerMessages[state]);
     },
     onReadFailed({ endpoint, next }) {
       readFailures.inc({ account, endpoint, next });
@@ -113,5 +113,11 @@ export function upstreamTelemetry(
     },
   });
 }
+
+const breakerMessages = {
+  open: "the payments service keeps failing: calls to it fail fast; retrying",
+  halfOpen: "trying whether the payments service answers again",
+  closed: "the payments service answers again",
+} as const;
 
 const breakerLevels = { closed: 0, halfOpen: 1, open: 2 } as const;

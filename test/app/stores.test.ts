@@ -86,6 +86,7 @@ test("tells why the store is out of reach", { skip: withoutRedis }, async (t) =>
   await redis.command("CONFIG", "SET", "maxmemory", "1");
   await assert.rejects(begin("order"), { code: "UNAVAILABLE" });
   const told = records.find(({ state }) => state === "alone");
+  assert.match(String(told?.msg), /^cannot write to Redis about calls that move money: /);
   assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
 });
 
