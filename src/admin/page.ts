@@ -8,7 +8,7 @@ export interface Page {
 }
 
 /** Where `scripts/build-console.ts` puts the page. */
-export const pageFile = new URL("./console.gen.html", import.meta.url);
+const pageFile = new URL("./console.gen.html", import.meta.url);
 
 /** Reads the built page; undefined when it was not built. */
 export function loadPage(file: URL = pageFile): Page | undefined {

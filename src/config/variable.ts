@@ -19,7 +19,7 @@ export function textOf(env: Environment, variable: string): string | undefined {
 }
 
 /** @throws ConfigError naming the variable, when the file cannot be read */
-export function fileText(variable: string, path: string): string {
+function fileText(variable: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {

@@ -11,7 +11,7 @@ export interface StreamLimits {
 }
 
 /** Streams that a caller may have open by default. */
-export const defaultStreamLimits = { service: 1_000, single: 20 } as const;
+const defaultStreamLimits = { service: 1_000, single: 20 } as const;
 
 /**
  * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,

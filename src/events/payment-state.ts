@@ -69,7 +69,7 @@ const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
   [PayoutState.UNKNOWN]: PaymentState.UNKNOWN,
 };
 
-export function stateOfPayout(state: PayoutState): PaymentState {
+function stateOfPayout(state: PayoutState): PaymentState {
   return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
 }
 

@@ -14,13 +14,13 @@ import {
 } from "../gen/payments/v1/error_pb.ts";
 
 /** The `domain` of every `google.rpc.ErrorInfo`. */
-export const errorDomain = "payments-gateway";
+const errorDomain = "payments-gateway";
 
 /** Trailer that repeats where a stream that ended early can be taken up again. */
-export const resumeCursorHeader = "x-resume-cursor";
+const resumeCursorHeader = "x-resume-cursor";
 
 /** Trailer by which gRPC clients that retry know when (gRPC A6). */
-export const retryPushbackHeader = "grpc-retry-pushback-ms";
+const retryPushbackHeader = "grpc-retry-pushback-ms";
 const pushedBack: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 
 /** The status codes of the closed list. */

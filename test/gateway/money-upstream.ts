@@ -5,7 +5,7 @@ import { sign } from "../../src/wire/signature.ts";
 import { freePort } from "../redis/server.ts";
 
 /** What goes wrong with a payment, told by how its external_id begins. */
-export const moneyFaults = [
+const moneyFaults = [
   "none",
   "resetBefore",
   "resetAfter",

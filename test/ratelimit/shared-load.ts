@@ -244,7 +244,7 @@ const CALM_MS = 40;
 /** What one replica hears has gone through Redis to the others after this. */
 const NEWS_MS = 20;
 
-export function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
+function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
   return createRedisBucket({
     ...replica,
     keys: accountKeys("test", account),

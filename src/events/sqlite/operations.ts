@@ -35,7 +35,7 @@ const maxScan = 4_096;
 const behindAll = "~";
 
 /** Rows of a table that one sweep forgets at most: writers wait for it. */
-export const sweepSize = 1_000;
+const sweepSize = 1_000;
 
 /** The event log's operations, inside the store's thread. */
 export function open(database: DatabaseSync): RoomOperations {

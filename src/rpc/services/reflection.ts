@@ -30,7 +30,7 @@ import { createSymbolIndex } from "./symbol-index.ts";
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
 
 /** Most questions of one stream: more than all files and symbols that a tool asks for. */
-export const maxQuestions = 500;
+const maxQuestions = 500;
 
 export interface ReflectionOptions {
   /** Each question takes its turn among calls. */

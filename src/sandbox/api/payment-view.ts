@@ -91,7 +91,7 @@ export function operationBody(
 }
 
 /** Address of the page that the customer has to go to. */
-export function pageUrl(payment: PaymentRecord, baseUrl: string): string {
+function pageUrl(payment: PaymentRecord, baseUrl: string): string {
   const page = payment.waitingFor === "card" ? "checkout" : "3ds";
   return `${baseUrl}/${page}/${payment.pageToken}`;
 }

@@ -53,7 +53,7 @@ const plain = {
 export const success: Scenario = { ...plain, name: "success", summary: "Success at once" };
 
 /** What every card meets after its last month. */
-export const expiredCard: Scenario = {
+const expiredCard: Scenario = {
   ...plain,
   name: "card_expired",
   outcome: "card_expired",

@@ -31,7 +31,7 @@ export interface Topology {
 export const gateways = [0, 1, 2] as const;
 const setName = "payments";
 /** The key whose owner is the primary. */
-export const logKey = "rig:{default}:log";
+const logKey = "rig:{default}:log";
 
 const durable: [string, string][] = [
   ["appendonly", "yes"],
