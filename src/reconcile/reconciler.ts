@@ -103,6 +103,7 @@ class AccountReconciler {
     this.#holder = holder;
     this.#options = options;
     this.#stop = stop;
+    stop.addEventListener("abort", () => this.#wake.abort(), { once: true });
   }
 
   async run(): Promise<void> {
@@ -334,9 +335,11 @@ class AccountReconciler {
    */
   async #rest(ms: number): Promise<void> {
     const { sleep = sleepByTimer } = this.#options;
+    if (this.#stop.aborted) return;
     if (!this.#woken) {
-      this.#wake = new AbortController();
-      await sleep(ms, AbortSignal.any([this.#stop, this.#wake.signal]));
+      // One that ended no rest is good for the next.
+      if (this.#wake.signal.aborted) this.#wake = new AbortController();
+      await sleep(ms, this.#wake.signal);
     }
     if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
     this.#woken = false;

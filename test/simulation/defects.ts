@@ -110,7 +110,7 @@ export const defects: readonly Defect[] = [
     line: "if (event.cursor <= this.#position) continue;",
     instead: "",
     brokenChecks: ["shown twice or out of order"],
-    shownBy: 74,
+    shownBy: 80,
   },
   {
     name: "the live part is attached behind the first page",
@@ -168,7 +168,7 @@ export const defects: readonly Defect[] = [
     line: "notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs",
     instead: "notFound >= 1 && longEnoughMs > startedAtMs - startedAtMs",
     brokenChecks: ["charged, told as not done", "sent while another is open"],
-    shownBy: 1,
+    shownBy: 20,
   },
   {
     name: "the reconciler forgets what it could not reach",
