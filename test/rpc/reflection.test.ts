@@ -19,6 +19,8 @@ import { createAnswers } from "../../src/rpc/services/reflection.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { type Started, start } from "./start.ts";
 
+const buf = new URL("../../node_modules/.bin/buf", import.meta.url).pathname;
+
 /** Refuses everybody: the schema must not need a caller. */
 const identify = async () => {
   throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
@@ -164,8 +166,7 @@ test("buf curl calls with no schema of its own", async () => {
   });
   await using started = await start({ getPayment: async () => known });
   for (const protocol of ["grpc", "grpcweb", "connect"]) {
-    const { stdout } = await promisify(execFile)("npx", [
-      "buf",
+    const { stdout } = await promisify(execFile)(buf, [
       "curl",
       "--http2-prior-knowledge",
       "--protocol",
@@ -204,8 +205,8 @@ test("buf curl over Connect prints the details of an error readably", async () =
       throw new GatewayError("FAILED_PRECONDITION", "declined", { upstream });
     },
   });
-  const asked = promisify(execFile)("npx", [
-    ...["buf", "curl", "--http2-prior-knowledge", "--protocol", "connect"],
+  const asked = promisify(execFile)(buf, [
+    ...["curl", "--http2-prior-knowledge", "--protocol", "connect"],
     ...["--data", '{"external_id":"order-1"}'],
     `${started.url}/payments.v1.PaymentService/GetPayment`,
   ]);
