@@ -76,9 +76,9 @@ const timesOfFiles = new Map(
 /** What is taken for a file that is not recorded, since it takes less than a second. */
 const shortTimes: Times = { seconds: 0.5, cpuSeconds: 0.3 };
 /** What takes this long has a process of its own. */
-const longSeconds = 15;
+const longSeconds = 35;
 /** The others share a process for about this long. */
-const sharedSeconds = 30;
+const sharedSeconds = 60;
 
 /** Processors that those under way may want together: more than there are, since they also wait. */
 const processors = 1.25 * availableParallelism();
