@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   config: ["auth/", "net/", "upstream/", "version.ts", "telemetry/durations/settings.ts"],
   cli: [
     ...["config/", "auth/", "net/", "redis/", "sandbox/", "sqlite/", "upstream/", "wire/"],
-    ...["admin/dead-letter", "app/move.ts", "app/serve.ts", "telemetry/log"],
+    ...["admin/dead-letter", "app/listening.ts", "app/move.ts", "app/serve.ts", "telemetry/log"],
     ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/local/bucket.ts"],
   ],
 };

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { listening } from "../app/listening.ts";
 import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/sandbox.ts";
 import { startSandbox } from "../sandbox/server.ts";
@@ -24,7 +25,9 @@ async function sandbox(env: Environment): Promise<void> {
   try {
     const { address, login, password, logLevel } = readSandboxConfig(env);
     const log = createLogger(logLevel);
-    const running = await startSandbox({ ...address, login, password });
+    const running = await listening("SANDBOX_ADDR", address, (at) =>
+      startSandbox({ ...at, login, password }),
+    );
     stopOnSignal(log, { stop: () => running.close() });
     announce(log, `ready sandbox=${running.url}`);
   } catch (error) {

@@ -64,6 +64,16 @@ test("a host that has no address ends the process with 78 and the variable's nam
   );
 });
 
+test("a sandbox alone whose address is in use ends with 78 and the variable's name", async () => {
+  const first = spawnCli(["sandbox"], freePorts);
+  const { sandbox = "" } = await first.ready;
+  const second = spawnCli(["sandbox"], { ...freePorts, SANDBOX_ADDR: new URL(sandbox).host });
+  assert.deepEqual(await second.exit, [78, null], second.errors.join("\n"));
+  assert.match(second.errors.join("\n"), /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\)$/);
+  first.child.kill("SIGTERM");
+  assert.deepEqual(await first.exit, [0, null]);
+});
+
 test("the sandbox runs alone", async () => {
   const sandbox = spawnCli(["sandbox"], freePorts);
   const { sandbox: url = "" } = await sandbox.ready;
