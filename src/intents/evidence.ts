@@ -85,7 +85,7 @@ export function isNamed({ state, subjectId }: Intent): boolean {
   return state === "pending" && subjectId !== "";
 }
 
-function isOperationOf(method: MoneyMethod, { operation }: OperationState): boolean {
+export function isOperationOf(method: MoneyMethod, { operation }: OperationState): boolean {
   return operations[method].includes(operation);
 }
 

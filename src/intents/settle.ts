@@ -7,7 +7,7 @@ import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { boundedId } from "../redis/bounded-id.ts";
-import { type Evidence, evidenceOf, isNamed } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
 import { type Intent, type IntentStore, isUnknown } from "./store.ts";
 
 export interface CallStores {
@@ -47,7 +47,10 @@ export async function openCallsOf(
     evidence: evidenceOf(intent, open, snapshot),
     isRecorded:
       isNamed(intent) &&
-      snapshot?.states.some(({ subjectId }) => subjectId === intent.subjectId) === true,
+      snapshot?.states.some(
+        // A confirmation goes under the id of the payment that it confirms.
+        (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
+      ) === true,
     isToldUnknown:
       snapshot?.states.some(
         (state) => isCall(state) && state.subjectId === intent.id && state.rank < 2,

@@ -97,6 +97,8 @@ class AccountReconciler {
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
+  /** Told as unknown, or perhaps: their own processes may have ended them meanwhile, untold. */
+  readonly #toldUnknown = new Map<string, Intent>();
 
   constructor(account: string, holder: string, options: ReconcilerOptions, stop: AbortSignal) {
     this.#account = account;
@@ -111,6 +113,7 @@ class AccountReconciler {
       let pauseMs = this.#tickMs;
       try {
         const { intents } = this.#options;
+        for (const intent of this.#toldUnknown.values()) await this.#tellIfEnded(intent);
         if (await intents.lease(this.#account, this.#holder, leaseMs)) {
           this.#follow();
           pauseMs = await this.#round();
@@ -176,15 +179,14 @@ class AccountReconciler {
       // Its lease is over: the replica that sent it is gone, or slow.
       const [running] = await this.#openCall(given);
       if (!running) return done;
+      this.#toldUnknown.set(given.id, given);
       await log.append(account, callOutcomeEntry(given, CallOutcome.UNKNOWN));
       await intents.end(account, given, { state: "unknown" });
     }
-    const [openCall, snapshot] = await this.#openCall(given);
-    if (!openCall) {
-      // It has ended in between, and so must not stay unknown to those who watch.
-      if (wasRunning) await log.append(account, callOutcomeEntry(given, CallOutcome.SETTLED));
-      return done;
-    }
+    const [openCall, snapshot] = wasRunning
+      ? await this.#tellIfEnded(given)
+      : await this.#openCall(given);
+    if (!openCall) return done;
     const { intent } = openCall;
     const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
@@ -222,6 +224,22 @@ class AccountReconciler {
     this.#restMs = 0;
     await this.#conclude(intent, probed);
     return done;
+  }
+
+  /**
+   * One that has ended while it was told as unknown must not stay so to those who watch. @returns what
+   * is known of it by now
+   */
+  async #tellIfEnded(intent: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
+    const found = await this.#openCall(intent);
+    const [openCall] = found;
+    if (!openCall) {
+      const { log } = this.#options;
+      await log.append(this.#account, callOutcomeEntry(intent, CallOutcome.SETTLED));
+    }
+    // While it counts as running its own end is not heard of.
+    if (openCall?.intent.state !== "running") this.#toldUnknown.delete(intent.id);
+    return found;
   }
 
   async #conclude(intent: Intent, probed: Probed): Promise<void> {
