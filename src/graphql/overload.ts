@@ -127,7 +127,8 @@ function isWatch({ method, url, headers }: IncomingMessage): boolean {
   return method === "GET" && (accept.includes(eventStreamType) || !!url?.startsWith(watchPath));
 }
 
-const graphqlType = "application/graphql-response+json";
+/** GraphQL over HTTP: an answer whose status says whether the operation was run. */
+export const graphqlType = "application/graphql-response+json";
 
 interface Refusal {
   readonly http: { readonly status: number; readonly headers: Record<string, string> };

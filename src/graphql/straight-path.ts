@@ -26,7 +26,7 @@ import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
 import type { OperationRecord } from "./operation-record.ts";
 import { checkShape } from "./operation-shape.ts";
-import type { Overload } from "./overload.ts";
+import { graphqlType, type Overload } from "./overload.ts";
 import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
 import { resultsOf } from "./shared-results.ts";
 import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
@@ -261,7 +261,6 @@ function isOrdinaryGet({ url = "", headers }: IncomingMessage): boolean {
 const plainUrl = /^\/graphql\?[!-"$-~]+$/;
 
 const jsonType = /^application\/json(?:; *charset=utf-8)?$/;
-const graphqlType = "application/graphql-response+json";
 
 /** The first type that is asked for, where all of them are ours. */
 function answerTypeOf(accept = "*/*"): string | undefined {

@@ -16,6 +16,9 @@ export const defaultUnreadLimits: UnreadLimits = {
   maxUnreadBytes: 128 * 1024 * 1024,
 };
 
+/** How long a client that does not read may take to read on once a stream of it has failed. */
+export const failedStreamMs = 5_000;
+
 export interface UnreadAnswers {
   /** Holds an answer to the limits, from now until it is over. */
   watch(response: WritableResponse): void;

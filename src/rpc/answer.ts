@@ -3,14 +3,12 @@ import { constants } from "node:http2";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
 import type { Outlet, Response } from "../net/request.ts";
+import { failedStreamMs } from "../net/unread-answers.ts";
 
 /** Adds what a call is answered with, for those who write to it past Connect, or have to cut it. */
 export function withAnswer(values: ContextValues, response: Response): ContextValues {
   return values.set(key, response);
 }
-
-/** How long a failed stream waits for its client to read the error. */
-const unreadTimeoutMs = 5_000;
 
 /**
  * Cuts the answer of a stream that has failed, unless its client reads on soon and is told in order.
@@ -22,7 +20,7 @@ export function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
     if (isOver(outlet) || outlet.writableLength === 0) return;
     if (outlet instanceof ServerResponse) outlet.destroy();
     else outlet.close(resetCode(error));
-  }, unreadTimeoutMs);
+  }, failedStreamMs);
   outlet.once("close", () => clearTimeout(timer));
 }
 

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
+import { failedStreamMs } from "../../net/unread-answers.ts";
 import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
 import type { Heartbeats } from "./heartbeats.ts";
@@ -10,9 +11,6 @@ export async function sendResponse(answer: Response, response: ServerResponse): 
   writeHead(answer, response);
   response.end(await answer.text());
 }
-
-/** How long a client that does not read may take to read on once its stream has failed. */
-const unreadTimeoutMs = 5_000;
 
 /**
  * Writes an event stream out as fast as its client takes it, with heartbeats while there is
@@ -88,7 +86,7 @@ function cutIfUnread(response: ServerResponse, live: Live): () => void {
   live.onFailing = () => {
     timer = setTimeout(() => {
       if (response.writableLength > 0) response.destroy();
-    }, unreadTimeoutMs);
+    }, failedStreamMs);
   };
   if (live.isFailing) live.onFailing();
   return () => {

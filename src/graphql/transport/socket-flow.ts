@@ -1,9 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { LimitObserver } from "../../net/observer.ts";
-
-/** How long a client that does not read may take to read on once a stream of it has failed. */
-const unreadTimeoutMs = 5_000;
+import { failedStreamMs } from "../../net/unread-answers.ts";
 
 /**
  * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. Its own
@@ -23,7 +21,7 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
 export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
   setTimeout(() => {
     if (!isOver() && socket.bufferedAmount > 0) socket.terminate();
-  }, unreadTimeoutMs).unref();
+  }, failedStreamMs).unref();
 }
 
 /**
