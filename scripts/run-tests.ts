@@ -54,6 +54,12 @@ const alone = [
   /^test\/(collections\/under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
+/**
+ * More room for short-lived objects, in MB, so that they are collected less often: it spares up to an
+ * eighth of the processor time. Files that measure their own process run without.
+ */
+const heapOptions = ["--min-semi-space-size=32", "--max-semi-space-size=32"];
+
 /** Files that look at pages: one process of them starts one Chromium. */
 const browsing = [
   /^test\/console\/(?!api)/,
@@ -219,13 +225,14 @@ function testJob(several: readonly string[]): Job {
   const processors = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
   const times = { files: several, seconds, processors };
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
-  if (more.length === 0) return { ...times, name: file, args: [...reporter, file] };
+  const options = oneOf(alone)(file) ? [] : heapOptions;
+  if (more.length === 0) return { ...times, name: file, args: [...options, ...reporter, file] };
   const folders = [...new Set(several.map((one) => folderOf(one) ?? values.together))];
   const name = `${several.length} files of ${folders.join(", ")}, from ${file}`;
   return {
     ...times,
     name,
-    args: ["--test", "--test-isolation=none", ...reporter, ...several],
+    args: [...options, "--test", "--test-isolation=none", ...reporter, ...several],
   };
 }
 
