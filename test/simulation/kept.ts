@@ -613,4 +613,24 @@ export const kept = {
       { do: "look", atMs: 8553, externalId: "order-1", replica: 0 },
     ],
   },
+  "a call ends while the note that it is unknown waits behind it": {
+    seed: 10496371,
+    replicas: 1,
+    perSecond: 5,
+    steps: [
+      {
+        do: "pay",
+        atMs: 11352,
+        id: "order-0.2",
+        method: "CreatePayment",
+        externalId: "order-0",
+        replica: 0,
+        turns: ["decline"],
+        callbacks: "early",
+        retries: 0,
+        echoes: [],
+      },
+      { do: "store", atMs: 11354, forMs: 8000, replica: "all", trouble: "losesRequests", share: 1 },
+    ],
+  },
 } satisfies Readonly<Record<string, Plan>>;
