@@ -8,6 +8,7 @@ import { codeOf } from "../../src/graphql/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import {
   type ErrorAnswer,
+  listedCodes,
   type Retry,
   readError,
   readingOf,
@@ -194,6 +195,8 @@ test("each code stands in one row, and no row knows another", () => {
   const listed = rows.flatMap(({ codes }) => words(codes));
   assert.equal(new Set(listed).size, listed.length);
   assert.deepEqual(listed.sort(), [...new Set([...errorCodes, ...operationCodes])].sort());
+  // The one code that the spec has elsewhere, with the rate limit.
+  assert.deepEqual([...listedCodes].sort(), [...listed, "too_many_requests"].sort());
 });
 
 for (const { of, rpc, graphql, retry, leavesOpen = false, codes } of rows) {
