@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -140,6 +140,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/**
+ * In a file, as Sentinel needs it: it has each server write down whom it follows, and a server that
+ * comes back as what it was first could lead others back to what it knew then.
+ */
 async function serverArguments(
   dir: string,
   port: number,
@@ -149,12 +153,14 @@ async function serverArguments(
     ["port", String(port)],
     ["bind", "127.0.0.1"],
     ["dir", dir],
-    ["save", ""],
+    ["save", '""'],
     ["appendonly", "no"],
     ["logfile", join(dir, "redis.log")],
     ...settings,
   ];
-  return all.flatMap(([name, value]) => [`--${name}`, ...value.split(" ")]);
+  const file = join(dir, "redis.conf");
+  await writeFile(file, all.map(([name, value]) => `${name} ${value}\n`).join(""));
+  return [file];
 }
 
 async function run(port: number, dir: string, args: string[]): Promise<ChildProcess> {
