@@ -255,7 +255,7 @@ function redisStores(
   };
 
   function warnIfNotDurable(): void {
-    describeDurability(redis.client).then(
+    describeDurability(redis.client, redis.sentinels !== undefined).then(
       (warning) => warning && log.warn(warning),
       (error: unknown) =>
         log.warn(

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Cluster, type Redis } from "ioredis";
 import type { Config } from "../config/config.ts";
-import { connectRedis, type RedisClient } from "../redis/connect.ts";
+import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -43,7 +43,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
     return [
       ok(`connected, version ${versions.join(", ")}${nodes}`),
-      ...(await durability(client)),
+      ...(await durability(connection)),
       ...replicas(infos, redis.minReplicas),
       await scripts(client, redis.prefix),
     ];
@@ -63,14 +63,14 @@ async function infoOf(server: Redis): Promise<Info> {
   return { setting: (name) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1] };
 }
 
-async function durability(client: RedisClient): Promise<Finding[]> {
+async function durability({ client, sentinels }: RedisConnector): Promise<Finding[]> {
   const { ok, warning } = findings("redis durability");
-  const lost = await describeDurability(client);
+  const lost = await describeDurability(client, sentinels !== undefined);
   if (lost === undefined) return [ok("append-only file, no eviction")];
   return [
     warning(
       lost,
-      "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction",
+      "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction, in a file that Redis may write",
     ),
   ];
 }

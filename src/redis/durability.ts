@@ -5,23 +5,30 @@ import type { RedisClient } from "./connect.ts";
 /**
  * Says what is lost with Redis's process, for the operator at start; undefined when its settings
  * keep what was acknowledged. In a cluster all masters are asked, and the first warning is returned.
+ * @param hasSentinels whether Sentinels change who is primary
  * @throws GatewayError UNAVAILABLE when Redis cannot be asked.
  */
-export async function describeDurability(client: RedisClient): Promise<string | undefined> {
+export async function describeDurability(
+  client: RedisClient,
+  hasSentinels = false,
+): Promise<string | undefined> {
   const servers = client instanceof Cluster ? client.nodes("master") : [client];
   for (const server of servers) {
-    const warning = await warningOf(server);
+    const warning = await warningOf(server, hasSentinels);
     if (warning !== undefined) return warning;
   }
   return undefined;
 }
 
-async function warningOf(server: Redis): Promise<string | undefined> {
+async function warningOf(server: Redis, hasSentinels: boolean): Promise<string | undefined> {
   const info = await ask(server, () => server.info());
   const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
   const policy = setting("maxmemory_policy") ?? "noeviction";
   if (setting("maxmemory") !== "0" && policy !== "noeviction") {
     return `Redis may evict events too early: its maxmemory-policy is ${policy}, not noeviction`;
+  }
+  if (hasSentinels && setting("config_file") === "") {
+    return "Redis has no configuration file, in which Sentinel would note who is primary: a server that restarts in its first role may take the others back to what it knew then";
   }
   if (setting("aof_enabled") === "1") return undefined;
   const save = await savePoints(server);

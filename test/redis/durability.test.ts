@@ -53,6 +53,20 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
     await guest.close();
   });
 
+  it("is what a server knew at first, if Sentinel cannot note its role", async (t) => {
+    const bare = await startRedis([], async (dir, port) => {
+      const settings = { port: `${port}`, bind: "127.0.0.1", dir, appendonly: "yes" };
+      return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+    });
+    t.after(() => bare.close());
+    const opened = await connected(bare.url);
+    t.after(() => opened.close());
+    assert.match((await describeDurability(opened.client, true)) ?? "", /no configuration file/);
+    assert.equal(await describeDurability(opened.client), undefined);
+    await told({ appendonly: "yes" });
+    assert.equal(await describeDurability(redis.client, true), undefined);
+  });
+
   it("is asked of every node of a cluster", async (t) => {
     const cluster = await startCluster(3, [["appendonly", "yes"]]);
     t.after(() => cluster.close());
