@@ -78,6 +78,8 @@ class World {
   readonly #replicas: Replica[];
   /** Steps that have not come to their end. */
   #underWay = 0;
+  /** Watchers that are not let in yet, or again. */
+  readonly #outside = new Set<string>();
   #isOver = false;
   #end: Pick<History, "log" | "ends" | "gateways"> | undefined;
 
@@ -326,6 +328,7 @@ class World {
     this.#recorder.watchers.set(id, watcher);
     let cursor: string | undefined;
     let failures = 0;
+    this.#outside.add(name);
     for (let connection = 0; !this.#isOver; connection++) {
       const replica = this.#replica(first + connection);
       const leaving = new AbortController();
@@ -353,6 +356,7 @@ class World {
             ...callOf(leaving.signal, id),
             onOpen: (place) => {
               hasBegun = true;
+              this.#outside.delete(name);
               from = place;
               tell(() => {
                 if (place === undefined) return;
@@ -393,6 +397,7 @@ class World {
       });
       await isDone.promise;
       connected = false;
+      this.#outside.add(name);
       stopCut?.();
       stopDeath();
       process.run(() => leaving.abort());
@@ -408,6 +413,7 @@ class World {
     // What a gateway that is down left open is known once it is back.
     const isQuiet = async () =>
       this.#underWay === 0 &&
+      this.#outside.size === 0 &&
       this.#replicas.every(({ isUp }) => isUp) &&
       this.#service.isQuiet &&
       this.#network.heldUp === 0 &&
