@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { type Gateway, startGateway } from "../src/app/gateway.ts";
 import { readConfig } from "../src/config/config.ts";
@@ -28,4 +31,32 @@ export function startTestGateway(
     log,
     { delays: { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 500 }, ...sandbox },
   );
+}
+
+/**
+ * The whole gateway before a payments service that a test answers for: it listens from now until the
+ * gateway stops.
+ */
+export async function startBefore(
+  service: Server,
+  env: Record<string, string>,
+  path = "",
+): Promise<Gateway> {
+  service.listen(0, "127.0.0.1");
+  await once(service, "listening");
+  const { port } = service.address() as AddressInfo;
+  const gateway = await startTestGateway({
+    UPSTREAM_URL: `http://127.0.0.1:${port}${path}`,
+    UPSTREAM_LOGIN: "shop",
+    UPSTREAM_PASSWORD: "password",
+    ...env,
+  });
+  return {
+    ...gateway,
+    async stop() {
+      await gateway.stop();
+      service.closeAllConnections();
+      service.close();
+    },
+  };
 }

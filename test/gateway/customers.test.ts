@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -19,7 +17,7 @@ import {
   signingKey,
   signToken,
 } from "../auth/issuer.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 
 const files = scratch();
 const signing = await signingKey("es");
@@ -45,12 +43,7 @@ const upstream = createServer((request, response) => {
 });
 let gateway: Gateway;
 before(async () => {
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "password",
+  gateway = await startBefore(upstream, {
     AUTH_MODE: "keys,jwt",
     API_KEYS_FILE: files.write(
       "keys",
@@ -67,8 +60,6 @@ before(async () => {
 });
 after(async () => {
   await gateway.stop();
-  upstream.closeAllConnections();
-  upstream.close();
 });
 beforeEach(() => received.splice(0));
 

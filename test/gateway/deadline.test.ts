@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
@@ -16,7 +15,7 @@ import {
   OperationService,
 } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { grpcJsClient } from "../rpc/start.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 
 const request = { externalId: "order", operationId: "6f0e7a52-6a0f-4b8f-9a59-0a1f0f5b2c11" };
@@ -24,20 +23,11 @@ const request = { externalId: "order", operationId: "6f0e7a52-6a0f-4b8f-9a59-0a1
 /** A gateway whose upstream reads requests and never answers. */
 async function start(t: TestContext) {
   const upstream = createServer();
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  const gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "password",
+  const gateway = await startBefore(upstream, {
     UPSTREAM_TIMEOUT: "10m",
     AUTH_MODE: "none",
   });
-  t.after(async () => {
-    await gateway.stop();
-    upstream.close();
-    upstream.closeAllConnections();
-  });
+  t.after(() => gateway.stop());
   /** Resolves when a request came and was given up. */
   const givenUp = async () => {
     const signal = AbortSignal.timeout(timeoutMs);

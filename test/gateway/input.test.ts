@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import fc from "fast-check";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 
 /** An upstream that counts what reaches it and answers a payment with the amount it was sent. */
 const received: { url: string; body: string }[] = [];
@@ -23,20 +21,17 @@ const upstream = createServer(async (request, response) => {
 
 let gateway: Gateway;
 before(async () => {
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/base/`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "password",
-    AUTH_MODE: "none",
-    RATE_LIMIT_INITIAL: "1000000",
-  });
+  gateway = await startBefore(
+    upstream,
+    {
+      AUTH_MODE: "none",
+      RATE_LIMIT_INITIAL: "1000000",
+    },
+    "/base/",
+  );
 });
 after(async () => {
   await gateway.stop();
-  upstream.close();
-  upstream.closeAllConnections();
 });
 beforeEach(() => {
   received.length = 0;

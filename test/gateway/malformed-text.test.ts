@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -10,7 +8,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 
 /** Half of a surrogate pair as JSON can write it, and UTF-8 cannot. */
 const half = "\\ud800";
@@ -32,20 +30,13 @@ function paymentBody(id: string): string {
 
 let gateway: Gateway;
 before(async () => {
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "password",
+  gateway = await startBefore(upstream, {
     AUTH_MODE: "none",
     RATE_LIMIT_INITIAL: "1000",
   });
 });
 after(async () => {
   await gateway.stop();
-  upstream.closeAllConnections();
-  upstream.close();
 });
 
 const payments = () =>

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { createClient } from "@connectrpc/connect";
@@ -11,7 +9,7 @@ import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 
 /** Answers every payment with is_success, and with what its payload says of `details`. */
 const upstream = createServer(async (request, response) => {
@@ -22,12 +20,7 @@ const upstream = createServer(async (request, response) => {
 });
 let gateway: Gateway;
 before(async () => {
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "password",
+  gateway = await startBefore(upstream, {
     AUTH_MODE: "none",
     WATCH_TOKEN_SECRET: "0123456789abcdef0123456789abcdef",
     RECONCILE_AFTER: "0",
@@ -35,8 +28,6 @@ before(async () => {
 });
 after(async () => {
   await gateway.stop();
-  upstream.closeAllConnections();
-  upstream.close();
 });
 
 describe("an answer whose status is not understood", () => {
