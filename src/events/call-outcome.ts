@@ -55,6 +55,14 @@ export function isCall({ operation }: OperationState): boolean {
   return operation === callOperation;
 }
 
+/** What the log tells of a call: of rank 2 once its outcome is known. */
+export function stateOfCall(
+  snapshot: Snapshot | undefined,
+  id: string,
+): OperationState | undefined {
+  return snapshot?.states.find((state) => isCall(state) && state.subjectId === id);
+}
+
 /** The latest event that says that a call's outcome is not known, if that is so still. */
 export function unknownOutcome({ states }: Snapshot): Event | undefined {
   return states.findLast((state) => isCall(state) && open.has(state.event.callOutcome))?.event;

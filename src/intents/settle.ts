@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { callOutcomeEntry, isCall } from "../events/call-outcome.ts";
+import { callOutcomeEntry, stateOfCall } from "../events/call-outcome.ts";
 import { paymentEntry } from "../events/entry.ts";
 import type { Entry, EventLog, Snapshot } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -51,10 +51,7 @@ export async function openCallsOf(
         // A confirmation goes under the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ) === true,
-    isToldUnknown:
-      snapshot?.states.some(
-        (state) => isCall(state) && state.subjectId === intent.id && state.rank < 2,
-      ) === true,
+    isToldUnknown: stateOfCall(snapshot, intent.id)?.rank === 1,
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
@@ -149,10 +146,11 @@ export async function settleAsPaid(
 
 /** Whether it may be about a payment whose success is on record. */
 function isOfKnown({ paymentId }: AlreadyPaid, { states }: Snapshot): boolean {
-  const named = paymentId && boundedId(paymentId);
   return states.some(
     ({ operation, status, subjectId }) =>
-      operation === "payment" && status === "success" && subjectId === (named || subjectId),
+      operation === "payment" &&
+      status === "success" &&
+      (!paymentId || subjectId === boundedId(paymentId)),
   );
 }
 

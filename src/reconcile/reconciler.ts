@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
-import { callOutcomeEntry } from "../events/call-outcome.ts";
+import { callOutcomeEntry, stateOfCall } from "../events/call-outcome.ts";
 import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog, Snapshot } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
@@ -227,13 +227,13 @@ class AccountReconciler {
   }
 
   /**
-   * One that has ended while it was told as unknown must not stay so to those who watch. @returns what
-   * is known of it by now
+   * One that has ended while it was told as unknown must not stay so to those who watch, if nobody else
+   * told them. @returns what is known of it by now
    */
   async #tellIfEnded(intent: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
     const found = await this.#openCall(intent);
-    const [openCall] = found;
-    if (!openCall) {
+    const [openCall, snapshot] = found;
+    if (!openCall && stateOfCall(snapshot, intent.id)?.rank !== 2) {
       const { log } = this.#options;
       await log.append(this.#account, callOutcomeEntry(intent, CallOutcome.SETTLED));
     }

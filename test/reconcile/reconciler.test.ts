@@ -7,6 +7,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
+import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
@@ -66,6 +67,8 @@ interface Circumstances {
   readonly sleep?: ReconcilerOptions["sleep"];
   /** Told of each look, before anything is asked. */
   readonly onLook?: () => void;
+  /** Default: no round may fail. */
+  readonly onFailure?: ReconcilerOptions["observer"]["onFailure"];
 }
 
 /** Reconciles with a service that answers each request for a callback like this. */
@@ -80,6 +83,7 @@ function reconcile(
     getOperation,
     onLook,
     sleep,
+    onFailure = ({ error }) => assert.fail(error as Error),
   }: Circumstances = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
@@ -111,7 +115,7 @@ function reconcile(
       onProbe: () => void given.probes++,
       onGivenUp: () => void given.givenUp++,
       onStats: () => {},
-      onFailure: ({ error }) => assert.fail(error as Error),
+      onFailure,
     },
   });
   // The reconciler's own timers need not keep the process alive.
@@ -362,6 +366,34 @@ test("a call that was told as unknown while its answer came is told as settled",
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
+
+for (const others of [CallOutcome.NOT_DONE, undefined]) {
+  const what = others === undefined ? "settled" : "nothing further, if others told it as not done";
+  test(`a call that ends while it is told as unknown in vain is told as ${what}`, async (t) => {
+    const books = rig();
+    const intent = await books.begin({ leaseMs: 1 });
+    let failures = 0;
+    const append: EventLog["append"] = async (of, entry) => {
+      const appended = await books.log.append(of, entry);
+      if (entry.event.callOutcome !== CallOutcome.UNKNOWN) return appended;
+      if (others) await books.log.append(account, callOutcomeEntry(intent, others));
+      await books.intents.end(account, intent, { state: "closed", key: "keep" });
+      throw new Error("no answer");
+    };
+    const log: EventLog = Object.assign(Object.create(books.log), { append });
+    const onFailure = () => void failures++;
+    const given = reconcile(t, { ...books, log }, async () => {}, { onFailure });
+    await until(() => failures > 0);
+    // It is looked up in the round behind the one that failed.
+    await books.lose({ externalId: "other" });
+    await until(() => given.probes > 0);
+    const outcomes = await books.log.history(account, PAYMENT, externalId, 10);
+    assert.deepEqual(
+      outcomes.map(({ callOutcome }) => callOutcome),
+      [CallOutcome.UNKNOWN, others ?? CallOutcome.SETTLED],
+    );
+  });
+}
 
 test("a call that others have ended meanwhile is not told as not done", async (t) => {
   const books = rig();
