@@ -34,7 +34,7 @@ const sound: Told = {
   ],
   requests: [arrived("a", 1), arrived("c", 2)],
   shown: [shown("w", first), shown("w", second), shown("w", third), shown("v", third)],
-  refusedCursors: [{ watcher: "w", cursor: "0" }],
+  resumed: [{ watcher: "w", cursor: "0", refused: true }],
   log: [first, second, third],
   inDoubt: [inDoubt],
   gateways: [{ name: "gateway-0", back: true }],
@@ -70,7 +70,7 @@ const planted: Readonly<Record<string, Partial<Told> & { readonly also?: string 
   },
   "shown twice or out of order": { shown: [shown("w", third), shown("w", second)] },
   "left out": { shown: [shown("w", first), shown("w", third)] },
-  "valid cursor refused": { refusedCursors: [{ watcher: "w", cursor: "2" }] },
+  "valid cursor refused": { resumed: [{ watcher: "w", cursor: "2", refused: true }] },
   "paid, then not": {
     shown: [],
     log: [...sound.log, { ...logged("4"), externalId: "of 3", state: "FAILED" }],

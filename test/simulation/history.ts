@@ -10,7 +10,7 @@ export interface History {
   readonly shown: readonly ShownRecord[];
   /** Watchers that are connected at the end. */
   readonly watchers: readonly WatcherRecord[];
-  readonly refusedCursors: readonly { readonly watcher: string; readonly cursor: string }[];
+  readonly resumed: readonly ResumeRecord[];
   readonly looks: readonly LookRecord[];
   /** All that the log has at the end, in order. */
   readonly log: readonly LoggedEvent[];
@@ -126,6 +126,14 @@ export interface ShownRecord extends LoggedEvent {
   readonly atMs: number;
   /** The current state, with which a watch without a cursor begins. */
   readonly isFirst: boolean;
+}
+
+/** A watcher that came back with its cursor. */
+export interface ResumeRecord {
+  readonly watcher: string;
+  readonly cursor: string;
+  /** It was told that there is no such place in the log any more. */
+  refused: boolean;
 }
 
 export interface WatcherRecord {

@@ -11,6 +11,7 @@ import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { defects, redisDefects } from "./defects.ts";
 import { type Figures, runMany, storeNames } from "./many.ts";
+import { seedsOf, tableOf } from "./table.ts";
 
 const { values } = parseArgs({
   options: {
@@ -74,12 +75,7 @@ say(
   `${figures.histories} histories on ${store} in ${secondsOf().toFixed(0)} s (${rateOf(figures)}): ${calls} calls, ${posts} requests that move money, ${callbacks} callbacks, ${shown} events shown, ${(virtualMs / 3_600_000).toFixed(1)} hours; ${broken.length} broken`,
 );
 if (wasStopped) say(`all seeds before ${nextSeed} were tried`);
-const seedsOf = new Map<string, number[]>();
-for (const { seed, violations } of broken) {
-  for (const check of new Set(violations.map(({ check }) => check))) {
-    seedsOf.set(check, [...(seedsOf.get(check) ?? []), seed]);
-  }
-}
-for (const [check, seeds] of seedsOf)
-  say(`broken: ${check}: seeds ${seeds.slice(0, 20).join(", ")}`);
+const seeds = seedsOf(broken);
+say(`\n${tableOf(figures.tried, seeds)}`);
+for (const [check, all] of seeds) say(`broken: ${check}: seeds ${all.slice(0, 20).join(", ")}`);
 process.exitCode = broken.length > 0 ? 1 : wasStopped ? 130 : 0;

@@ -91,6 +91,7 @@ describe("npm run simulate", () => {
     const { child, said } = simulate("--histories", "30", "--jobs", "2");
     assert.deepEqual(await once(child, "exit"), [0, null]);
     assert.match(await said, /^30 histories on memory in .* calls a second\): .* 0 broken$/m);
+    assert.match(await said, /^\| \| never answered \| calls \| [1-9]\d+ \| 0 \|/m);
   });
 
   test("ends with 1 when a promise is broken, and tells the seed", async () => {

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import type { Violation } from "./checks.ts";
+import { addTried } from "./table.ts";
 
 /** What the gateways of a simulation keep their state in. */
 export const storeNames = ["memory", "sqlite", "redis"] as const;
@@ -27,6 +28,8 @@ export interface Figures {
   absences: number;
   failovers: number;
   virtualMs: number;
+  /** How many each check judged, by its name. */
+  tried: Record<string, number>;
 }
 
 export interface Broken {
@@ -45,13 +48,16 @@ export interface Range {
   readonly last: number;
 }
 
-export const nothing: Figures = {
-  ...{ histories: 0, calls: 0, posts: 0, charged: 0, callbacks: 0, shown: 0 },
-  ...{ absences: 0, failovers: 0, virtualMs: 0 },
-};
+export function noFigures(): Figures {
+  return {
+    ...{ histories: 0, calls: 0, posts: 0, charged: 0, callbacks: 0, shown: 0 },
+    ...{ absences: 0, failovers: 0, virtualMs: 0, tried: {} },
+  };
+}
 
-export function addTo(to: Figures, more: Figures): void {
-  for (const name of Object.keys(to) as (keyof Figures)[]) to[name] += more[name];
+export function addTo(to: Figures, { tried, ...more }: Figures): void {
+  for (const name of Object.keys(more) as (keyof typeof more)[]) to[name] += more[name];
+  addTried(to.tried, tried);
 }
 
 export interface Many extends Orders {
@@ -83,7 +89,7 @@ export interface Result {
  */
 export async function runMany(options: Many): Promise<Result> {
   const { first, histories, jobs = availableParallelism(), signal } = options;
-  const figures = { ...nothing };
+  const figures = noFigures();
   const broken: Broken[] = [];
   const underWay = new Set<Range>();
   const end = first + histories;

@@ -7,6 +7,7 @@ import type {
   LookRecord,
   PostRecord,
   RequestRecord,
+  ResumeRecord,
   ShownRecord,
   WatcherRecord,
 } from "./history.ts";
@@ -29,7 +30,7 @@ export class Recorder {
   readonly requests: RequestRecord[] = [];
   readonly shown: ShownRecord[] = [];
   readonly watchers = new Map<string, WatcherRecord>();
-  readonly refusedCursors: { watcher: string; cursor: string }[] = [];
+  readonly resumed: ResumeRecord[] = [];
   readonly looks: LookRecord[] = [];
   readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
   readonly apart: { fromMs: number; toMs: number; gateways: number }[] = [];
@@ -58,7 +59,7 @@ export class Recorder {
       ...{ calls: this.calls, posts: this.posts, requests: this.requests, shown: this.shown },
       callbacks: [...this.#callbacks.values()],
       watchers: [...this.watchers.values()],
-      ...{ refusedCursors: this.refusedCursors, looks: this.looks, absences: this.absences },
+      ...{ resumed: this.resumed, looks: this.looks, absences: this.absences },
       ...{ limits: this.limits, apart: this.apart, lines: this.lines },
       ...end,
     };

@@ -1,4 +1,4 @@
-import { type Violation, violationsOf } from "./checks.ts";
+import { judge, type Verdicts } from "./checks.ts";
 import type { History } from "./history.ts";
 import type { StoreName } from "./many.ts";
 import { type Plan, planOf, type Step } from "./plan.ts";
@@ -29,10 +29,9 @@ interface Form {
 }
 
 /** What came of one plan. */
-export interface Run {
+export interface Run extends Verdicts {
   readonly plan: Plan;
   readonly history: History;
-  readonly violations: readonly Violation[];
 }
 
 export async function runSeed(seed: number, form: StoreName = "memory"): Promise<Run> {
@@ -43,7 +42,7 @@ export async function runPlan(plan: Plan, form: StoreName = "memory"): Promise<R
   const { open, before } = forms[form];
   await before?.();
   const history = await simulate(plan, open);
-  return { plan, history, violations: violationsOf(history) };
+  return { plan, history, ...judge(history) };
 }
 
 /**

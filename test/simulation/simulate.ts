@@ -343,7 +343,8 @@ class World {
       let hasBegun = false;
       let from: string | undefined;
       let place = 0;
-      const resumedFrom = cursor;
+      const resumed = cursor === undefined ? undefined : { watcher: id, cursor, refused: false };
+      if (resumed) this.#recorder.resumed.push(resumed);
       /** What is told goes over one connection, in its order. */
       const tell = (work: () => void) => {
         place = Math.max(place, scheduler.nowMs + this.#latencyMs());
@@ -365,8 +366,8 @@ class World {
               });
             },
           };
-          let isFirst = resumedFrom === undefined;
-          for await (const event of streamOf(core, externalId, resumedFrom, call)) {
+          let isFirst = resumed === undefined;
+          for await (const event of streamOf(core, externalId, resumed?.cursor, call)) {
             const isState = isFirst && from === undefined && externalId !== undefined;
             isFirst = false;
             const shown = eventOf(event, epochMs);
@@ -382,8 +383,8 @@ class World {
         } catch (error) {
           const refused = error instanceof GatewayError && error.code === "OUT_OF_RANGE";
           tell(() => {
-            if (refused && resumedFrom !== undefined) {
-              this.#recorder.refusedCursors.push({ watcher: id, cursor: resumedFrom });
+            if (refused && resumed) {
+              resumed.refused = true;
               // It begins anew: what it has not seen is not to be had.
               this.#recorder.watchers.delete(id);
               id = `${id}'`;

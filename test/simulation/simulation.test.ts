@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -11,6 +12,7 @@ import { kept } from "./kept.ts";
 import { runMany } from "./many.ts";
 import { planting } from "./plant.ts";
 import { runPlan, runSeed, shrink } from "./run.ts";
+import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
 const histories = 2_000;
@@ -24,6 +26,16 @@ test(`nothing is broken in ${histories} histories`, async () => {
   const { calls, charged, absences } = figures;
   assert.equal(figures.histories, histories);
   assert.ok(calls > histories && charged > histories / 4 && absences > histories / 10);
+  const idle = Object.entries(figures.tried).filter(([, times]) => times < histories / 10);
+  assert.deepEqual(idle, [], "each check had much to judge");
+});
+
+test("docs/promises.md has a row for each check, under its promise", async () => {
+  const page = await readFile(new URL("../../docs/promises.md", import.meta.url), "utf8");
+  for (const row of tableOf({}, new Map()).split("\n").slice(2)) {
+    const expected = row.split(" | ").slice(0, 3).join(" | ");
+    assert.ok(page.includes(`\n${expected} |`), expected);
+  }
 });
 
 describe("what was broken once stays whole", () => {
@@ -127,7 +139,7 @@ const whole: History = {
   callbacks: [{ id: "c", answers: [{ atMs: 5, status: 200 }] }],
   log: [{ ...event, callback: "c" }],
   ...{ shown: [shown], watchers: [{ id: "w", externalId: "order", from: "0" }] },
-  ...{ refusedCursors: [], looks: [{ externalId: "order", askedMs: 6, atMs: 7, state: "PAID" }] },
+  ...{ resumed: [], looks: [{ externalId: "order", askedMs: 6, atMs: 7, state: "PAID" }] },
   ends: [
     { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
   ],
@@ -140,7 +152,7 @@ const broken: Readonly<Record<string, Partial<History>>> = {
   "told of another payment": { calls: [{ ...call, outcome: "pending", paymentId: "p2" }] },
   "shown, not in the log": { shown: [shown, { ...shown, cursor: "2" }] },
   "shown to who asked for another": { watchers: [{ id: "w", externalId: "another", from: "0" }] },
-  "valid cursor refused": { refusedCursors: [{ watcher: "w", cursor: "1" }] },
+  "valid cursor refused": { resumed: [{ watcher: "w", cursor: "1", refused: true }] },
   "never acknowledged": {
     ...{ callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
   },

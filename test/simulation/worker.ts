@@ -1,17 +1,15 @@
 /** A process that makes the histories of many.ts, a range at a time, until it is let go. */
 import { defects, redisDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
-import type { History } from "./history.ts";
 import {
   addTo,
   type Broken,
   type Figures,
-  nothing,
+  noFigures,
   type Orders,
   type Range,
   type Told,
 } from "./many.ts";
-import type { Plan } from "./plan.ts";
 import { planting } from "./plant.ts";
 import * as whole from "./run.ts";
 
@@ -26,12 +24,12 @@ const tell = (told: Told) => {
 };
 
 const make = async ({ first, last }: Range): Promise<void> => {
-  const figures = { ...nothing };
+  const figures = noFigures();
   const broken: Broken[] = [];
   for (let seed = first; seed <= last && !isOver; seed++) {
     try {
-      const { plan, history, violations } = await runSeed(seed, store);
-      addTo(figures, figuresOf(plan, history));
+      const { violations, ...run } = await runSeed(seed, store);
+      addTo(figures, figuresOf(run));
       if (violations.length === 0) continue;
       broken.push(await lookedAt(seed));
       if (violations.some(({ check }) => defect?.brokenChecks.includes(check))) break;
@@ -69,12 +67,13 @@ process.once("disconnect", async () => {
 });
 tell("ready");
 
-function figuresOf({ steps }: Plan, history: History): Figures {
+function figuresOf({ plan, history, tried }: Omit<whole.Run, "violations">): Figures {
   return {
     ...{ histories: 1, calls: history.calls.length, posts: history.posts.length },
     charged: history.posts.filter((post) => post.charged).length,
     ...{ callbacks: history.callbacks.length, shown: history.shown.length },
     ...{ absences: history.absences.length, virtualMs: history.endedMs },
-    failovers: steps.filter((step) => step.do === "failOver").length,
+    failovers: plan.steps.filter((step) => step.do === "failOver").length,
+    tried,
   };
 }

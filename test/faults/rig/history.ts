@@ -9,8 +9,7 @@ export interface Told {
   readonly requests: readonly ServedRequest[];
   /** Everything that a watcher was shown. */
   readonly shown: readonly ShownEvent[];
-  /** Cursors that a watcher was refused for good. */
-  readonly refusedCursors: History["refusedCursors"];
+  readonly resumed: History["resumed"];
   /** The log at the end, read from its beginning. */
   readonly log: readonly LoggedEvent[];
   /** Payments of which a caller did not know what became, and what the gateways said in the end. */
@@ -58,7 +57,7 @@ export function historyOf(told: Told, endedMs = performance.now()): History {
     callbacks: told.callbacks,
     shown: shown.map((event) => ({ ...event, isFirst: false })),
     watchers: [...firstOf].map(([id, from]) => ({ id, from })),
-    refusedCursors: told.refusedCursors,
+    resumed: told.resumed,
     ends: inDoubt.map((end) => ({
       ...end,
       expected: charged.has(end.externalId) ? "PAID" : "FAILED",

@@ -6,7 +6,7 @@ import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { sign } from "../../../src/wire/signature.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { paymentRequest } from "../../gateway/operations.ts";
-import type { CallRecord, History, LoggedEvent } from "../../simulation/history.ts";
+import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
 import { type Gateway, password } from "./gateways.ts";
 import {
@@ -40,7 +40,7 @@ export function startLoad(
   const callbacks: SentCallback[] = [];
   const calls: CallRecord[] = [];
   const shown: ShownEvent[] = [];
-  const refusedCursors: { watcher: string; cursor: string }[] = [];
+  const resumed: ResumeRecord[] = [];
   const pending = new Set<Promise<unknown>>();
   const over = new AbortController();
   let n = 0;
@@ -108,6 +108,8 @@ export function startLoad(
       const { events } = places[at % places.length] as Gateway;
       const moves = places.length > 1 ? AbortSignal.timeout(1_500) : over.signal;
       const signal = AbortSignal.any([over.signal, moves]);
+      const back = cursor === undefined ? undefined : { watcher, cursor, refused: false };
+      if (back) resumed.push(back);
       try {
         const after = cursor ?? "earliest";
         for await (const { event } of events.streamEvents({ afterCursor: after }, { signal })) {
@@ -116,8 +118,8 @@ export function startLoad(
           shown.push({ watcher, atMs: performance.now(), ...logged(event) });
         }
       } catch (error) {
-        if (ConnectError.from(error).code === Code.OutOfRange && cursor !== undefined) {
-          refusedCursors.push({ watcher, cursor });
+        if (ConnectError.from(error).code === Code.OutOfRange && back) {
+          back.refused = true;
           watcher = `${watcher}'`;
           cursor = undefined;
         }
@@ -189,7 +191,7 @@ export function startLoad(
       await stop();
       const end = log.at(-1)?.cursor ?? "";
       return historyOf({
-        ...{ callbacks, calls, refusedCursors, log, inDoubt, requests: upstream.requests },
+        ...{ callbacks, calls, resumed, log, inDoubt, requests: upstream.requests },
         shown: shown.filter(({ cursor }) => cursor <= end),
         gateways: gateways.map(({ name }, at) => ({ name, back: back[at] === true })),
       });

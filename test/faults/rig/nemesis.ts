@@ -6,7 +6,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { violationsOf } from "../../simulation/checks.ts";
+import { judge, type Violation } from "../../simulation/checks.ts";
+import { addTried, seedsOf, tableOf } from "../../simulation/table.ts";
 import { type Fault, faults } from "./faults.ts";
 import { countsOf, seeded } from "./history.ts";
 import { runFault } from "./run.ts";
@@ -30,7 +31,8 @@ if (!Number.isSafeInteger(first)) throw new Error(`--seed ${values.seed}: not a 
 const startedMs = performance.now();
 const minutesOf = () => (performance.now() - startedMs) / 60_000;
 const totals = [0, 0, 0, 0, 0];
-const broken: number[] = [];
+const broken: { seed: number; violations: Violation[] }[] = [];
+const allTried: Record<string, number> = {};
 const failed: number[] = [];
 let rounds = 0;
 let faultsDone = 0;
@@ -46,16 +48,16 @@ for (let seed = first; minutesOf() < minutes; seed++) {
   const names = picked.map(([name]) => name).join("; ");
   try {
     const { history, strayLines } = await runFault(kind, oneAfterAnother(picked), seed);
-    const violations = violationsOf(history);
+    const { violations, tried } = judge(history);
+    for (const found of strayLines) violations.push({ check: "past the log", found });
+    addTried(allTried, tried);
     const counts = countsOf(history);
     for (const [at, count] of counts.entries()) totals[at] = (totals[at] ?? 0) + count;
     rounds++;
     faultsDone += picked.length;
-    if (violations.length + strayLines.length > 0) broken.push(seed);
-    const isBroken = violations.length + strayLines.length;
-    console.log(`| ${[kind, seed, names, ...counts, isBroken].join(" | ")} |`);
+    if (violations.length > 0) broken.push({ seed, violations });
+    console.log(`| ${[kind, seed, names, ...counts, violations.length].join(" | ")} |`);
     for (const { check, found } of violations) console.log(`seed ${seed}: ${check}: ${found}`);
-    for (const line of strayLines) console.log(`seed ${seed}: past the log: ${line}`);
   } catch (error) {
     failed.push(seed);
     console.log(`seed ${seed} (${names}) did not come to its end: ${error}`);
@@ -84,7 +86,10 @@ function end(code: number): never {
     .map((name, at) => `${totals[at]} ${name}`)
     .join(", ");
   console.log(`${kind}, from seed ${first}: ${told}: ${counts}; ${broken.length} broken`);
-  if (broken.length > 0) console.log(`broken: seeds ${broken.join(", ")}`);
+  console.log(`\n${tableOf(allTried, seedsOf(broken))}`);
+  for (const [check, seeds] of seedsOf(broken)) {
+    console.log(`broken: ${check}: seeds ${seeds.join(", ")}`);
+  }
   if (failed.length > 0) console.log(`not come to their end: seeds ${failed.join(", ")}`);
   process.exit(code);
 }
