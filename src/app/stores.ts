@@ -116,7 +116,11 @@ async function sqliteStores(
     keyringOf: keyringIn(keyrings),
     onLocked: telemetry.events.onLocked,
   });
-  const intents = await createSqliteIntents({ ...intentOptions(config), thread });
+  const intents = await createSqliteIntents({
+    ...intentOptions(config),
+    thread,
+    onLateEnding: publishLateEndings(eventLog),
+  });
   return {
     eventLog,
     intents,

@@ -1,7 +1,9 @@
 import type { Kind } from "../../model/kinds.ts";
 import { moduleBeside } from "../../sqlite/module-beside.ts";
 import type { StoreThread } from "../../sqlite/store-thread.ts";
+import type { OnLateEnding } from "../late-ending.ts";
 import { MemoryIntents, type MemoryIntentsOptions } from "../memory/store.ts";
+import { Outbox } from "../outbox.ts";
 import {
   type Begun,
   type Ending,
@@ -22,6 +24,8 @@ import type { IntentRow, KeyRow, Rows, SubjectRow } from "./rows.ts";
 export interface SqliteIntentsOptions extends MemoryIntentsOptions {
   /** With the room `intents` of `intentsRoom`. Stays open when the store is closed. */
   readonly thread: StoreThread;
+  /** Hears of a call's own ending behind the note that its outcome is unknown, until it does not throw. */
+  readonly onLateEnding?: OnLateEnding;
 }
 
 /** Its operations in the store's thread. */
@@ -56,6 +60,7 @@ class SqliteIntents implements IntentStore {
   readonly #options: SqliteIntentsOptions;
   readonly #memory: MemoryIntents;
   readonly #unwritten: Unwritten = { intents: new Map(), subjects: new Map(), keys: new Map() };
+  readonly #lateEndings = new Outbox(() => {});
   readonly #sweeper: NodeJS.Timeout;
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -108,8 +113,15 @@ class SqliteIntents implements IntentStore {
   }
 
   async end(account: string, intent: Intent, ending: Ending): Promise<void> {
+    const isLate = this.#memory.intentOf(account, intent.id)?.intent.state === "unknown";
     await this.#memory.end(account, intent, ending);
-    await this.#save(namesOf(account, intent, [intent.id], intent.keyDigest || undefined));
+    const names = namesOf(account, intent, [intent.id], intent.keyDigest || undefined);
+    if (!isLate) return await this.#save(names);
+    // First it is told, so that a process that dies in between finds it unknown again.
+    await this.#lateEndings.write(async () => {
+      await this.#options.onLateEnding?.(account, intent, ending);
+      await this.#save(names);
+    });
   }
 
   open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
@@ -169,6 +181,7 @@ class SqliteIntents implements IntentStore {
     this.#closed = true;
     clearInterval(this.#sweeper);
     clearTimeout(this.#timer);
+    await this.#lateEndings.close();
     await this.#flush().catch(() => {});
   }
 

@@ -4,7 +4,10 @@ import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { IntentRow, KeyRow } from "../../../src/intents/sqlite/rows.ts";
-import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
+import {
+  createSqliteIntents,
+  type SqliteIntentsOptions,
+} from "../../../src/intents/sqlite/store.ts";
 import type { Begun, Intent, NewIntent } from "../../../src/intents/store.ts";
 import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
@@ -127,7 +130,11 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   });
 
   /** A store whose disk takes no writes while `full` is set. */
-  async function onFullDisk(t: TestContext, path: string) {
+  async function onFullDisk(
+    t: TestContext,
+    path: string,
+    about: Partial<SqliteIntentsOptions> = {},
+  ) {
     const { thread, close, store } = await openIntents(path);
     await store.close();
     t.after(close);
@@ -139,7 +146,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
         thread.run(room, disk.full ? "none" : operation, args, map),
     };
     const intents = await createSqliteIntents({
-      ...{ thread: failing, firstLookMs: 60_000, giveUpMs: 3_600_000 },
+      ...{ thread: failing, firstLookMs: 60_000, giveUpMs: 3_600_000, ...about },
     });
     t.after(() => intents.close());
     return { disk, intents, thread };
@@ -167,5 +174,34 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const expected = JSON.stringify([["unknown"], [["key-1", answer]]]);
     while ((await stored()) !== expected) await delay(20);
     started(await intents.begin(account, keyed("key-2")));
+  });
+
+  it("keeps on the disk that a call is unknown until its late ending is told", async (t) => {
+    const told: string[] = [];
+    const rig = await onFullDisk(t, directory(t), {
+      async onLateEnding(_, { externalId }, { state }) {
+        // The log is on the same disk.
+        if (rig.disk.full) throw new Error("disk is full");
+        told.push(`${externalId} ${state}`);
+      },
+    });
+    const { intents, thread } = rig;
+    const stored = async () => {
+      const rows = await thread.run<{ intents: IntentRow[] }>("intents", "load", [
+        ...["intents", 0, 10],
+      ]);
+      return rows.intents.map(({ kept }) => kept?.intent.externalId);
+    };
+    const inTime = started(await intents.begin(account, given({ externalId: "in time" })));
+    await intents.end(account, inTime, { state: "closed", key: "free" });
+    const late = started(await intents.begin(account, given({ externalId: "late" })));
+    await intents.end(account, late, { state: "unknown" });
+    rig.disk.full = true;
+    await intents.end(account, late, { state: "closed", key: "free" });
+    assert.deepEqual(await intents.open(account, EventKind.PAYMENT, "late"), []);
+    assert.deepEqual([await stored(), told], [["late"], []]);
+    rig.disk.full = false;
+    while ((await stored()).length > 0) await delay(20);
+    assert.deepEqual(told, ["late closed"]);
   });
 });

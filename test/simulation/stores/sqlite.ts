@@ -3,6 +3,7 @@ import { GatewayError } from "../../../src/errors.ts";
 import { createSqliteLog } from "../../../src/events/sqlite/log.ts";
 import { open as openEvents } from "../../../src/events/sqlite/operations.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { publishLateEndings } from "../../../src/intents/late-ending.ts";
 import { open as openIntents } from "../../../src/intents/sqlite/operations.ts";
 import type { Rows } from "../../../src/intents/sqlite/rows.ts";
 import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
@@ -41,10 +42,12 @@ export function createSqliteStores(options: StoreOptions): Stores {
     async open(process): Promise<ReplicaStores> {
       const thread = threadOf(disk, process, options, queued);
       const { firstLookMs, giveUpMs } = options;
-      const intents = await createSqliteIntents({ thread, firstLookMs, giveUpMs });
+      const log = createSqliteLog({ thread, retentionMs, keyringOf });
+      const onLateEnding = publishLateEndings(log);
+      const intents = await createSqliteIntents({ thread, firstLookMs, giveUpMs, onLateEnding });
       latest = intents;
       return {
-        log: createSqliteLog({ thread, retentionMs, keyringOf }),
+        log,
         intents: observed(intents, running),
         // A process takes longer than a second to come back: its budget is not a new one.
         bucket: remoteBucket(bucket),
