@@ -3,23 +3,29 @@ import type { EventLog } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import type { Ending, Intent } from "./store.ts";
 
-/** How an ending found its call: `late` where its outcome had been noted as unknown; undefined: not at all. */
+/**
+ * How an ending found its call: `late` if the call's outcome is noted as unknown, and then the ending is
+ * not written before it is published; undefined if the call is not open.
+ */
 export type Found = "inTime" | "late" | undefined;
 
 /** Hears of an ending that comes late. */
 export type OnLateEnding = (account: string, intent: Intent, ending: Ending) => Promise<unknown>;
 
-/** The write of an ending for an outbox, with what follows from one that is late: each is done once. */
+/**
+ * The write of an ending, for an outbox that repeats it until it succeeds. A late ending is published
+ * first: if this process dies in between, the call is still open, and the reconciler settles it.
+ */
 export function endingWrite(
-  write: () => Promise<Found>,
-  onLate: () => Promise<unknown> | undefined,
+  write: (isPublished: boolean) => Promise<Found>,
+  publish: () => Promise<unknown> | undefined,
 ): () => Promise<void> {
-  let isWritten = false;
-  let isLate = false;
+  let isPublished = false;
   return async () => {
-    if (!isWritten) isLate = (await write()) === "late";
-    isWritten = true;
-    if (isLate) await onLate();
+    if ((await write(isPublished)) !== "late") return;
+    await publish();
+    isPublished = true;
+    await write(isPublished);
   };
 }
 

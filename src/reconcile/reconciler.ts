@@ -97,8 +97,6 @@ class AccountReconciler {
   /** Grows while the service is out of reach. */
   #restMs = 0;
   #statsAtMs = -Infinity;
-  /** Told as unknown, or perhaps: their own processes may have ended them meanwhile, untold. */
-  readonly #toldUnknown = new Map<string, Intent>();
 
   constructor(account: string, holder: string, options: ReconcilerOptions, stop: AbortSignal) {
     this.#account = account;
@@ -113,7 +111,6 @@ class AccountReconciler {
       let pauseMs = this.#tickMs;
       try {
         const { intents } = this.#options;
-        for (const intent of this.#toldUnknown.values()) await this.#tellIfEnded(intent);
         if (await intents.lease(this.#account, this.#holder, leaseMs)) {
           this.#follow();
           pauseMs = await this.#round();
@@ -174,20 +171,15 @@ class AccountReconciler {
   async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
     const { log, intents, observer, giveUpMs } = this.#options;
     const account = this.#account;
-    const wasRunning = given.state === "running";
-    if (wasRunning) {
-      // Its lease is over: the replica that sent it is gone, or slow.
-      const [running] = await this.#openCall(given);
-      if (!running) return done;
-      this.#toldUnknown.set(given.id, given);
-      await log.append(account, callOutcomeEntry(given, CallOutcome.UNKNOWN));
-      await intents.end(account, given, { state: "unknown" });
-    }
-    const [openCall, snapshot] = wasRunning
-      ? await this.#tellIfEnded(given)
-      : await this.#openCall(given);
+    // The lease is over: the replica that sent the call is gone, or slow.
+    if (given.state === "running") await intents.end(account, given, { state: "unknown" });
+    const [openCall, snapshot] = await this.#openCall(given);
     if (!openCall) return done;
     const { intent } = openCall;
+    // Published once the intent says so: from then on an end of the call that comes late is published too.
+    if (intent.state === "unknown" && !stateOfCall(snapshot, intent.id)) {
+      await log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
+    }
     const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
       // A callback that was asked for comes as any other.
@@ -224,22 +216,6 @@ class AccountReconciler {
     this.#restMs = 0;
     await this.#conclude(intent, probed);
     return done;
-  }
-
-  /**
-   * One that has ended while it was told as unknown must not stay so to those who watch, if nobody else
-   * told them. @returns what is known of it by now
-   */
-  async #tellIfEnded(intent: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
-    const found = await this.#openCall(intent);
-    const [openCall, snapshot] = found;
-    if (!openCall && stateOfCall(snapshot, intent.id)?.rank !== 2) {
-      const { log } = this.#options;
-      await log.append(this.#account, callOutcomeEntry(intent, CallOutcome.SETTLED));
-    }
-    // While it counts as running its own end is not heard of.
-    if (openCall?.intent.state !== "running") this.#toldUnknown.delete(intent.id);
-    return found;
   }
 
   async #conclude(intent: Intent, probed: Probed): Promise<void> {

@@ -1,4 +1,4 @@
-import type { CallRecord, History, PostRecord, ShownRecord } from "./history.ts";
+import type { CallRecord, History, LoggedEvent, PostRecord, ShownRecord } from "./history.ts";
 
 /** What a check found in one history. */
 interface Verdict {
@@ -304,6 +304,26 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
   },
 
   "an unknown outcome is settled, or flagged for an operator": {
+    "published as unknown, and nothing since": {
+      of: "payments with an event that a call's outcome is unknown",
+      judge({ log }) {
+        const outcomes = log.filter(({ callOutcome }) => callOutcome !== undefined);
+        const unknown = ({ callOutcome }: LoggedEvent) => callOutcome === "UNKNOWN";
+        return judged(
+          [...groupsOf(outcomes, ({ externalId }) => externalId)].filter(([, all]) =>
+            all.some(unknown),
+          ),
+          // Which call an event is about is not shown: as many must have ended as are unknown.
+          ([externalId, all]) => {
+            const open = all.filter(unknown).length;
+            return 2 * open > all.length
+              ? [`${externalId}: ${open} unknown, ${all.length - open} ended`]
+              : [];
+          },
+        );
+      },
+    },
+
     "not settled, nor flagged": {
       of: "payments that are asked for in the end",
       judge: ({ ends }) =>

@@ -285,9 +285,9 @@ export const defects: readonly Defect[] = [
   {
     name: "watchers of a call that was told as unknown do not hear of its late end",
     file: "intents/late-ending.ts",
-    line: "if (isLate) await onLate();",
-    instead: "if (isLate) onLate.name;",
-    brokenChecks: ["not what the ledger says"],
+    line: "await publish();",
+    instead: "publish.name;",
+    brokenChecks: ["published as unknown, and nothing since"],
     shownBy: "a call that never left is freed late",
   },
 ];

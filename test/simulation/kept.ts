@@ -613,6 +613,34 @@ export const kept = {
       { do: "look", atMs: 8553, externalId: "order-1", replica: 0 },
     ],
   },
+  "a call ends in time, and the store hears of it late, when its gateway has died": plan(
+    [
+      { ...pay, replica: 1, turns: ["tooMany"] },
+      store(1_003, 12_000, "stalls", 1),
+      { do: "kill", atMs: 5_000, replica: 1, forMs: 12_000 },
+    ],
+    2,
+  ),
+  "the same on Redis, for a payout behind one that failed": {
+    ...plan(
+      [
+        {
+          ...payout,
+          atMs: 2_260,
+          id: "out-0.1",
+          turns: ["decline"],
+          callbacks: "early",
+          retries: 1,
+        },
+        { do: "look", atMs: 4_786, externalId: "out-0", replica: 1 },
+        store(5_204, 14_000, "stalls", 1),
+        { do: "kill", atMs: 9_075, replica: 1, forMs: 14_000 },
+      ],
+      2,
+    ),
+    ...{ seed: 31_005_696, perSecond: 10, replication: { lagMs: 600, waits: true } },
+    aheadMs: [-17_872, 182],
+  },
   "a call ends while the note that it is unknown waits behind it": {
     seed: 10496371,
     replicas: 1,

@@ -14,13 +14,20 @@
 -- ARGV[11] fingerprint of the request, to remember a key that was lost; may be empty
 -- ARGV[12] how long a key is kept, in milliseconds
 -- ARGV[13] method, whose lock (locks.lua) is given back unless the outcome is unknown
+-- ARGV[14] '1' if the outcome is published, where it was noted as unknown
 --
--- Returns 0 if the intent was not known, 2 if the call's own end came when its outcome was noted as
--- unknown (also when that end is written again), else 1
+-- Returns 0 if the intent was not known; 2, and changes nothing, if the call's own end comes when its
+-- outcome is noted as unknown and is not published yet; else 1
 
 local intent, due, subject, key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, state, subject_id = ARGV[1], ARGV[2], ARGV[3]
 local key_ending, fingerprint = ARGV[9], ARGV[11]
+
+local held = redis.call('HMGET', intent, 'state', 'subject')
+local was = held[1]
+if was == 'unknown' and state ~= 'unknown' and key_ending ~= 'keep' and ARGV[14] ~= '1' then
+  return 2
+end
 
 local function end_key()
   local of = redis.call('HGET', key, 'id')
@@ -46,10 +53,7 @@ if state ~= 'unknown' then
   unlock(subject, ARGV[13], id)
 end
 
-local held = redis.call('HMGET', intent, 'state', 'subject', 'late')
-local was = held[1]
-local late = held[3] or (was == 'unknown' and state ~= 'unknown' and key_ending ~= 'keep')
-local known = late and 2 or was and 1 or 0
+local known = was and 1 or 0
 local again = was == 'pending' and state == 'pending' and held[2] == subject_id
 if was and not again and ARGV[6] == '1' then
   local answered = cjson.decode(redis.call('HGET', subject, 'answered') or '[]')
@@ -63,9 +67,6 @@ if state == 'closed' then
   redis.call('DEL', intent)
   -- A beginning that was held up on its way may still arrive.
   redis.call('HSET', intent, 'ended', '1')
-  if late then
-    redis.call('HSET', intent, 'late', '1')
-  end
   redis.call('PEXPIRE', intent, tonumber(ARGV[5]))
   redis.call('ZREM', due, id)
   redis.call('HDEL', subject, 'open:' .. id)
@@ -82,7 +83,4 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HSET', intent, 'state', state, 'subject', subject_id, 'checks', '0', 'not_found', '0')
 redis.call('ZADD', due, string.format('%.0f', now + ARGV[4]), id)
-if late then
-  redis.call('HSET', intent, 'late', '1')
-end
 return known

@@ -292,7 +292,7 @@ class RedisIntents implements IntentStore {
 
   #endingWrite(account: string, intent: Intent, ending: Ending, given?: NewIntent) {
     const write = endingWrite(
-      () => this.#end(account, intent, ending, given),
+      (isPublished) => this.#end(account, intent, ending, given, isPublished),
       () => this.#options.onLateEnding?.(account, intent, ending),
     );
     return async () => {
@@ -302,8 +302,14 @@ class RedisIntents implements IntentStore {
   }
 
   /** @param given the call, if it ran here */
-  async #end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<Found> {
-    const write = () => this.#writes.end(account, intent, ending, given?.key);
+  async #end(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    given: NewIntent | undefined,
+    isPublished: boolean,
+  ): Promise<Found> {
+    const write = () => this.#writes.end(account, intent, ending, given?.key, isPublished);
     const found = await write();
     if (found || !given || ending.state === "closed") return found;
     // Within its lease nobody else ends a call: it was lost with a server that failed.

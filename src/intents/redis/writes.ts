@@ -113,12 +113,14 @@ export class RedisIntentWrites {
    * Records an ending, until the replicas that the writer waits for hold it: one that a failover
    * loses would let a call that was never sent be reported as unknown.
    * @param key how the call used its key, so that it is written again where it was lost
+   * @param isPublished of a late ending, which is not written before
    */
   async end(
     account: string,
     intent: Intent,
     ending: Ending,
     key: KeyUse | undefined,
+    isPublished = false,
   ): Promise<Found> {
     const mark = markOfEnding(ending);
     const keyEnding = ending.state === "unknown" ? "unknown" : ending.key;
@@ -128,6 +130,7 @@ export class RedisIntentWrites {
       ...[mark === undefined ? "0" : "1", mark ?? "", String(maxAnswered)],
       ...(typeof keyEnding === "string" ? [keyEnding, ""] : ["done", keyEnding.toString("base64")]),
       ...[key?.fingerprints[0] ?? "", String(keyRetentionMs), intent.method],
+      isPublished ? "1" : "0",
     ];
     const on = this.#keysOf(account, intent, intent.keyDigest);
     const known = await this.#write(scripts.end, on, args);

@@ -64,7 +64,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     createRedisIntents({ ...options, client: redis.client, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
 
-  it("says which endings come late, until that is heard", async (t) => {
+  it("publishes a late ending before it is written", async (t) => {
     const prefix = randomUUID();
     const late: string[] = [];
     let refused = 0;
@@ -87,18 +87,23 @@ describe("on Redis", { skip: withoutRedis }, () => {
     for (const call of [inTime, told]) {
       await store.end("default", call, { state: "closed", key: "free" });
     }
-    await until(async () => late.length > 0);
+    const openCalls = () => store.open("default", EventKind.PAYMENT, "told as unknown");
+    // Until its outcome is published it is open, for the reconciler to settle if this process dies.
+    assert.deepEqual(
+      (await openCalls()).map(({ state }) => state),
+      ["unknown"],
+    );
+    await until(async () => (await openCalls()).length === 0);
     assert.deepEqual(late, ["default told as unknown closed"]);
     assert.equal(refused, 2);
-    // The answer to the first write may have been lost.
+    // The answer to the write may have been lost.
     await store.end("default", told, { state: "closed", key: "free" });
-    assert.equal(late.length, 2);
     const pending = await begin("pending");
     await other.end("default", pending, { state: "unknown" });
     for (let times = 0; times < 2; times++) {
       await store.end("default", pending, { state: "pending", subjectId: "p1", key: "free" });
     }
-    assert.equal(late.length, 4);
+    assert.deepEqual(late.slice(1), ["default pending pending"]);
   });
 
   it("begins no call anew whose beginning arrives when it is over", async () => {

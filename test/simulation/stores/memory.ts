@@ -84,7 +84,6 @@ class IntentServer {
   readonly memory: MemoryIntents;
   readonly #ended = new Set<string>();
   readonly #running = new Set<string>();
-  readonly #late = new Set<string>();
 
   constructor(memory: MemoryIntents) {
     this.memory = memory;
@@ -103,14 +102,14 @@ class IntentServer {
     return begun;
   }
 
-  async end(intent: Intent, ending: Ending): Promise<Found> {
+  async end(intent: Intent, ending: Ending, isPublished: boolean): Promise<Found> {
     this.#running.delete(intent.id);
-    if (ending.state === "closed") this.#ended.add(intent.id);
     const was = this.memory.intentOf(account, intent.id)?.intent.state;
     const isOwn = ending.state !== "unknown" && ending.key !== "keep";
-    if (was === "unknown" && isOwn) this.#late.add(intent.id);
+    if (was === "unknown" && isOwn && !isPublished) return "late";
+    if (ending.state === "closed") this.#ended.add(intent.id);
     await this.memory.end(account, intent, ending);
-    return this.#late.has(intent.id) ? "late" : was && "inTime";
+    return was && "inTime";
   }
 }
 
@@ -144,9 +143,9 @@ class RemoteIntents implements IntentStore {
 
   #endingWrite(intent: Intent, ending: Ending): () => Promise<void> {
     return endingWrite(
-      () =>
+      (isPublished) =>
         this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
-          this.#server.end(intent, ending),
+          this.#server.end(intent, ending, isPublished),
         ),
       () => this.#onLateEnding(account, intent, ending),
     );
