@@ -37,9 +37,9 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>): Reloaded
     const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     const now = [ino, size, mtimeNs, ctimeNs].join();
     if (now === seen) return;
-    // First, so that a version that cannot be used is reported once.
-    seen = now;
     const newText = readFileSync(path, "utf8");
+    // Only then: a file that could not be read is read again. A version that cannot be used is reported once.
+    seen = now;
     if (newText === text) return;
     const newContent = parse(newText);
     const before = content;

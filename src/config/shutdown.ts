@@ -13,7 +13,7 @@ export interface ShutdownTimes {
 
 /** The parts of a shutdown leave time for the calls in flight. */
 export function readShutdown(read: Reader): ShutdownTimes {
-  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration, "10s");
+  const timeoutMs = read("SHUTDOWN_TIMEOUT", duration.refine(isUpToADay, upToADay), "10s");
   const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");
   if (delayMs > timeoutMs / 2) {
     throw new ConfigError(
@@ -21,5 +21,13 @@ export function readShutdown(read: Reader): ShutdownTimes {
       `got ${delayMs} ms, accepted is at most half of SHUTDOWN_TIMEOUT (${timeoutMs} ms): calls in flight need time after it`,
     );
   }
-  return { timeoutMs, delayMs, spreadMs: read("SHUTDOWN_SPREAD", durationOrZero, "3s") };
+  const spreadMs = read("SHUTDOWN_SPREAD", durationOrZero.refine(isUpToADay, upToADay), "3s");
+  return { timeoutMs, delayMs, spreadMs };
 }
+
+/** Node fires a timer of more than 24 days at once. */
+function isUpToADay(ms: number): boolean {
+  return ms <= 86_400_000;
+}
+
+const upToADay = "at most 1d, with a unit, such as 30s";

@@ -99,7 +99,7 @@ export const wholeNumber = (min: number, max: number) =>
   z
     .string()
     .refine(
-      (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max,
       `a whole number from ${min} to ${max}`,
     )
     .transform(Number);

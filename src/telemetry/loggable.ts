@@ -86,11 +86,15 @@ function thrown(value: unknown): unknown {
   return value instanceof Error || typeof value === "object" ? value : `[${typeof value}]`;
 }
 
-/** Where an error arose. The stack begins with the message, of which no line may pass for a frame. */
+/**
+ * Where an error arose. The stack begins with the message, of which no line may pass for a frame; if the
+ * message was changed afterwards, the stack has the former one, and no frames are shown.
+ */
 function framesOf({ stack = "", message }: Error): string[] {
-  const start = message === "" ? 0 : stack.indexOf(message) + message.length;
+  const start = stack.indexOf(message);
+  if (start < 0) return [];
   return stack
-    .slice(start)
+    .slice(start + message.length)
     .split("\n")
     .filter((line) => frame.test(line))
     .map((line) => line.trim());

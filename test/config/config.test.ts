@@ -72,6 +72,11 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.equal(config.redis, undefined);
 });
 
+test("bytes of unverified callbacks may be more than nine digits", () => {
+  const config = readConfig({ ...live, MAX_UNVERIFIED_CALLBACK_BYTES: "1099511627776" });
+  assert.equal(config.maxUnverifiedBytes, 2 ** 40);
+});
+
 test("an upstream needs its credentials and an authentication mode", () => {
   refused({ ...live, UPSTREAM_LOGIN: undefined }, /^UPSTREAM_LOGIN: is missing/);
   refused({ ...live, UPSTREAM_PASSWORD: undefined }, /^UPSTREAM_PASSWORD: is missing/);
@@ -116,6 +121,9 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["ALLOW_UNAUTHENTICATED", "yes", /true or false/],
     ["WATCH_TOKEN_SECRET", "short", /at least 32 bytes/],
     ["SHUTDOWN_TIMEOUT", "", /./],
+    ["SHUTDOWN_TIMEOUT", "30d", /at most 1d/],
+    ["SHUTDOWN_SPREAD", "25h", /at most 1d/],
+    ["MAX_UNVERIFIED_CALLBACK_BYTES", "1099511627777", /to 1099511627776/],
   ];
   for (const [variable, value, accepted] of cases) {
     if (value === "") continue;

@@ -77,6 +77,11 @@ test("an error is logged without its text, which may quote anything", () => {
   assert.doesNotMatch(JSON.stringify(thrownText), /41111111/);
   const several = loggable(new AggregateError([cause], "90210042"));
   assert.doesNotMatch(JSON.stringify(several), /90210042|41111111/);
+  const changed = new Error("bad\n    at 90210042 (file:///90210042:1:1)");
+  // Its first reader makes the stack's text, which keeps the message of that moment.
+  assert.match(changed.stack ?? "", /90210042/);
+  changed.message = "worse";
+  assert.doesNotMatch(JSON.stringify(loggable(changed)), /90210042/);
   const looped = new Error("a");
   looped.cause = looped;
   assert.ok(JSON.stringify(loggable(looped)).length < 100_000);

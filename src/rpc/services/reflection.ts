@@ -96,10 +96,11 @@ function tooMany(): GatewayError {
 
 /** A question's turn. @throws GatewayError RESOURCE_EXHAUSTED; what aborted, once the caller left */
 function slotOf(
-  { signal, ...owner }: HandlerContext,
+  context: HandlerContext,
   admission: Admission,
   observer: LimitObserver,
 ): Promise<Slot> {
+  const { signal } = context;
   return new Promise((resolve, reject) => {
     const onGone = () => reject(errorOfAbort(signal));
     signal.addEventListener("abort", onGone, { once: true });
@@ -109,7 +110,7 @@ function slotOf(
     };
     admission.enter({
       kind: "other",
-      owner,
+      owner: context,
       isGone: () => signal.aborted,
       start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
       refuse() {

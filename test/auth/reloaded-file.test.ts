@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import fs, { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { reloadedFile } from "../../src/auth/reloaded-file.ts";
+import { until } from "../until.ts";
+
+test("a changed file that cannot be read at first is read again", { timeout: 30_000 }, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "reloaded-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "file");
+  writeFileSync(path, "first");
+  const problems: unknown[] = [];
+  const onProblem = (error: unknown) => void problems.push(error);
+  const file = reloadedFile({ path, parse: (text) => text, onProblem, intervalMs: 5 });
+  t.after(() => file.close());
+  const read = t.mock.method(fs, "readFileSync", () => {
+    throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    read.mock.restore();
+    syncBuiltinESMExports();
+  });
+  writeFileSync(path, "second, and longer");
+  await until(() => read.mock.callCount() > 2);
+  assert.equal(problems.length, 1, "it is reported once");
+  read.mock.restore();
+  syncBuiltinESMExports();
+  await until(() => file.content === "second, and longer");
+});
