@@ -1,5 +1,5 @@
 /**
- * How many permits a second the local bucket can hand out and settle, free and with a long line.
+ * How many permits a second the local bucket can grant and settle, without and with a long queue.
  * Run: `node bench/bucket.ts`.
  */
 import { createLocalBucket } from "../src/ratelimit/local/bucket.ts";
@@ -17,7 +17,7 @@ async function free(calls: number): Promise<void> {
   await bucket.close();
 }
 
-/** Joins a line of `calls`, then leaves it from the front by aborting. */
+/** Queues `calls` calls, then aborts them from the front. */
 async function line(calls: number): Promise<void> {
   const bucket = createLocalBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 1e12 });
   await bucket.take({ priority: "read", signal });

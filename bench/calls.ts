@@ -1,9 +1,9 @@
 /**
  * What one call through the gateway costs, as a multiple of what a bare Node proxy costs: processor
- * seconds of the server's process, from /proc (Linux), with 64 calls in flight. Everything is on: API
- * key, validation, metrics, the access log, intents, the event log, the mirrored budget. All servers
- * are up together and take turns, and a ratio is of the same round, so that a noisy machine weighs on
- * both alike. See bench/README.md.
+ * seconds of the server's process, from /proc (Linux), with 64 calls in flight. Everything is on:
+ * API key, validation, metrics, the access log, intents, the event log, the mirrored budget. All
+ * servers run at once and are measured in turns. A ratio compares measurements of the same round,
+ * so that a noisy machine affects both equally. See bench/README.md.
  *
  *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=6]
  *
@@ -40,7 +40,7 @@ const inFlight = 64;
 const key = "bench-key-0123456789-abcdefghijklmnopqrstuvwxyz";
 const password = "secret";
 
-/** A request that differs each time: identical reads in flight would be shared. */
+/** A kind of request. Calls to the service have new ids: identical reads in flight are shared. */
 interface Call {
   readonly at: "public" | "rpc" | "proxy";
   readonly path: (id: string) => string;
@@ -82,7 +82,7 @@ const callback: Call = {
       payment_method: { type: "card", cc_token: { mask: "411111******1111", token: "t" } },
     }),
 };
-/** What is known of it was told by a callback. */
+/** A payment whose state a callback reports before the measurement. */
 const known = "o-known";
 
 const calls: Readonly<Record<string, Call>> = {
@@ -143,17 +143,17 @@ async function startGateway(upstream: string, redisUrl: string | undefined) {
     ...{ UPSTREAM_URL: upstream, UPSTREAM_LOGIN: "merchant", UPSTREAM_PASSWORD: password },
     ...{ AUTH_MODE: "keys", API_KEYS_FILE: keys, WATCH_TOKEN_SECRET: "x".repeat(40) },
     ...{ RATE_LIMIT_INITIAL: "100000", NODE_ENV: "production" },
-    // As `npm start` and the image have it.
+    // As in `npm start` and the image.
     NODE_OPTIONS: "--max-semi-space-size=16",
     ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
   });
 }
 
 let counter = 0;
-/** Of one length, so that all rounds send the same. */
+/** All ids have one length, so that all rounds send equally long requests. */
 const nextId = () => `b-${process.pid}-${String(++counter).padStart(9, "0")}`;
 
-/** Sends one call. Rejects for any answer but a good one. */
+/** Sends one call. Rejects for any answer but a success. */
 type Send = () => Promise<void>;
 
 function senderOf(call: Call, url: string): { readonly send: Send; close(): void } {

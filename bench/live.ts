@@ -1,14 +1,15 @@
 /**
- * Live updates: what a delivery costs, what an idle watcher takes, and what becomes of thousands of them
- * when payments come at full speed, when a replica dies, and with several replicas on one Redis. The
- * servers are processes of their own, on one core; watchers and sender are on another. What counts is the
- * processor time of the server's process, from /proc (Linux), beside servers that do the least in the same
- * run. See bench/README.md.
+ * Live updates: what a delivery costs, what an idle watcher costs, and how thousands of watchers
+ * fare when payments come at full speed, when a replica dies, and with several replicas on one
+ * Redis. The servers are separate processes on one core; watchers and sender run on another. The
+ * measure is the processor time of the server's process, from /proc (Linux), compared with minimal
+ * servers in the same run. See bench/README.md.
  *
  *     node bench/live.ts [--only=graphql-sse,deep,…] [--watchers=1000,10000] [--events=40]
  *       [--repeats=1] [--unpinned]
  *
- * All but the fan-out needs `redis-server` on the path, and is left out without it.
+ * `deep`, `reconnect`, `replicas` and `accounts` need `redis-server` on the path, and are skipped
+ * without it.
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -75,7 +76,7 @@ async function within<T>(ms: number, what: string, promise: Promise<T>): Promise
   }
 }
 
-/** The table rows of one kind of measurement. */
+/** Prints one measurement as a table; nothing without rows. */
 function print(title: string, head: readonly string[], rows: readonly (readonly string[])[]): void {
   if (rows.length === 0) return;
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
@@ -90,12 +91,12 @@ const ms = (us: number) => (us / 1_000).toFixed(us < 100_000 ? 1 : 0);
 const free = "127.0.0.1:0";
 interface GatewayOptions {
   readonly redisUrl?: string | undefined;
-  /** Several accounts instead of one. */
+  /** Number of merchant accounts. Default: 1. */
   readonly accounts?: number;
   readonly core?: number | undefined;
 }
 
-/** A gateway as it runs in production, without a limit on connections, and with a silent upstream. */
+/** A gateway as in production, but without a connection limit and with an unreachable upstream. */
 function startGateway(options: GatewayOptions = {}): Promise<Started> {
   const { redisUrl, accounts = 1, core = serverCore } = options;
   const merchants = join(directory(), "merchants.json");
@@ -114,7 +115,7 @@ function startGateway(options: GatewayOptions = {}): Promise<Started> {
       ...{ UPSTREAM_URL: "http://127.0.0.1:9", AUTH_MODE: "none", NODE_ENV: "production" },
       ...{ WATCH_TOKEN_SECRET: "x".repeat(40), MAX_CONNECTIONS: "0", RECONCILE_AFTER: "0" },
       ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
-      // As npm start and the image have it.
+      // As in `npm start` and the image.
       NODE_OPTIONS: "--max-semi-space-size=16",
     },
     core,
@@ -183,7 +184,7 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
       await sender.send([written(target.path, body)]);
       return (await within(limitMs, "a delivery", all)) - sentUs;
     };
-    // A WebSocket is not told that its subscription has begun: all are there once all have had one.
+    // A WebSocket subscription has no start message: wait until every watcher has had an event.
     for (let left = 5; ; left--) {
       const isThere = await publish(10_000).then(
         () => true,
@@ -201,7 +202,7 @@ async function fanOut(name: string, target: Target, watchers: number): Promise<F
     await crowd.report();
     const since = { cpu: cpuSeconds(pid), ms: performance.now() };
     const last: number[] = [];
-    // Long enough to measure, and no longer than that.
+    // Stop after 20 s, which is enough to measure.
     while (last.length < events && performance.now() - since.ms < 20_000) {
       last.push(await publish(30_000));
     }
@@ -272,7 +273,7 @@ async function measureFanOut(): Promise<void> {
 // With Redis.
 
 interface RedisUse {
-  /** Calls of each command, the ones in scripts too. */
+  /** Number of calls by command, including calls in scripts. */
   readonly calls: Readonly<Record<string, number>>;
   readonly cpuSeconds: number;
   readonly bytesOut: number;
@@ -291,7 +292,7 @@ async function useOf(redis: Redis): Promise<RedisUse> {
   };
 }
 
-/** Watches that have begun, by the gateway's own count. */
+/** The number of open watches, by the gateway's metrics. */
 async function watching({ urls }: Started): Promise<number> {
   const text = await (await fetch(`${urls.admin}/metrics`)).text();
   const counts = [...text.matchAll(/^payments_gateway_watchers\{.*\} (\d+)/gm)];
@@ -308,7 +309,7 @@ async function untilWatching(gateway: Started, count: number): Promise<void> {
   }
 }
 
-/** Says what a watcher had that it should not, or did not have. */
+/** Counts events that watchers did not receive, and those that were repeated or out of order. */
 function faultsOf({ had }: Pick<Report, "had">, due: readonly (readonly number[])[]) {
   let lost = 0;
   let wrong = 0;
@@ -322,7 +323,7 @@ function faultsOf({ had }: Pick<Report, "had">, due: readonly (readonly number[]
   return { lost, wrong };
 }
 
-/** Resolves when they have had as many events as are due, or have got none for ten seconds. */
+/** Resolves when watchers have received all due events, or none for ten seconds. */
 async function untilDelivered(crowd: Crowd, due: readonly (readonly number[])[]): Promise<Report> {
   const countOf = (lists: readonly (readonly number[])[]) =>
     lists.reduce((sum, list) => sum + list.length, 0);
@@ -337,7 +338,7 @@ async function untilDelivered(crowd: Crowd, due: readonly (readonly number[])[])
   return report;
 }
 
-/** Resolves when so many have been cut and are live again. */
+/** Resolves when `count` cut watchers are live again, or after 60 s. */
 async function untilResumed(crowd: Crowd, count: number): Promise<Report> {
   const endMs = performance.now() + 60_000;
   let { resumedAtUs, refused, ...rest } = await crowd.report();
@@ -366,7 +367,7 @@ async function withRedis(
   }
 }
 
-/** Payments with a watcher each, whose callbacks come as fast as they are answered. */
+/** Payments with one watcher each; callbacks are sent as fast as the gateway answers them. */
 async function measureDeep(): Promise<void> {
   if (!isAsked("deep")) return;
   const rows: string[][] = [];
@@ -427,7 +428,7 @@ async function measureDeep(): Promise<void> {
   );
 }
 
-/** Files that a process may have open here. */
+/** Most files that a process may open on this system. */
 const openFiles = Number(spawnSync("sh", ["-c", "ulimit -Hn"]).stdout);
 
 async function measureIdle(): Promise<void> {
@@ -436,7 +437,7 @@ async function measureIdle(): Promise<void> {
   for (const watchers of watchersOr(50_000)) {
     const gateway = await startGateway();
     const { pid, urls } = gateway;
-    // Where so many files may not be open, the rest are streams of HTTP/2, a hundred on a connection.
+    // Watchers beyond the limit of open files are HTTP/2 streams, a hundred to a connection.
     const sockets = Math.min(watchers, Math.max(openFiles - 3_000, 0));
     const streams = Math.ceil((watchers - sockets) / 100) * 100;
     const crowds: Crowd[] = [];
@@ -470,7 +471,7 @@ async function measureIdle(): Promise<void> {
       await sleep(5_000);
       worstMs = 0;
       const idle = { cpu: cpuSeconds(pid), ms: performance.now() };
-      // Longer than a heartbeat's interval.
+      // Longer than the heartbeat interval.
       await sleep(20_000);
       const share = (cpuSeconds(pid) - idle.cpu) / ((performance.now() - idle.ms) / 1_000);
       const kib = memoryKiB(pid, "now");
@@ -500,7 +501,7 @@ async function measureIdle(): Promise<void> {
   );
 }
 
-/** A replica dies, and all of its watchers come to another one at once. */
+/** A replica is killed, and all its watchers reconnect to another one at once. */
 async function measureReconnect(): Promise<void> {
   if (!isAsked("reconnect")) return;
   const rows: string[][] = [];
@@ -530,7 +531,7 @@ async function measureReconnect(): Promise<void> {
         crowd.moveTo(gateway.urls.public ?? "");
         const before = { use: await useOf(redis), cpu: cpuSeconds(gateway.pid), us: nowUs() };
         dying.child.kill("SIGKILL");
-        // What comes while they are away.
+        // Events that are stored while the watchers are disconnected.
         await send(due.slice(0, Math.ceil(watchers / 10)));
         await untilWatching(gateway, watchers);
         const cpu = cpuSeconds(gateway.pid) - before.cpu;
@@ -565,7 +566,7 @@ async function measureReconnect(): Promise<void> {
   );
 }
 
-/** How often an event is read from Redis, by how many replicas there are and how many watch. */
+/** How often each of four replicas reads an event from Redis, by the number of watchers. */
 async function measureReplicas(): Promise<void> {
   if (!isAsked("replicas")) return;
   const rows: string[][] = [];
@@ -606,7 +607,7 @@ async function measureReplicas(): Promise<void> {
           ((use.calls[name] ?? 0) - (before.use.calls[name] ?? 0)) / last.length;
         rows.push([
           ...[`${gateways.length} × ${watchers}`, per("evalsha").toFixed(1)],
-          // One of them stores it.
+          // One of the scripts stores the event; the rest are reads.
           ((per("evalsha") - 1) / gateways.length).toFixed(2),
           ((use.bytesOut - before.use.bytesOut) / last.length / 1_024).toFixed(1),
           (((use.cpuSeconds - before.use.cpuSeconds) / last.length) * 1e6).toFixed(0),
@@ -637,7 +638,7 @@ async function measureReplicas(): Promise<void> {
   );
 }
 
-/** What it costs that somebody watches in each of many accounts while nothing happens. */
+/** The cost of one watcher in each of many accounts while there are no events. */
 async function measureAccounts(): Promise<void> {
   if (!isAsked("accounts")) return;
   const rows: string[][] = [];

@@ -1,9 +1,9 @@
 /**
- * What being observed costs a call, in microseconds of this process's CPU, all variants in turns in one
- * run: a read at the RPC edge (bare, with metrics, traced), then a payment through the whole gateway
- * (untraced, a tenth of all traced, all traced; to a collector in a process of its own). Client and
- * stubs are in the same process: differences count, not sums.
- * Run: `node bench/observability.ts`.
+ * What metrics and traces cost a call, in microseconds of this process's CPU time, with all
+ * variants in turns in one run: a read at the RPC edge (bare, with metrics, traced), then a payment
+ * through the whole gateway (untraced, a tenth of calls traced, all traced; the collector is a
+ * separate process). Client and stubs run in the measured process, so only the differences are
+ * meaningful. Run: `node bench/observability.ts`.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -125,7 +125,7 @@ interface Variant {
   readonly body: () => string;
 }
 
-/** Each variant in each round, the first round thrown away. Told is the best of the rounds. */
+/** Measures each variant in each round and prints its best round; the first is a warm-up. */
 async function compare(what: string, variants: readonly Variant[]): Promise<void> {
   const times = new Map<string, number[]>(variants.map(({ name }) => [name, []]));
   for (let round = 0; round <= ROUNDS; round++) {

@@ -1,4 +1,4 @@
-/** The processes that a benchmark starts, and what Linux tells of them (`/proc`). */
+/** Starts and ends the processes of a benchmark, and reads their figures from `/proc` (Linux). */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -9,25 +9,25 @@ import { createInterface } from "node:readline";
 const children = new Set<ChildProcess>();
 let folder: string | undefined;
 
-// Whoever ends the run ends what it has started.
+// A signal that ends the run also ends the processes that it started.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
     void stopAll().finally(() => process.kill(process.pid, signal));
   });
 }
 
-/** A folder for files of this run, gone with it. */
+/** A temporary folder for this run, removed at its end. */
 export function directory(): string {
   folder ??= mkdtempSync(join(tmpdir(), "bench-"));
   return folder;
 }
 
-/** What runs on one core alone, where the machine has `taskset` and as many cores. */
+/** The command, pinned to one core by `taskset` unless `core` is undefined. */
 export function onCore(core: number | undefined, command: string): [command: string, ...string[]] {
   return core === undefined ? [command] : ["taskset", "-c", String(core), command];
 }
 
-/** Ends with the run at the latest. */
+/** Registers a process to be ended with the run. */
 export function own<Child extends ChildProcess>(child: Child): Child {
   children.add(child);
   child.once("exit", () => children.delete(child));
@@ -65,7 +65,7 @@ export async function start(
   throw new Error(`${script} did not start`);
 }
 
-/** A Redis without a disk; undefined where there is none. */
+/** Starts a Redis without persistence; undefined if `redis-server` is not installed. */
 export async function startRedis(
   core?: number,
 ): Promise<{ readonly url: string; readonly pid: number } | undefined> {
@@ -88,7 +88,7 @@ export async function startRedis(
   return undefined;
 }
 
-/** Asks a process to end, and sees to it. */
+/** Ends a process with SIGTERM, and with SIGKILL after 5 s. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -98,21 +98,21 @@ export async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(late);
 }
 
-/** Ends what is left of this run. */
+/** Ends all processes of this run and removes its folder. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...children].map(stop));
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   folder = undefined;
 }
 
-/** User and system time of a process so far; the kernel counts in hundredths. */
+/** User and system time of a process so far, in seconds; exact to 0.01 s. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** Memory of a process: what it has now, or has had at most. */
+/** Resident memory of a process: now, or at its peak. */
 export function memoryKiB(pid: number, which: "now" | "peak"): number {
   const name = which === "now" ? "VmRSS" : "VmHWM";
   const status = readFileSync(`/proc/${pid}/status`, "utf8");

@@ -1,8 +1,8 @@
 /**
  * How many tokens a second one process takes from Redis, and how many round trips a token costs, by
- * the number of callers at once: the bucket, and a plain EVALSHA token bucket for comparison. Then
- * the round trips a token costs when replicas queue for a small budget.
- * Needs redis-server. Run: `node bench/redis-bucket.ts`.
+ * the number of concurrent callers: for the gateway's bucket, and for a plain EVALSHA token bucket
+ * as comparison. Then the round trips of a token when replicas queue for a small budget. Needs
+ * redis-server. Run: `node bench/redis-bucket.ts`.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -92,7 +92,7 @@ async function measure(
   await redis.close();
 }
 
-/** Replicas with more callers than tokens. */
+/** Measures replicas whose callers want more tokens than the limit allows. */
 async function queue(limit: number, replicas: number): Promise<void> {
   await server.command("FLUSHALL");
   const ends: (() => Promise<void>)[] = [];

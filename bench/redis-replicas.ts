@@ -1,6 +1,7 @@
 /**
- * Callbacks a second, and how long one takes, by how many replicas of Redis have to hold it: a primary
- * with two replicas and three Sentinels, one gateway, all on this machine.
+ * Callbacks a second, and the time of one, by the number of Redis replicas that must have stored it
+ * (REDIS_MIN_REPLICAS): a primary with two replicas and three Sentinels, and one gateway, all on
+ * this machine.
  *
  *   node bench/redis-replicas.ts [seconds]
  */

@@ -6,8 +6,8 @@ import { deriveKeyring } from "../src/secrets/keyring.ts";
 import { Secret } from "../src/secrets/secret.ts";
 
 /**
- * What sealing costs an event on its way into the log and out of it, beside its bytes in protobuf
- * alone: with a card's token in it, and without.
+ * What sealing (encrypting the secret fields) costs when an event is written to the log and read
+ * from it, compared with plain protobuf: for an event with a card token, and for one without.
  */
 const { events: seal } = await deriveKeyring("shop", [new Secret("password")]);
 const eventWith = (token: string | undefined) =>

@@ -11,9 +11,10 @@ import { startSentinelSet } from "../test/redis/sentinel.ts";
 import { startRedis } from "../test/redis/server.ts";
 
 /**
- * Callbacks that each store takes a second, and how long one waits for its 200 (without HTTP, which
- * is the same for all): so many senders, each sends its next one when the last was acknowledged. Redis
- * writes each through to its disk, as DATA_DIR does; Sentinel and Cluster wait for their replicas too.
+ * Callbacks that each store accepts a second, and how long one waits until it is stored (without
+ * HTTP, which is the same for all). Each of `senders` senders sends its next callback when the last
+ * one was acknowledged. Redis writes each one through to disk, as DATA_DIR does; Sentinel and
+ * Cluster also wait for their replicas.
  */
 const senders = [1, 64];
 const durationMs = Number(process.env.BENCH_MS ?? 4_000);

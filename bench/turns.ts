@@ -1,8 +1,8 @@
 /**
- * Turns at the rate budget in real time: two callers, one with 100 times the calls of the other and 2.5
- * times the limit in all, at three gateways that share one Redis. The payments service behind them
- * refuses whatever is beyond its limit in any second. A wait is the whole time of a call less that of
- * the service, so that the gateway's own work and that of this process are in it.
+ * Turns at the rate budget in real time: two callers, one with 2.5 times the limit and 100 times
+ * the calls of the other, at three gateways that share one Redis. The payments service behind them
+ * rejects all calls beyond its limit in any second. A wait is the duration of a call less the
+ * service's time, so it includes the work of the gateway and of this process.
  *
  *   node bench/turns.ts [seconds] [limit …]
  */
@@ -21,7 +21,7 @@ import { directory, startRedis, stopAll } from "./processes.ts";
 const [seconds = 60, ...limits] = process.argv.slice(2).map(Number);
 const replicas = 3;
 const warmUpMs = 3_000;
-/** From the service's request to its answer. */
+/** How long the service takes to answer a request. */
 const serviceMs = 10;
 
 const redis = await startRedis();
@@ -56,7 +56,7 @@ function newKey(): string {
   return randomBytes(24).toString("base64url");
 }
 
-/** @param turns false: both callers have one name, and so are one */
+/** @param turns false: both callers use one key, so that they count as one caller */
 async function measure(limit: number, turns: boolean): Promise<string> {
   const service = await startService(limit);
   const gateways = Array.from({ length: replicas }, () =>
@@ -89,7 +89,7 @@ async function measure(limit: number, turns: boolean): Promise<string> {
     ]);
     const waits = small.waits.toSorted((a, b) => a - b);
     const at = (share: number) => waits[Math.ceil(waits.length * share) - 1] ?? Number.NaN;
-    // A caller gets a token in a turn, or what comes back until a replica may ask again.
+    // In a turn, both callers get a token; a replica asks Redis for one at most every 5 ms.
     const twoTurnsMs = 4 * Math.max(1_050 / limit, 5);
     const { sent, rejected } = service.counted;
     const cells = [
@@ -111,7 +111,7 @@ async function measure(limit: number, turns: boolean): Promise<string> {
   }
 }
 
-/** Answers every read after a while, but for what is beyond its limit in any second. */
+/** A service that answers reads after `serviceMs`, with 429 beyond its limit in any second. */
 async function startService(limit: number) {
   const upstream = slidingWindowUpstream(limit);
   const counted = { sent: 0, rejected: 0 };
@@ -156,7 +156,7 @@ interface Load {
   readonly counts: () => boolean;
 }
 
-/** Calls that come at random, each to one of the gateways, whatever became of those before. */
+/** Sends calls at random times to random gateways, without waiting for earlier calls. */
 async function offer({ addresses, key, perSecond, endsMs, counts }: Load) {
   const figures = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
   const calls = new Set<Promise<void>>();

@@ -1,7 +1,7 @@
 /**
- * What the wire codec costs next to the plain JSON calls on the same text, and next to
- * protobuf-es's own JSON (on its own dialect of it); what our writers of proto JSON and of the binary
- * format cost next to its own. Run: npx node bench/wire.ts
+ * What the wire codec costs compared with plain JSON calls on the same text, and with protobuf-es's
+ * JSON (which is proto JSON); and what our writers of proto JSON and of the binary format cost
+ * compared with protobuf-es. Run: npx node bench/wire.ts
  */
 import { readFileSync } from "node:fs";
 import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
@@ -29,7 +29,7 @@ const requestMessage = decode(CreatePaymentRequestSchema, request);
 const paymentObject: unknown = JSON.parse(payment);
 const requestObject: unknown = JSON.parse(request);
 
-/** The first of a group is what the others are measured by. */
+/** The first function of a group is the baseline for the others. */
 const groups: Record<string, Record<string, () => unknown>> = {
   [`read a Payment, all fields (${payment.length} characters)`]: {
     "JSON.parse": () => JSON.parse(payment),
@@ -70,7 +70,7 @@ for (const [title, group] of Object.entries(groups)) {
   }
 }
 
-/** Median time of one call in microseconds; the candidates take turns, so that noise hits all. */
+/** Median time of one call in microseconds; the functions take turns, so that noise affects all. */
 function measure(group: Record<string, () => unknown>): Map<string, number> {
   const times = new Map(Object.keys(group).map((name) => [name, [] as number[]]));
   for (let round = -5; round < ROUNDS; round++) {

@@ -6,7 +6,7 @@ import { kindNames, kindTexts } from "./kinds.ts";
 import { capital } from "./parts.tsx";
 import { plainText, titleOf } from "./scenario.ts";
 
-/** A payment or payout with any magic value, amount and id. */
+/** The form that makes a payment or payout with any magic value, amount and id. */
 export function ActionForm(props: {
   scenarios: readonly ScenarioInfo[];
   newId: (kind: KindName) => string;
@@ -23,7 +23,7 @@ export function ActionForm(props: {
   const [amount, setAmount] = useState("10.00");
   const [externalId, setExternalId] = useState("");
 
-  // A payout has no customer who could confirm it.
+  // A payout has no customer who could pass 3DS.
   const offered = useMemo(
     () => scenarios.filter(({ challenge }) => kind === "payment" || !challenge),
     [scenarios, kind],

@@ -5,10 +5,10 @@ import { Dashboard } from "./dashboard.tsx";
 import { capital } from "./parts.tsx";
 import { SignIn } from "./sign-in.tsx";
 
-/** In this tab's memory alone, unless the operator wants it kept until the tab is closed. */
+/** Session storage key of the token; stored only if the operator asks to remember it. */
 const tokenKey = "payments-gateway.console.token";
 
-/** Who asks is found out first; what there is to see depends on it. */
+/** Loads the operator's session first, since it decides what the page may show. */
 export function App() {
   const [token, setToken] = useState(() => sessionStorage.getItem(tokenKey) ?? undefined);
   const client = useMemo(() => createClient(token), [token]);

@@ -1,12 +1,12 @@
-/** Lines and bars over time, the present at the right. They say in words what they show. */
+/** Lines and bars over time, with the present at the right and a text label. */
 
-/** Width of the drawing: it is stretched to its place. */
+/** Width of the view box; the SVG is stretched to the available width. */
 const width = 300;
 const height = 48;
 
 export function Line(props: {
   values: readonly (number | null)[];
-  /** Top of the drawing. */
+  /** The value at the top of the chart. */
   max: number;
   label: string;
   class?: string;
@@ -43,7 +43,7 @@ export function Line(props: {
   );
 }
 
-/** The parts of a row of values in which none is missing. */
+/** Splits values into runs without a missing value. */
 function stretches(values: readonly (number | null)[]): { from: number; points: number[] }[] {
   const found: { from: number; points: number[] }[] = [];
   for (const [at, value] of values.entries()) {
@@ -92,7 +92,7 @@ export function Bars(props: {
 const radius = 42;
 const arc = Math.PI * radius;
 
-/** Half a ring: what is left, and the part of it that is kept for some. */
+/** A half ring that shows the remaining share, with a mark at the share that is reserved. */
 export function Gauge(props: { value: number; max: number; reserve: number; label: string }) {
   const { value, max, reserve, label } = props;
   const share = max > 0 ? Math.min(value / max, 1) : 0;

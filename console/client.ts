@@ -1,6 +1,6 @@
 import type { Refusal } from "../src/admin/console-api.ts";
 
-/** An answer of the gateway that is not 2xx; or none at all, with status 0. */
+/** The gateway answered with another status than 2xx, or not at all (status 0). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
@@ -11,21 +11,21 @@ export class ApiError extends Error {
   }
 }
 
-/** Asks this page's own listener, and no other. */
+/** Sends requests to the admin listener that served this page, and to no other server. */
 export interface Client {
   get<T>(path: string, query?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
-  /** What is gone says nothing any more. */
+  /** Returns nothing, since the response to a deletion has no body. */
   delete(path: string): Promise<void>;
   /** Opens a stream of Server-Sent Events. */
   stream(body: unknown, account: string, signal: AbortSignal): Promise<Response>;
 }
 
 const timeoutMs = 15_000;
-/** A slow answer of the sandbox takes 10 s. */
+/** Longer than other requests: the sandbox delays some responses by 10 s. */
 const actionTimeoutMs = 70_000;
 
-/** @param token API key or JWT, where the gateway asks for one */
+/** @param token API key or JWT, if the gateway requires one */
 export function createClient(token: string | undefined): Client {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
@@ -103,7 +103,7 @@ function search(query: Readonly<Record<string, string>>): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** What went wrong, in words. */
+/** The error as text for the operator. */
 export function messageOf(error: unknown): string {
   if (error instanceof DOMException && error.name === "TimeoutError") {
     return "the gateway did not answer in time";

@@ -111,7 +111,7 @@ export function Dashboard(props: {
   );
 }
 
-/** Asks anew as soon as a count says that there is something new. */
+/** Polls again as soon as the count changes, or if it is above 0 at first. */
 function useAgainWhenGrown(count: number | undefined, again: () => void): void {
   const before = useRef(count);
   useEffect(() => {

@@ -12,10 +12,10 @@ import { LetterDialog } from "./letter-dialog.tsx";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Polled } from "./polled.ts";
 
-/** Letters that are listed at first. */
+/** Number of letters that are listed at first. */
 const shownAtFirst = 5;
 
-/** Callbacks that nobody understood: looked at, tried again, given up. */
+/** Callbacks that the gateway did not understand: the operator can read, replay or discard them. */
 export function DeadLetters(props: {
   client: Client;
   account: string;
@@ -47,7 +47,7 @@ export function DeadLetters(props: {
     letters.again();
   }
 
-  /** Behind all that are known. */
+  /** Loads the page after the letters that are already loaded. */
   async function loadOlder(cursor: string): Promise<void> {
     try {
       const page = await client.get<DeadLetterPage>("/api/dead-letters", { account, cursor });
@@ -137,7 +137,7 @@ export function DeadLetters(props: {
   );
 }
 
-/** Pages overlap when letters leave or come; those that are gone are left out of older ones. */
+/** Joins pages, which overlap if letters were added or removed; drops letters that are gone. */
 function listOf(
   newest: readonly DeadLetterView[],
   older: readonly DeadLetterView[],

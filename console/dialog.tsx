@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A modal dialog, by the browser's own: it keeps the focus, closes by Escape, and gives it back. */
+/** A modal `<dialog>`. The browser traps the focus, closes it on Escape and restores the focus. */
 export function Dialog(props: {
   label: string;
   class?: string;
@@ -13,7 +13,7 @@ export function Dialog(props: {
   useEffect(() => {
     const element = dialog.current;
     element?.showModal();
-    // The browser gives the focus back as it closes, once: it may have gone on by now.
+    // Closes on unmount. If it is closed already, this does nothing and keeps the current focus.
     return () => element?.close();
   }, []);
   return (
@@ -23,7 +23,7 @@ export function Dialog(props: {
       class={props.class ?? ""}
       aria-label={label}
       onClose={onClose}
-      // A click on what is behind it is one on the dialog itself.
+      // A click on the backdrop has the dialog itself as its target.
       onClick={({ target }) => target === dialog.current && dialog.current?.close()}
     >
       <div class="dialog-body">{children}</div>

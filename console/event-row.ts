@@ -10,18 +10,18 @@ export interface EventRow {
   readonly final: boolean;
   readonly subjectId: string | undefined;
   readonly operation: string | undefined;
-  /** What the event says: the state after it, or what became of a call. */
+  /** The outcome of a call if the event reports one, else `state`. */
   readonly shownState: ShownState;
-  /** How the payment or payout stands after it. */
+  /** The state of the payment or payout after the event. */
   readonly state: ShownState;
   readonly statusCode: string | undefined;
   readonly amount: string | undefined;
   readonly currency: string | undefined;
-  /** Page to which the customer has to go. */
+  /** URL of the page that the customer has to open. */
   readonly actionUrl: string | undefined;
 }
 
-/** How a payment or payout stands, or a call whose answer was lost. */
+/** The state of a payment or payout, or the outcome of a call whose answer was lost. */
 export type ShownState =
   | "paid"
   | "authorized"
@@ -36,7 +36,7 @@ export type ShownState =
   | "not_done"
   | "needs_operator";
 
-/** The subscription behind the page. It asks for nothing that is secret. */
+/** The page's subscription. It selects no secret fields. */
 export const eventsQuery = `subscription Console($after: String) {
   events(after: $after) {
     __typename cursor kind externalId source receivedAt final callOutcome state
@@ -51,7 +51,7 @@ export const eventsQuery = `subscription Console($after: String) {
   }
 }`;
 
-/** As that subscription delivers it. */
+/** The data of one result of `eventsQuery`. */
 export interface EventData {
   readonly events: {
     readonly cursor: string;
@@ -60,7 +60,7 @@ export interface EventData {
     readonly source: string;
     readonly receivedAt: string;
     readonly final: boolean;
-    /** Is it paid? */
+    /** The state of the payment or payout after the event. */
     readonly state: string | null;
     readonly callOutcome: "UNKNOWN" | "SETTLED" | "NOT_DONE" | "NEEDS_OPERATOR" | null;
     readonly paymentId?: string | null;
@@ -106,12 +106,12 @@ export function rowOf({ events: event }: EventData): EventRow {
   };
 }
 
-/** The gateway's state of a payment or payout, which it alone works out. */
+/** The gateway's `state` of a payment or payout; `init` if there is none. */
 export function shownStateOf(state: string | null | undefined): ShownState {
   return (state?.toLowerCase() as ShownState | undefined) ?? "init";
 }
 
-/** What the service names may be anything; only a web address becomes a link. */
+/** The text if it is an http or https URL, else undefined: only such texts may become links. */
 export function webAddress(text: string | null | undefined): string | undefined {
   const { protocol } = (text && URL.parse(text)) || {};
   return protocol === "http:" || protocol === "https:" ? (text ?? undefined) : undefined;

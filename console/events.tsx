@@ -7,7 +7,7 @@ import { kindNames } from "./kinds.ts";
 import { Badge, Panel, Skeleton, textOf } from "./parts.tsx";
 import { useStore } from "./store.ts";
 
-/** What one looks at: a payment or payout, and perhaps one event of it. */
+/** The payment or payout that a dialog shows; `cursor` is the event whose message is open. */
 export interface Subject {
   readonly kind: KindName;
   readonly externalId: string;
@@ -22,10 +22,10 @@ interface Filter {
 
 const all: Filter = { externalId: "", kind: "", shownState: "" };
 
-/** Rows that are drawn at first; the rest is drawn when asked for. */
+/** Number of rows to draw at first, and to add with each "Show more". */
 const pageLength = 100;
 
-/** The stream of events: filtered, stopped and looked into. */
+/** The live list of events. The operator can filter it, hold it and open an event. */
 export function Events({ feed, open }: { feed: Feed; open: (subject: Subject) => void }) {
   const live = useStore(feed.held);
   const connection = useStore(feed.connection);
@@ -193,7 +193,7 @@ function NoEvents({ filter, open }: { filter: Filter | undefined; open: (s: Subj
   );
 }
 
-/** One stop for the tab key; the arrows go through the rows. */
+/** The list is one stop for the Tab key; arrow keys, Home and End move between the rows. */
 function EventList({ rows, open }: { rows: readonly EventRow[]; open: (s: Subject) => void }) {
   const [current, setCurrent] = useState<string>();
   const list = useRef<HTMLUListElement>(null);
@@ -252,12 +252,12 @@ function detailsOf({ kind, operation, statusCode, source }: EventRow): string {
   return [what, code, sources[source] ?? source.toLowerCase()].filter(Boolean).join(" · ");
 }
 
-/** They say no more than the state does. */
+/** Status codes that add nothing to the state. */
 const plainCodes = new Set(["transaction_successful", "pending"]);
 
 const announceEveryMs = 5_000;
 
-/** Tells those who do not see the list of what came, politely: once in a while and in few words. */
+/** Announces new events to screen readers, in one short text every 5 s at most. */
 function Announcer({ feed }: { feed: Feed }) {
   const [text, setText] = useState("");
   useEffect(() => {

@@ -5,23 +5,23 @@ import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.t
 import { deliveries } from "./sse.ts";
 import { Store } from "./store.ts";
 
-/** How the connection stands. */
+/** The state of the connection to the gateway. */
 export type Connection =
   | { readonly state: "connecting" | "live" }
   | { readonly state: "waiting"; readonly reason: string; readonly retryAtMs: number }
   | { readonly state: "refused"; readonly status: number; readonly reason: string };
 
-/** The events that the page holds. */
+/** The events that the page keeps. */
 export interface Held {
   /** Newest first, at most `maxRows`. */
   readonly rows: readonly EventRow[];
-  /** All that came since the page was opened, with those that were let go. */
+  /** Number of events received since the page was opened, including those no longer kept. */
   readonly received: number;
-  /** Whether events may be missing before the oldest row that came after the last start. */
+  /** Whether the cursor expired: events may be missing before the oldest row. */
   readonly restarted: boolean;
 }
 
-/** Rows that a page holds, however long it is open. */
+/** Most rows that the page keeps, however long it is open. */
 export const maxRows = 500;
 const maxFollowed = 50;
 const flushMs = 100;
@@ -29,13 +29,13 @@ const firstPauseMs = 500;
 const maxPauseMs = 15_000;
 
 /**
- * The account's events, live: the newest ones first, then each that comes, by the gateway's own GraphQL
- * subscription. When the connection breaks it goes on behind the last event that it has seen.
+ * The account's live events from the gateway's GraphQL subscription, beginning with the last ones
+ * stored. After a broken connection it resumes after the last event received.
  */
 export class Feed {
   readonly connection = new Store<Connection>({ state: "connecting" });
   readonly held = new Store<Held>({ rows: [], received: 0, restarted: false });
-  /** How what was asked to be followed stands, by kind and external id. */
+  /** The latest event of each followed payment or payout, by `subjectOf`. */
   readonly latest = new Store<ReadonlyMap<string, EventRow>>(new Map());
   readonly #client: Client;
   readonly #account: string;
@@ -85,7 +85,7 @@ export class Feed {
     }
   }
 
-  /** Keeps track of how something stands, also when its row is let go. */
+  /** Keeps the latest event of a payment or payout in `latest`, even when its row is dropped. */
   follow(kind: KindName, externalId: string): void {
     const [oldest] = this.#followed;
     if (this.#followed.size >= maxFollowed && oldest !== undefined) this.#followed.delete(oldest);
@@ -93,7 +93,7 @@ export class Feed {
     this.#track(this.held.value.rows);
   }
 
-  /** Tries again at once. */
+  /** Ends the pause before the next attempt. */
   retryNow(): void {
     this.#retry?.();
   }
@@ -150,7 +150,7 @@ export class Feed {
     if (!this.#end.signal.aborted) this.connection.set({ state: "connecting" });
   }
 
-  /** Events come in bursts: the page draws ten times a second at most. */
+  /** Collects rows, so that a burst of events renders the page at most ten times a second. */
   #add(row: EventRow): void {
     this.#waiting.push(row);
     if (this.#waiting.length > maxRows * 2) this.#flush();
@@ -171,7 +171,7 @@ export class Feed {
     });
   }
 
-  /** The log was lost, or has gone on further than it is kept. */
+  /** Drops all rows: the log was lost, or no longer has the events after the cursor. */
   #forget(): void {
     this.#waiting = [];
     this.held.set({ ...this.held.value, rows: [], restarted: true });

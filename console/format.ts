@@ -7,7 +7,7 @@ const moment = new Intl.DateTimeFormat(undefined, {
 });
 const count = new Intl.NumberFormat(undefined);
 
-/** `14:03:12`, with the date on other days. */
+/** `14:03:12`, with the date unless it is today. */
 export function timeOf(ms: number, nowMs = Date.now()): string {
   const date = new Date(ms);
   return day.format(date) === day.format(nowMs) ? clock.format(date) : moment.format(date);
@@ -21,7 +21,7 @@ export function countOf(value: number): string {
   return count.format(value);
 }
 
-/** `850 ms`, `12 s`, `3 min`, `5 h`, `2 d`, which no line breaks. */
+/** `850 ms`, `12 s`, `3 min`, `5 h` or `2 d`, with a no-break space. */
 export function durationOf(ms: number): string {
   const whole = Math.max(0, Math.round(ms));
   if (whole < 1_000) return `${whole}${nbsp}ms`;

@@ -4,7 +4,7 @@ import { durationOf } from "./format.ts";
 import { useNow } from "./polled.ts";
 import { useStore } from "./store.ts";
 
-/** Where one is, whether it is live, and which replica answers. */
+/** The account, the state of the connection, and the replica that answers. */
 export function Header(props: {
   session: Session;
   account: string;

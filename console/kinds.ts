@@ -1,16 +1,16 @@
 import type { KindName, Resource } from "../src/model/kinds.ts";
 
 interface KindTexts {
-  /** What reconciliation does about an open call. */
+  /** How reconciliation looks up an open call. */
   readonly lookup: string;
-  /** What the service's id of it names. */
+  /** What the service's id identifies. */
   readonly subject: string;
-  /** Of a dead letter. */
+  /** Title of a dead letter. */
   readonly callback: string;
-  /** Where the sandbox is asked to make one, and how its external_id begins. */
+  /** Path segment of the sandbox's endpoint, and the prefix of new external ids. */
   readonly resource: Resource;
   readonly idPrefix: string;
-  /** What pays when the amount decides. */
+  /** Label of the means of payment when the amount is the magic value. */
   readonly anyMethod: string;
 }
 

@@ -5,15 +5,15 @@ import { plural } from "./format.ts";
 /** What an operator can do with a dead letter. */
 export type LetterAction = "replay" | "discard";
 
-/** What became of a letter. */
+/** The result of an action on one letter. */
 export interface Done {
-  /** For the letter, while it is there. */
+  /** Text to show with the letter, while it is listed. */
   readonly text: string;
   readonly isGone: boolean;
   readonly isUnderstood?: boolean;
 }
 
-/** Does it to one of them. Never throws: whatever happens is shown. */
+/** Runs the action on one letter. Never throws: a failure is returned as text. */
 export async function act(
   action: LetterAction,
   client: Client,
@@ -39,7 +39,7 @@ export async function act(
   }
 }
 
-/** What became of them all. */
+/** The results of all letters as one text. */
 export function summaryOf(action: LetterAction, done: readonly Done[]): string {
   const [only] = done;
   if (done.length === 1 && only) return only.text;

@@ -3,7 +3,7 @@ import type { DeadLetterView } from "../src/admin/dead-letter.ts";
 import { Dialog } from "./dialog.tsx";
 import type { LetterAction } from "./letter-action.ts";
 
-/** Asks before it is done. */
+/** Asks the operator to confirm a replay or a discard. */
 export function LetterDialog(props: {
   action: LetterAction;
   letters: readonly DeadLetterView[];

@@ -10,7 +10,7 @@ import { kindTexts } from "./kinds.ts";
 import { Badge, Panel, Problem, Skeleton } from "./parts.tsx";
 import { type Polled, useNow } from "./polled.ts";
 
-/** Calls that are not settled, and what is done about them. */
+/** Calls that are not settled, and what the reconciler does next about each. */
 export function OpenCalls(props: {
   calls: Polled<Calls>;
   settings: ReconcilerSettings;
@@ -20,7 +20,7 @@ export function OpenCalls(props: {
   const { settings, reconciled, open } = props;
   const { value, problem } = props.calls;
   const now = useNow();
-  // Ages are by the gateway's clock, whatever this one says.
+  // Ages are measured by the gateway's clock, since the browser's clock may differ.
   const lagMs = value ? now - value.nowMs : 0;
   const unknown = value?.calls.filter(({ state }) => state === "unknown") ?? [];
   const pending = value?.calls.filter(({ state }) => state === "pending") ?? [];
@@ -127,7 +127,7 @@ function Reconciled(props: {
   if (settled.length + probes.length + reconciled.givenUp === 0) return null;
   const list = (entries: [string, number][]) =>
     entries.map(([name, count]) => `${words(name)} ${count}`).join(", ");
-  // The names of the metric's outcomes, as the page says them.
+  // Turns the outcome names of the metric into words.
   const probe = (name: string) => name.replace("learned", "found").replace("notFound", "not found");
   return (
     <p class="soft small-text">

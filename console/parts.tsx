@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { ShownState } from "./event-row.ts";
 
-/** A part of the page with its heading. */
+/** A section of the page with its heading. */
 export function Panel(props: {
   id: string;
   title: string;
@@ -37,7 +37,7 @@ const shownStates: Readonly<Record<ShownState, readonly [glyph: string, text: st
   needs_operator: ["!", "Needs you"],
 };
 
-/** A state, shown by colour, sign and word. */
+/** A state, shown by colour, symbol and word. */
 export function Badge({ shownState }: { shownState: ShownState }) {
   const [glyph, text] = shownStates[shownState];
   return (
@@ -51,7 +51,7 @@ export function textOf(shownState: ShownState): string {
   return shownStates[shownState][1].toLowerCase();
 }
 
-/** Why what is shown may be old, or is missing. */
+/** Why the data shown may be out of date (`old`), or is missing. */
 export function Problem({ text, old = false }: { text: string | undefined; old?: boolean }) {
   if (text === undefined) return null;
   return (

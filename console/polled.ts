@@ -1,18 +1,19 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./client.ts";
 
-/** The latest answer to a question that is asked again and again. */
+/** The latest value of a resource that the page polls. */
 export interface Polled<T> {
   readonly value: T | undefined;
-  /** Why the last question got no answer; the value is an older one then. */
+  /** Why the last request failed; `value` is then from an earlier one. */
   readonly problem: string | undefined;
-  /** Asks again at once. */
+  /** Polls again at once. */
   readonly again: () => void;
 }
 
 /**
- * Asks every so often while the page is seen. After a failure the pauses grow; what was known stays.
- * @param ask renewed when it asks for something else: what was known of that is forgotten
+ * Polls every `everyMs` milliseconds while the page is visible. After a failure the pauses grow, up
+ * to 15 s, and the last value stays.
+ * @param ask a new function means another resource: the old value is dropped
  */
 export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: number): Polled<T> {
   const [answer, setAnswer] = useState<{ value?: T; problem?: string }>({});
@@ -23,7 +24,7 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
     void (async () => {
       let pauseMs = everyMs;
       while (!end.signal.aborted) {
-        // Whoever wants it anew while it is being asked for gets the next answer too.
+        // Created before the request: `again` during the request starts another one after it.
         const rested = rest(wake, end.signal);
         try {
           const value = await ask(end.signal);
@@ -68,7 +69,7 @@ function rest(wake: { current: () => void }, signal: AbortSignal) {
   };
 }
 
-/** Nobody looks at a page in the background: it asks for nothing. */
+/** Resolves when the page is visible, since a page in the background should not poll. */
 async function visible(signal: AbortSignal): Promise<void> {
   if (!document.hidden || signal.aborted) return;
   await new Promise<void>((resolve) => {
@@ -78,7 +79,7 @@ async function visible(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The time, once a second, for ages. */
+/** The current time, updated once a second, to show ages. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

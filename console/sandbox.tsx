@@ -20,7 +20,7 @@ import { type Tried, TriedList } from "./tried-list.tsx";
 
 const maxTried = 40;
 
-/** Makes things happen: a payment or payout with each of the sandbox's magic values. */
+/** Lets the operator make payments and payouts with each of the sandbox's magic values. */
 export function Sandbox(props: {
   client: Client;
   feed: Feed;
@@ -73,7 +73,7 @@ export function Sandbox(props: {
       ...{ amount: "10.00", currency: "UAH", by: "card", externalId: newId("payment") },
     });
 
-  /** Not all at once: the budget is the merchant's, as it would be. */
+  /** At most three at a time, since they use the merchant account's rate budget. */
   async function eachOnce(all: readonly ScenarioInfo[]): Promise<void> {
     setTold(`Making ${all.length} payments, one with each magic value.`);
     const queue = all.toReversed();
@@ -130,7 +130,7 @@ export function Sandbox(props: {
   );
 }
 
-/** What shows the most, by one press each. */
+/** The most instructive scenarios, each with its own button. */
 const quickOnes: readonly (readonly [scenario: string, text: string])[] = [
   ["success", "Pay"],
   ["3ds", "Pay with 3DS"],

@@ -2,7 +2,7 @@ import type { ScenarioInfo } from "../src/admin/console-api.ts";
 import { words } from "./format.ts";
 import { capital } from "./parts.tsx";
 
-/** A short name of what a magic value makes happen. */
+/** A short title for a scenario. */
 export function titleOf({ name, outcome, summary }: ScenarioInfo): string {
   const title = outcome === "success" || summary !== "Declined" ? name : outcome;
   return capital(words(title)).replace(/^3ds/, "3DS");

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { capital } from "./parts.tsx";
 
-/** Asks for the credentials of an operator; `refusal` is why those before did not do. */
+/** Asks for an operator's credentials; `refusal` is why the previous ones were rejected. */
 export function SignIn(props: {
   refusal: string | undefined;
   busy: boolean;

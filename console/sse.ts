@@ -1,4 +1,4 @@
-/** What a GraphQL stream delivers. */
+/** One result of a GraphQL stream. */
 export interface Delivery<Data> {
   readonly data?: Data | null;
   readonly errors?: readonly {
@@ -7,12 +7,12 @@ export interface Delivery<Data> {
   }[];
 }
 
-/** The gateway sends something every 12 s at the latest: without it the connection is dead. */
+/** After this silence the connection is dead: the gateway sends something at least every 15 s. */
 const silenceMs = 40_000;
 
 /**
  * Reads a GraphQL subscription by Server-Sent Events (graphql-sse's distinct connections mode) from
- * an answer of `fetch`, which can send credentials, unlike EventSource. Ends when the stream is
+ * a `fetch` response: unlike EventSource, `fetch` can send credentials. Ends when the stream is
  * complete; throws when it breaks or falls silent.
  */
 export async function* deliveries<Data>(

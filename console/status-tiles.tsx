@@ -10,7 +10,7 @@ import { countOf, durationOf, plural, words } from "./format.ts";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Polled } from "./polled.ts";
 
-/** The budget, the service and the callbacks, at a glance. */
+/** Tiles with the state of the rate budget, the payments service and the callbacks. */
 export function StatusTiles({ status: { value, problem } }: { status: Polled<Status> }) {
   const old = <Problem text={problem} old={value !== undefined} />;
   return (
@@ -189,7 +189,7 @@ function Upstream({ minute, history, breakers, endpoints }: UpstreamStatus) {
   );
 }
 
-/** Those that always show, in their order; others only when there are some. */
+/** Verdicts that are always shown, in this order; others are shown only if there are any. */
 const verdicts: readonly (readonly [verdict: string, tone: string])[] = [
   ["stored", "good"],
   ["duplicate", ""],

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A value that parts of the page watch. */
+/** An observable value that components watch. */
 export class Store<Value> {
   #value: Value;
   readonly #watchers = new Set<() => void>();
@@ -31,7 +31,7 @@ export function useStore<Value>(store: Store<Value>): Value {
   useEffect(() => {
     const rendered = store.value;
     const stop = store.watch(() => render({}));
-    // It may have changed before it was watched.
+    // The value may have changed between rendering and watching.
     if (store.value !== rendered) render({});
     return stop;
   }, [store]);

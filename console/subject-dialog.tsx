@@ -10,7 +10,7 @@ import { kindTexts } from "./kinds.ts";
 import { Badge, capital, Skeleton } from "./parts.tsx";
 import { useStore } from "./store.ts";
 
-/** One payment or payout: all that became known of it, and the messages that brought it. */
+/** The history of one payment or payout: its events with their messages. */
 export function SubjectDialog(props: {
   client: Client;
   account: string;

@@ -6,17 +6,17 @@ import { Badge } from "./parts.tsx";
 import { titleOf } from "./scenario.ts";
 import { useStore } from "./store.ts";
 
-/** Something that was tried here. */
+/** A payment or payout that the operator made on this page. */
 export interface Tried extends Subject {
   readonly scenario: ScenarioInfo;
-  /** What a caller of the gateway got; absent while there is no answer. */
+  /** The gateway's answer to the caller; undefined until it arrives. */
   readonly answer:
     | SandboxResult
     | { readonly kind: "failed"; readonly message: string }
     | undefined;
 }
 
-/** What was tried, and how each of it stands by now. */
+/** The payments and payouts made on this page, each with its current state. */
 export function TriedList(props: {
   tried: readonly Tried[];
   feed: Feed;

@@ -28,10 +28,10 @@ const client = new payments.v1.PaymentService(
 const metadata = new grpc.Metadata();
 if (PAYMENTS_GATEWAY_KEY) metadata.set("authorization", `Bearer ${PAYMENTS_GATEWAY_KEY}`);
 
-// The watch begins before the payment is there, so that nothing is missed.
+// Start the watch before the payment exists, so that it misses no event.
 const watch = client.WatchPayment({ external_id: externalId, until_final: true }, metadata);
 watch.on("data", ({ event: { source, state } }) => {
-  // Is it paid? No status of a single operation answers that.
+  // `state` says whether it is paid; the status of a single operation does not.
   console.log(`${source} ${state}`);
 });
 watch.on("error", (error) => {
@@ -60,7 +60,7 @@ client.CreatePayment(
       watch.cancel();
       return;
     }
-    // An answer is no payment yet: a decline may be one. The watch tells.
+    // An answer does not mean that it is paid: it may be a decline. The watch shows the state.
     const { amount, payment_id } = answer.payment.details;
     console.log(`answered ${amount} as ${payment_id}`);
   },

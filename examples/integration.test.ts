@@ -1,6 +1,6 @@
 /**
- * How a team tests its own integration, in seconds: the gateway with its sandbox is one process that
- * keeps all state in memory, and a test moves its time on. Start it with
+ * How a team tests its own integration in seconds: the gateway with its sandbox is one process that
+ * keeps all state in memory, and a test moves its clock forward. Start it with
  *
  *   npm start
  *
@@ -14,7 +14,7 @@ const gateway = process.env.PAYMENTS_GATEWAY_URL ?? "http://127.0.0.1:4001";
 const sandbox = process.env.SANDBOX_URL ?? "http://127.0.0.1:4010";
 const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
 
-/** The answer is lost, and no callback comes, whatever is asked for. */
+/** The sandbox sends neither an answer nor a callback, not even when asked to resend it. */
 const silentCard = "4000000000000838";
 const goodCard = "4111111111111111";
 
@@ -54,7 +54,7 @@ interface Told {
   readonly needsOperator?: boolean;
 }
 
-/** Asks for the payment until it is as wanted, 10 seconds at most. */
+/** Reads the payment until `isWanted` accepts it, for at most 10 seconds. */
 async function until(externalId: string, isWanted: (told: Told) => boolean): Promise<Told> {
   const giveUpAt = Date.now() + 10_000;
   for (;;) {
@@ -74,7 +74,7 @@ async function call<Answer>(method: string, body: object): Promise<Answer> {
   return (await response.json()) as Answer;
 }
 
-/** What waits for that time happens now: callbacks, settlements, look-ups, what is given up. */
+/** Everything due by then happens now: callbacks, settlements, look-ups, giving up. */
 async function moveClock({ hours }: { hours: number }): Promise<void> {
   const response = await fetch(`${sandbox}/__sandbox/clock`, {
     method: "POST",
@@ -90,7 +90,7 @@ interface Entry {
   readonly outcome: string;
 }
 
-/** What the service was asked for and what it sent, in order. */
+/** The requests that the service received and the callbacks that it sent, in order. */
 async function journal(externalId: string): Promise<readonly Entry[]> {
   const url = `${sandbox}/__sandbox/journal?external_id=${externalId}`;
   const response = await fetch(url, { headers: { authorization } });

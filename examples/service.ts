@@ -1,11 +1,11 @@
 /**
- * A service that takes a payment: it calls once, waits for the end, and deals with every way in
- * which a payment can fail.
+ * A service that takes a payment: it calls once, waits for the end, and handles every way in which
+ * a payment can fail.
  *
  *   node examples/service.ts [external id] [card number]
  *
- * PAYMENTS_GATEWAY_URL is the rpc listener (http://127.0.0.1:4001), PAYMENTS_GATEWAY_KEY an API key,
- * if the gateway asks for one.
+ * PAYMENTS_GATEWAY_URL is the rpc listener (http://127.0.0.1:4001), PAYMENTS_GATEWAY_KEY an API
+ * key, if the gateway requires one.
  */
 import { randomUUID } from "node:crypto";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -41,10 +41,10 @@ try {
       paymentMethod: {
         method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
       },
-      // The answer comes when the customer has something to do, or when it is settled.
+      // The call returns when the customer has something to do, or when the payment is settled.
       waitUntil: WaitUntil.ACTION,
     },
-    // The same order never pays twice, also when this program is started again.
+    // The same order is never charged twice, even when this program is started again.
     { headers: idempotencyKey(externalId), timeoutMs: 30_000 },
   );
   if (payment?.actionRequired) console.log(`the customer goes to ${payment.action?.value}`);
@@ -52,7 +52,7 @@ try {
   const failure = failureOf(error);
   switch (failure.kind) {
     case "outcome_unknown":
-      // Not an error to retry: the gateway finds out, and the watch below tells.
+      // Do not retry: the gateway looks the outcome up, and the watch below reports it.
       console.log("the outcome is not known yet");
       break;
     case "no_answer":
@@ -72,16 +72,16 @@ try {
   }
 }
 
-// Cut connections are taken up again by the watch itself.
+// The watch reconnects by itself when its connection is cut.
 let state: PaymentState = PaymentState.UNKNOWN;
 for await (const event of watchPayment(gateway, externalId)) {
-  // Is it paid? That of one operation's status says less: a cancellation succeeds too.
+  // `state` says whether it is paid. An operation's status does not: a cancellation succeeds too.
   state = event.state;
   if (event.resource.case !== "payment") continue;
   const { amount, currency, statusCode } = event.resource.value.details ?? {};
   console.log(`${nameOf(PaymentStateSchema, state)} ${amount} ${currency} (${statusCode})`);
 }
-// A decline may be a normal answer too, or come later.
+// A decline may also come as a normal answer, or later.
 if (state !== PaymentState.PAID) process.exitCode = 1;
 
 function end(code: number, message: string): never {

@@ -19,7 +19,7 @@ const server = createServer(async (request, response) => {
     if (bytes > maxBytes) return void response.writeHead(413).end();
     chunks.push(chunk);
   }
-  // The signature is of the raw bytes: they are verified before anything reads them.
+  // The signature covers the raw bytes: verify it before parsing the body.
   const body = Buffer.concat(chunks);
   const [header, ...more] = request.headersDistinct[signatureHeader] ?? [];
   if (more.length > 0 || !verifyCallback(body, header, password)) {
@@ -27,7 +27,7 @@ const server = createServer(async (request, response) => {
   }
   const { external_id, details, status } = JSON.parse(body.toString());
   console.log(`${external_id}: ${details?.status ?? status}`);
-  // Only now, when it is dealt with: anything but 200 has it sent again.
+  // Answer 200 only after processing: after any other status, the callback is sent again.
   response.writeHead(200).end();
 });
 server.listen(Number(port), "127.0.0.1", () => {

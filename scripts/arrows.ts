@@ -1,6 +1,7 @@
 /**
- * Checks which room of `src` imports which (see ARCHITECTURE.md), and that no modules import each
- * other in a circle. Types count as imports. What is not named may not be imported.
+ * Checks which room (folder of `src`) imports which, by the rules in ARCHITECTURE.md, and that no
+ * modules import each other in a circle. Type imports count. An import that no rule names is an
+ * error.
  *
  *   node scripts/arrows.ts [folder that has src]
  */
@@ -11,13 +12,13 @@ interface Rule {
   /** Printed with each import that breaks the rule. */
   readonly name: string;
   readonly from: RegExp;
-  /** What those modules may import of `src`. */
+  /** Path prefixes in `src` that those modules may import. */
   readonly mayImport: readonly string[];
 }
 
 const anyRoom = ["errors.ts", "model/", "collections/", "secrets/", "gen/", "telemetry/tracing/"];
 
-/** Folders of `src` with what each imports besides itself and `anyRoom`. */
+/** The rooms of `src`, with what each may import besides itself and `anyRoom`. */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   model: [],
   collections: [],
@@ -40,10 +41,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     ...["auth/", "callbacks/", "core/", "events/", "graphql/", "intents/", "net/", "ratelimit/"],
     ...["reconcile/", "sandbox/", "telemetry/", "upstream/", "wire/"],
   ],
-  // A second opinion of the upstream: it shares codec and signature only.
+  // Emulates the upstream independently of the gateway: it shares only codec and signature.
   sandbox: ["wire/"],
   "telemetry/tracing": [],
-  // It makes what the rooms ask for, and needs no more of them than their types.
+  // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`.
   config: ["auth/", "net/", "upstream/", "version.ts", "telemetry/durations/settings.ts"],
   cli: [
     ...["config/", "auth/", "net/", "redis/", "sandbox/", "sqlite/", "upstream/", "wire/"],
@@ -61,10 +62,11 @@ const rules: readonly Rule[] = [
   { name: "generated code stands alone", from: /^gen\//, mayImport: ["gen/"] },
 ];
 
-/** Modules that only some may import. */
+/** Modules that only the modules in `from` may import. */
 const closed: readonly { readonly name: string; readonly to: RegExp; readonly from: RegExp }[] = [
   {
-    // Rooms call observers of their own; metrics and log records are made of that here.
+    // Other rooms report to their own observer interfaces; telemetry turns that into metrics and
+    // logs.
     name: "only app, admin and commands import telemetry",
     to: /^telemetry\/(?!tracing\/|durations\/settings\.ts$)/,
     from: /^(app\/|telemetry\/|admin\/|cli(\/|\.ts$))/,
@@ -105,7 +107,7 @@ function brokenRules(from: string, to: string): string[] {
   return [...open, ...shut].map(({ name }) => name);
 }
 
-/** Each circle once, from where a walk along the imports comes back to itself. */
+/** Import circles, found by depth-first search; each begins and ends with the same module. */
 function circles(): string[][] {
   const found: string[][] = [];
   const done = new Set<string>();

@@ -1,7 +1,7 @@
 /**
- * Builds the operator's console: the sources in console/ into one document that needs nothing else,
- * src/admin/console.gen.html. It runs after `npm ci` by itself (`prepare`). An installation without
- * development dependencies has no esbuild, and keeps the page that it came with.
+ * Builds the operator's console from console/ into one self-contained document,
+ * src/admin/console.gen.html. `npm ci` runs it (`prepare`). An installation without development
+ * dependencies has no esbuild, and keeps the page that it was shipped with.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -31,7 +31,7 @@ export async function buildConsole(): Promise<number | undefined> {
     return outputFiles[0]?.text.trim() ?? "";
   };
   const html = pageOf(await bundle("style.css"), await bundle("main.tsx"));
-  // Whoever reads it meanwhile gets the one or the other, whole.
+  // A rename, so that a concurrent reader gets either the old or the new page, whole.
   const draft = new URL(`${target.href}.${process.pid}`);
   writeFileSync(draft, html);
   renameSync(draft, target);
@@ -60,7 +60,7 @@ function pageOf(style: string, script: string): string {
 `;
 }
 
-/** In the document itself: a browser would ask for /favicon.ico otherwise. */
+/** Embedded in the document, since browsers would otherwise request /favicon.ico. */
 const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#2457c5"/><path d="M8 11h9m-3-4 4 4-4 4M24 21h-9m3-4-4 4 4 4" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 )}`;

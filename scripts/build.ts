@@ -1,7 +1,7 @@
 /**
- * Builds `dist/`, which the image runs: the gateway and the packages it needs in a few files, since a
- * process that opens two thousand modules takes twice the processor time to start. Beside them lie
- * what the code reads by its address (Lua scripts, pages) and the licenses of the packages.
+ * Builds `dist/`, which the image runs: the gateway and its packages in a few files, since opening
+ * two thousand modules doubles the processor time of a start. It also contains the files that the
+ * code reads by URL (Lua scripts, pages) and the licenses of the packages.
  *
  *   node scripts/build.ts [folder, default: dist]
  */
@@ -13,7 +13,7 @@ const root = resolve(import.meta.dirname, "..");
 const src = join(root, "src");
 const dist = resolve(process.argv[2] ?? join(root, "dist"));
 
-/** What is started or loaded by its address. The first is the command line. */
+/** Modules that are started or loaded by URL. The first is the command line. */
 const entryPoints = [
   "cli.ts",
   "sqlite/worker.ts",
@@ -28,7 +28,7 @@ const { metafile } = await build({
   outbase: src,
   outdir: dist,
   bundle: true,
-  // A command's code is loaded when it is asked for, and threads share what they have in common.
+  // So that each command loads only its own code, and threads share common code.
   splitting: true,
   platform: "node",
   format: "esm",
@@ -38,7 +38,7 @@ const { metafile } = await build({
   metafile: true,
   legalComments: "none",
   logLevel: "warning",
-  // What packages in CommonJS ask for by name at run time: modules of Node itself.
+  // CommonJS packages call `require` for Node's own modules at run time.
   banner: {
     js: 'import { createRequire as requireBeside } from "node:module"; const require = requireBeside(import.meta.url);',
   },
@@ -58,7 +58,7 @@ function hasAddress(input: string): boolean {
   return readFileSync(join(root, input), "utf8").includes("import.meta.url");
 }
 
-/** Joined files lie side by side in `dist/`: each keeps the address that it has in `src/`. */
+/** Bundles lie at the top of `dist/`: gives each module the `import.meta.url` it has unbundled. */
 function ownAddresses(): Plugin {
   return {
     name: "own addresses",
@@ -76,7 +76,7 @@ function ownAddresses(): Plugin {
   };
 }
 
-/** Traces name lines of `src/`. A map of the packages too would take ten times as long to read. */
+/** Stack traces name lines of `src/`. Maps of packages too would take ten times as long to read. */
 function mapsOfOwnCode(): Plugin {
   const none = Buffer.from('{"version":3,"sources":[""],"mappings":"A"}').toString("base64");
   return {
@@ -90,7 +90,7 @@ function mapsOfOwnCode(): Plugin {
   };
 }
 
-/** What the licenses of the packages ask of whoever passes them on. */
+/** The license texts of the packages, which must be distributed with them. */
 function licenses({ inputs }: Metafile): string {
   const folders = new Set(
     Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []),

@@ -1,11 +1,12 @@
 /**
  * Compares the contract with that of the last release in `released/`, and fails on a change that
- * breaks a caller: in the proto files what `buf breaking` finds, in the GraphQL schema a removed or
- * retyped field, argument, type or enum value, or an input that is required now.
+ * breaks callers: in the proto files what `buf breaking` finds, in the GraphQL schema a removed or
+ * retyped field, argument, type or enum value, or an input that has become required.
  *
  *   node scripts/change-policy.ts                       compares
- *   node scripts/change-policy.ts renew [--breaking]    at a release: takes today's contract as the
- *                                                       released one, with breaks only if told so
+ *   node scripts/change-policy.ts renew [--breaking]    at a release: stores the current contract
+ *                                                       in `released/`; refuses one that breaks
+ *                                                       callers, unless --breaking is given
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -32,7 +33,7 @@ if (breaks.length > 0) {
 
 function protoBreaks(): string[] {
   const { status, stdout, stderr } = buf("breaking", "proto", "--against", image);
-  // 100: it compared, and found something.
+  // Exit code 100: the comparison found breaking changes.
   if (status !== 0 && status !== 100) throw new Error(`buf breaking failed: ${stdout}${stderr}`);
   return stdout.split("\n").filter((line) => line !== "");
 }

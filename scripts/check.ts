@@ -1,9 +1,9 @@
 /**
- * Everything that is checked besides the tests: generated files are current, the gateway can be
- * built, format, lint, types, the contract's own lint, the arrows between the rooms, what a change
- * breaks for callers, and the paths that pages name. Changes nothing that was in order but `dist/`.
- * `generated` or `static` as the argument runs one half: the first writes files, the second only
- * reads them and may run beside tests.
+ * Runs all checks besides the tests: generated files are current, the gateway builds, format, lint,
+ * types, lint of the proto files, imports between rooms, changes that break callers, and paths in
+ * documentation pages. It writes only generated files that are not current, and `dist/`. The
+ * argument `generated` or `static` runs one half: the first writes files, the second only reads
+ * them and may run beside tests.
  */
 import { exec, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,7 +11,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 type Step = readonly [name: string, command: string];
 
-/** What is built of the generated files is built side by side. */
+/** The steps in `built` use the generated files; they run in parallel after `generated`. */
 const generated: readonly Step[] = [["generate", "npm run --silent generate"]];
 const built: readonly Step[] = [
   ["clients", "npm run --silent clients"],
@@ -21,7 +21,7 @@ const readOnly: readonly Step[] = [
   ["buf lint", "buf lint"],
   ["buf format", "buf format --diff --exit-code proto"],
   ["biome", "biome ci --colors=off --error-on-warnings ."],
-  // One checker, and garbage collected less often: half of the processor time.
+  // One checker and less frequent garbage collection halve the processor time.
   ["types", "GOGC=400 tsc --checkers 1"],
   ["types of pages", "tsc -p examples/browser"],
   ["types of the console", "tsc -p console"],
@@ -56,7 +56,7 @@ async function run([name, command]: Step): Promise<void> {
   console.log(`${name}: ok (${((Date.now() - startMs) / 1_000).toFixed(1)} s)`);
 }
 
-/** Outside a git checkout there is nothing to compare with, and nothing is compared. */
+/** Digests of the checkout's files; empty outside a git checkout, so nothing is compared. */
 function digests(): Map<string, string> {
   const files = spawnSync("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
     encoding: "utf8",

@@ -1,11 +1,11 @@
 /**
- * Writes src/graphql/schema/descriptions.json: the comments of the proto sources, in GraphQL's words. The
- * generated code has none at run time, and no description should be written twice.
+ * Writes src/graphql/schema/descriptions.json: the comments of the proto files in GraphQL's terms.
+ * Generated code has no comments at run time, and no description should be written twice.
  */
 import { writeFileSync } from "node:fs";
 import { commentsOf, readProtos } from "./proto-comments.ts";
 
-/** What the RPC contract says, and what GraphQL says instead. */
+/** Phrases of the RPC contract, and their replacements for GraphQL. */
 const phrases: readonly (readonly [rpc: string, graphql: string])[] = [
   [", sent as `X-CUSTOMER-AUTH`", ""],
   [", sent as the `external_id` query parameter", ""],
@@ -26,7 +26,7 @@ const protos = readProtos();
 const messages = protos.file.flatMap((file) => file.messageType);
 const fieldNames = new Set(messages.flatMap((message) => message.field.map(({ name }) => name)));
 
-// Services and their methods are none of GraphQL's.
+// GraphQL has no services and methods.
 const services = /Service(\.|$)/;
 const descriptions = Object.fromEntries(
   [...commentsOf(protos)]
@@ -36,7 +36,7 @@ const descriptions = Object.fromEntries(
 );
 writeFileSync("src/graphql/schema/descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
 
-/** Fields go by their camelCase names. */
+/** Replaces phrases, and field names by their camelCase names. */
 function inGraphql(text: string): string {
   return phrases
     .reduce((result, [rpc, graphql]) => result.replaceAll(rpc, graphql), text)

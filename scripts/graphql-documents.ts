@@ -1,7 +1,8 @@
 /**
- * Writes clients/graphql/src/documents.ts: the documents of the frontends with the types of their
- * variables and results, as `TypedDocumentNode`s that any GraphQL client infers from. A frontend that
- * uses GraphQL Code Generator gets the same from `typescript-operations` and `typed-document-node`.
+ * Writes clients/graphql/src/documents.ts: the frontends' documents with the types of their
+ * variables and results, as `TypedDocumentNode`s, from which any GraphQL client infers types. A
+ * frontend that uses GraphQL Code Generator gets the same from `typescript-operations` and
+ * `typed-document-node`.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { codegen } from "@graphql-codegen/core";
@@ -12,7 +13,7 @@ import { buildSchema, parse } from "graphql";
 const text = readFileSync("schema.graphql", "utf8");
 const scalar = { input: "string", output: "string" };
 const config = {
-  // All of them travel as JSON text, amounts included.
+  // All of them are strings in JSON, amounts included; BigInt may also be a number.
   scalars: {
     BigInt: { input: "number | string", output: "number | string" },
     DateTime: scalar,

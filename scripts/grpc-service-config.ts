@@ -1,6 +1,6 @@
 /**
- * Writes clients/grpc-service-config.json, by which gRPC clients retry reads by themselves, and nothing
- * that changes anything: what the proto says of each method decides.
+ * Writes clients/grpc-service-config.json, with which gRPC clients retry reads, but no other
+ * methods. A method is a read if its `idempotency_level` in the proto is NO_SIDE_EFFECTS.
  */
 import { writeFileSync } from "node:fs";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
@@ -29,13 +29,13 @@ const config = {
         retryableStatusCodes: ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
       },
     },
-    // Never retried: a call that moves money may have been made.
+    // Never retried: the first attempt of a call that moves money may have been executed.
     { name: namesOf(false) },
   ],
-  // Retries stop while most of them fail.
+  // Clients stop retrying while most retries fail.
   retryThrottling: { maxTokens: 10, tokenRatio: 0.1 },
 };
-// As the formatter has it.
+// Formatted as biome formats it.
 const text = JSON.stringify(config, null, 2).replace(
   /\[\s+("[A-Z_]+"),\s+("[A-Z_]+")\s+\]/,
   "[$1, $2]",

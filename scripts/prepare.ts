@@ -1,6 +1,6 @@
 /**
- * Builds what a checkout needs and git does not keep. Runs at the end of `npm ci`, and does nothing
- * where only the packages for run time are installed.
+ * Builds the files that a checkout needs and that are not in git. Runs at the end of `npm ci`, and
+ * does nothing if only production dependencies are installed.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
-/** The contract with its comments, which the generated code has not, as `buf` reads it. */
+/** The proto files as `buf` reads them, with comments, which the generated code lacks. */
 export function readProtos(): FileDescriptorSet {
   const options = { maxBuffer: 64 * 1024 * 1024 };
   const image = execFileSync("buf", ["build", "--as-file-descriptor-set", "-o", "-"], options);
@@ -10,15 +10,15 @@ export function readProtos(): FileDescriptorSet {
 }
 
 /**
- * The comments of the contract, one line a paragraph: `Message`, `Message.field`, `Message.oneof`,
- * `Enum`, `ENUM_VALUE`, `Service`, `Service.Method`.
+ * The comments of the contract, each paragraph as one line, by name: `Message`, `Message.field`,
+ * `Message.oneof`, `Enum`, `ENUM_VALUE`, `Service`, `Service.Method`.
  */
 export function commentsOf({ file: files }: FileDescriptorSet): Map<string, string> {
   const found = new Map<string, string>();
   for (const file of files.filter((each) => each.package === "payments.v1")) {
     const locations = file.sourceCodeInfo?.location ?? [];
     const at = new Map(locations.map((l) => [l.path.join("."), l.leadingComments]));
-    // Paths are made of the field numbers of descriptor.proto.
+    // Paths consist of field numbers of descriptor.proto.
     const add = (name: string, path: string) => {
       const comment = at.get(path);
       if (comment) found.set(name, flowing(comment));

@@ -1,18 +1,18 @@
 /**
- * Runs test files side by side, and the static checks beside them. Short files of a folder share a
- * process, since most of what they take is to load the same modules; the others have one each.
+ * Runs test files in parallel, together with the static checks. Short files of a folder share a
+ * process, since they spend most of their time loading the same modules; other files have one each.
  *
  *   node scripts/run-tests.ts [--checks] [--floor <tests>] [--at-once <n>] [--file-limit <seconds>]
  *                             [--run-limit <seconds>] [--record] [--together <folder>]
  *                             [file, folder or glob ...]
  *
- * scripts/test-seconds.json has the seconds and the processor seconds that files take, and `--record`
- * writes down those of this run. The longest process starts first, as long as those under way leave it
- * processor time: many files mostly wait, and run beside those that compute.
+ * scripts/test-seconds.json has the seconds and the processor seconds that each file takes;
+ * `--record` updates it from this run. The longest process starts first, if the running ones leave
+ * enough processor time: files that mostly wait run beside files that compute.
  *
- * A file fails when a test fails, when its process ends without the reporter's summary (somebody
- * called `process.exit`), or when it does not end by itself within the limit: then its process group
- * is killed. Nothing is tried twice. The last line says how many tests passed, failed and skipped.
+ * A file fails when a test fails, when its process ends without the reporter's summary (a call of
+ * `process.exit`), or when it does not end by itself within the limit: then its process group is
+ * killed. No file is retried. The last line says how many tests passed, failed and were skipped.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -39,8 +39,8 @@ const fileLimitMs = Number(values["file-limit"]) * 1_000;
 const runLimitMs = Number(values["run-limit"]) * 1_000;
 
 /**
- * Files whose load or budget a busy machine spoils: only what mostly waits runs beside them. Redis that
- * answers after 250 ms, for one, counts as away.
+ * Files whose load or rate budget goes wrong on a busy machine: only files that mostly wait run
+ * beside them. For example, Redis counts as away if it answers after 250 ms.
  */
 const calm = [
   /^test\/gateway\/replicas\.test\.ts$/,
@@ -48,19 +48,19 @@ const calm = [
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 
-/** Files that measure their own process, or look at what it has loaded. */
+/** Files that need a process of their own, since they measure it or inspect what it has loaded. */
 const alone = [
   ...calm,
   /^test\/(collections\/under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
 /**
- * More room for short-lived objects, in MB, so that they are collected less often: it spares up to an
- * eighth of the processor time. Files that measure their own process run without.
+ * A larger young generation, in MB, so that V8 collects it less often: saves up to an eighth of the
+ * processor time. The files in `alone` run without it.
  */
 const heapOptions = ["--min-semi-space-size=32", "--max-semi-space-size=32"];
 
-/** Files that look at pages: one process of them starts one Chromium. */
+/** Files that open pages: they share one process, which starts one Chromium. */
 const browsing = [
   /^test\/console\/(?!api)/,
   /^test\/(examples\/browser|gateway\/event-source|graphql\/graphiql)\.test\.ts$/,
@@ -69,7 +69,7 @@ const browsing = [
 
 interface Times {
   readonly seconds: number;
-  /** Of processor time, its children's included. */
+  /** Processor time, including that of child processes. */
   readonly cpuSeconds: number;
 }
 
@@ -79,26 +79,26 @@ const timesOfFiles = new Map(
     ([file, [seconds, cpuSeconds]]) => [file, { seconds, cpuSeconds }],
   ),
 );
-/** What is taken for a file that is not recorded, since it takes less than a second. */
+/** Assumed for files that are not recorded because they take less than a second. */
 const shortTimes: Times = { seconds: 0.5, cpuSeconds: 0.3 };
-/** What takes this long has a process of its own. */
+/** A file that takes at least this long has its own process. */
 const longSeconds = 35;
-/** The others share a process for about this long. */
+/** Other files share processes that take about this long. */
 const sharedSeconds = 60;
 
-/** Processors that those under way may want together: more than there are, since they also wait. */
+/** Processors that running jobs may use together: more than exist, since jobs also wait. */
 const processors = 1.25 * availableParallelism();
 
-/** What a calm file is taken to want: little is left for others. */
+/** Processors assumed for a file in `calm`: leaves little for other jobs. */
 const calmProcessors = availableParallelism() - 0.25;
 
-/** What one process is to do. */
+/** The work of one process. */
 interface Job {
   readonly name: string;
   readonly args: readonly string[];
-  /** Its test files, which say how many tests they ran; none for a check. */
+  /** Its test files, whose output has the number of tests; empty for a check. */
   readonly files: readonly string[];
-  /** How long it probably takes, and how many processors it wants meanwhile. */
+  /** Expected duration, and the number of processors it uses meanwhile. */
   readonly seconds: number;
   readonly processors: number;
 }
@@ -110,12 +110,12 @@ interface Outcome extends Times {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: readonly string[];
-  /** Why the file failed; undefined when it did not. */
+  /** Why the job failed; undefined if it did not. */
   readonly failure: string | undefined;
   readonly output: string;
 }
 
-/** What processes of this run share: compiled code, and what was built if the checks built it. */
+/** Environment of all jobs: the cache of compiled code, and `dist/` if the checks built it. */
 const ofRun = {
   NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"),
   ...(values.checks ? { BUILT_COMMAND_LINE: resolve("dist/cli.js") } : {}),
@@ -137,7 +137,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 
 const files = globSync((positionals.length > 0 ? positionals : ["test"]).map(testsOf)).sort();
 const left = new Set(files);
-/** Takes the files that match out of those that are left. */
+/** Removes the matching files from `left` and returns them. */
 const taken = (matches: (file: string) => boolean) => {
   const found = [...left].filter(matches);
   for (const file of found) left.delete(file);
@@ -153,31 +153,31 @@ const jobs = [taken(oneOf(browsing)), ...taken(oneOf(alone)).map((file) => [file
   .filter(({ length }) => length > 0)
   .map(testJob);
 if (values.checks) {
-  // Writes files that the tests load, so nothing runs beside it.
+  // Writes files that the tests load, so it runs alone.
   await runAll([checkJob("generated")]);
   jobs.push(checkJob("static"));
 }
-// What wants the machine for itself begins first: later there is always something under way.
+// Calm files start first: later, other jobs are always running.
 jobs.sort((a, b) => Number(isCalm(b)) - Number(isCalm(a)) || b.seconds - a.seconds);
 await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
 report();
 
-/** A folder stands for the tests below it. */
+/** A folder becomes a glob of all tests below it. */
 function testsOf(path: string): string {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory()
     ? join(path, "**/*.test.ts")
     : path;
 }
 
-/** The folder within `--together` that a file is in; undefined for one that shares no process. */
+/** The file's folder within `--together`; undefined outside of it: the file shares no process. */
 function folderOf(file: string): string | undefined {
   const [folder = "", ...more] = relative(values.together, file).split(sep);
   return folder === ".." ? undefined : more.length > 0 ? folder : values.together;
 }
 
-/** Shares processes out among files: those of a folder together, and small folders with others. */
+/** Groups files into processes: files of a folder together, and small folders with each other. */
 function shared(several: readonly string[]): string[][] {
   const folders = Map.groupBy(several, folderOf).values();
   const large: string[][] = [];
@@ -196,7 +196,7 @@ function shared(several: readonly string[]): string[][] {
   return [...large, small];
 }
 
-/** In so many parts, each for about as long as the others. */
+/** Splits files into `parts` groups of about equal duration. */
 function evenly(several: readonly string[], parts: number): string[][] {
   const shares = Array.from({ length: parts }, () => [] as string[]);
   const longestFirst = several.toSorted((a, b) => timesOf([b]).seconds - timesOf([a]).seconds);
@@ -241,7 +241,7 @@ function checkJob(half: "generated" | "static"): Job {
   return { name: `checks: ${half}`, args, files: [], seconds: 20, processors: 1 };
 }
 
-/** Runs them, in this order where the processors allow it. */
+/** Runs the jobs in this order, except that one waits while it needs more processors than free. */
 async function runAll(jobs: readonly Job[]): Promise<void> {
   const left = [...jobs];
   const begun = new Map<Job, Promise<void>>();
@@ -270,7 +270,7 @@ function told(outcome: Outcome): void {
   );
 }
 
-/** Runs one process, the leader of a process group of its own, until it ends or its time is up. */
+/** Runs a job as the leader of a new process group, until it ends or its time limit is reached. */
 async function runOne({ name, args, files }: Job): Promise<Outcome> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const beganMs = performance.now();
@@ -304,7 +304,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
   });
   clearTimeout(timer);
   running.delete(name);
-  // What the process left behind may hold the pipes open: it is killed, and not waited for long.
+  // Children that the process left behind may hold the pipes open: kill them, and wait only 1 s.
   signalGroup(child, "SIGKILL");
   await Promise.race([closed, delay(1_000, undefined, { ref: false })]);
   child.stdout.destroy();
@@ -340,7 +340,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
   };
 }
 
-/** Processor time of all children that have ended, as Linux counts it in hundredths of a second. */
+/** Processor seconds of all ended children, from /proc, in steps of 0.01 s; 0 except on Linux. */
 function childrenCpuSeconds(): number {
   if (process.platform !== "linux") return 0;
   const fields = readFileSync("/proc/self/stat", "utf8")
@@ -353,7 +353,7 @@ function shown({ seconds, cpuSeconds }: Times): string {
   return `${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s of CPU)`;
 }
 
-/** Lets a process end its children and say what it was at, then ends the whole group. */
+/** Sends SIGTERM, so that a process can end its children and report; kills the group 3 s later. */
 function killGroup(child: ChildProcess): void {
   signalGroup(child, "SIGTERM");
   setTimeout(() => signalGroup(child, "SIGKILL"), 3_000).unref();
@@ -374,8 +374,8 @@ function stopAll(why: string): void {
 }
 
 /**
- * Takes over what the files of this run took: those that shared a process each what they took before,
- * in proportion. Those that are gone are forgotten.
+ * Stores the times of this run. The time of a shared process is divided among its files in
+ * proportion to their earlier times. Files that no longer exist are removed.
  */
 function record(): void {
   const share = (now: number, before: number) => (before > 0 ? now / before : 1);
@@ -427,7 +427,7 @@ function report(): void {
   console.log(
     `\n${files.length} files in ${((performance.now() - startMs) / 1_000).toFixed(0)} s, ${cpuSecondsSoFar.toFixed(0)} s of CPU`,
   );
-  // A file or check that failed as a whole counts as one failure.
+  // A file or check that failed without a failed test counts as one failure.
   const failed = sum(({ failure, failed }) => (failure === undefined ? 0 : Math.max(1, failed)));
   console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
 }

@@ -1,6 +1,6 @@
 /**
- * Writes third_party/: the standard protos that our own import or serve, taken from the npm packages
- * that ship them, so that `buf` needs no registry and no network.
+ * Writes third_party/: the standard protos that our protos import or that the gateway serves, taken
+ * from the npm packages that ship them, so that `buf` needs no registry and no network.
  */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -32,7 +32,9 @@ function copy(from: string, to: string): void {
   );
 }
 
-/** protovalidate ships its proto as a descriptor only: print it as source, without option values. */
+/**
+ * protovalidate ships its proto as a descriptor only: print it as source, without option values.
+ */
 function printValidate(): string {
   const lines: string[] = [];
   const line = (depth: number, text: string) => lines.push("  ".repeat(depth) + text);

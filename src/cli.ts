@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runCommandLine } from "./cli/command-line.ts";
 
-/** `| head` ends the reading: nobody is left to tell. */
+/** The reader of the output may close it early (`| head`): exit without an error message. */
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;

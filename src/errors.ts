@@ -1,6 +1,6 @@
 import type { UpstreamError } from "./gen/payments/v1/error_pb.ts";
 
-/** The closed list of what can go wrong, by the names of the gRPC status codes. */
+/** The closed list of error codes, with the names of the gRPC status codes. */
 export type ErrorCode =
   | "CANCELLED"
   | "UNKNOWN"
@@ -35,14 +35,15 @@ export interface GatewayErrorDetails {
   readonly retryAfterMs?: number;
   /** Set when a call that moves money was sent and its outcome is not known. */
   readonly outcomeUnknown?: { readonly externalId: string };
-  /** Where a stream that ends early can be taken up again. */
+  /** The cursor from which a stream that ended early can be resumed. */
   readonly resumeCursor?: string;
   readonly cause?: unknown;
 }
 
 /**
- * The one error that rooms throw at each other. Its message is fit for callers: it never holds a
- * secret. Each edge maps it outward in its own `errors.ts`; any other error is masked there.
+ * The one error class that the gateway's parts throw to each other. Its message may be shown to
+ * callers: it never holds a secret. Each edge maps it to its protocol in its own `errors.ts`, and
+ * masks any other error.
  */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
@@ -63,7 +64,7 @@ export function textOfFields(fields: readonly FieldViolation[]): string {
 }
 
 /**
- * What an aborted signal means to a caller: the reason if it is a GatewayError, else
+ * The error that a caller gets for an aborted signal: the reason if it is a GatewayError, else
  * `DEADLINE_EXCEEDED` for a time-out and `CANCELLED` for anything else.
  */
 export function errorOfAbort(signal: AbortSignal): GatewayError {

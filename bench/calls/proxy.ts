@@ -1,6 +1,6 @@
 /**
- * What the gateway is measured by: the least that a Node process can do to pass a read on, with
- * node:http and undici. `node bench/calls/proxy.ts <upstream>` prints its address.
+ * The baseline for the gateway: the least work with which a Node process can forward a read, with
+ * node:http and undici. `node bench/calls/proxy.ts <upstream>` prints its URL.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * A payments service that only answers: each call gets a payment or an operation that names the ids
- * asked for. Prints its address.
+ * A payments service that only answers: each response is a payment or an operation with the ids of
+ * the request. Prints its URL.
  */
 
 import { randomUUID } from "node:crypto";
@@ -18,7 +18,7 @@ const times = {
   processed_at: "2026-11-20T10:15:31.250Z",
 };
 
-/** Of this endpoint the bare proxy asks, too. */
+/** The bare proxy calls this endpoint, too. */
 function operationOf(query: URLSearchParams): object {
   return {
     ...{ external_id: query.get("external_id"), status: "pending", ...times },

@@ -5,24 +5,24 @@ import { sign } from "../../src/wire/signature.ts";
 
 export const password = "secret";
 
-/** Monotonic, in microseconds, and the same in all processes of the machine. */
+/** Monotonic time in microseconds, the same in all processes of the machine. */
 export const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 
 let last = 0;
-/** Of events, in the order in which they are made. */
+/** The number of the next event, in order of creation. */
 export const nextSequence = () => ++last;
 
 export interface CallbackOptions {
   readonly externalId: string;
   readonly sequence: number;
   readonly status?: "pending" | "success";
-  /** Default: of a payment of its own, so that none is a repeat. */
+  /** Default: a new id, so that no callback is a repeat. */
   readonly paymentId?: string;
-  /** When it is sent. Default: now. */
+  /** When the callback is sent, by `nowUs`. Default: now. */
   readonly atUs?: number;
 }
 
-/** A callback as the service sends it, which names its event's sequence and when it was sent. */
+/** The body of a callback; its payload has the sequence and the time of sending. */
 export function callback({ externalId, sequence, atUs = nowUs(), ...rest }: CallbackOptions) {
   const { status = "success", paymentId = `p-${process.pid}-${sequence}` } = rest;
   return JSON.stringify({
@@ -38,7 +38,7 @@ export function callback({ externalId, sequence, atUs = nowUs(), ...rest }: Call
   });
 }
 
-/** A POST as it goes over the wire. */
+/** The bytes of a signed HTTP/1.1 POST. */
 export function written(path: string, body: string): Buffer {
   const signature = sign(Buffer.from(body), password);
   const head =
@@ -49,7 +49,7 @@ export function written(path: string, body: string): Buffer {
 
 export const callbackPath = "/callbacks/default/payments";
 
-/** Sends requests over a few connections, one at a time on each, as fast as they are answered. */
+/** Sends requests over a few connections, each one request at a time, as fast as possible. */
 export class Sender {
   readonly #port: number;
   readonly #sockets: (net.Socket | undefined)[];
@@ -59,7 +59,7 @@ export class Sender {
     this.#sockets = new Array(connections).fill(undefined);
   }
 
-  /** @throws Error for an answer that is neither 200 nor 503, after which it is sent again */
+  /** Resends after a 503. @throws Error for an answer that is neither 200 nor 503 */
   async send(requests: readonly Buffer[]): Promise<void> {
     let next = 0;
     await Promise.all(
@@ -77,7 +77,7 @@ export class Sender {
     for (const socket of this.#sockets) socket?.destroy();
   }
 
-  /** The server closes what is not used for a while. */
+  /** Reconnects if the server has closed an idle connection. */
   async #connection(i: number): Promise<net.Socket> {
     const known = this.#sockets[i];
     if (known?.writable && known.readable) return known;
@@ -88,10 +88,10 @@ export class Sender {
   }
 }
 
-/** When the service would send a callback again that could not be stored. */
+/** Pause before a callback that could not be stored is sent again. */
 const retryMs = 250;
 
-/** Answers are short: each comes in one piece. @returns false for one that is to be sent again */
+/** Short answers come in one chunk. @returns false if the request must be sent again */
 function exchange(socket: net.Socket, request: Buffer): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const settle = (answer: boolean | Error) => {

@@ -4,23 +4,23 @@ import { onCore, own, stop } from "../processes.ts";
 import type { Opening, Order, Report, Step, Word } from "./watchers.ts";
 
 export interface CrowdOptions {
-  /** The address of the listener. */
+  /** The URL of the listener. */
   readonly url: string;
   readonly sockets: number;
   readonly streams?: number;
   readonly steps: readonly Step[];
   readonly resumes?: boolean;
-  /** Sockets that are being opened at a time. Default: 256. */
+  /** Most sockets to open at the same time. Default: 256. */
   readonly atOnce?: number;
   readonly core: number | undefined;
 }
 
-/** What one process is to hold; the system may allow it 20,000 open files. */
+/** Most sockets in one process; the system may allow it only 20,000 open files. */
 const socketsPerProcess = 10_000;
 const file = new URL("./watchers.ts", import.meta.url).pathname;
 let crowds = 0;
 
-/** Watchers in processes of their own. */
+/** Watchers in child processes. */
 export class Crowd {
   readonly #children: readonly ChildProcess[];
   readonly #delivered = new Map<
@@ -38,7 +38,7 @@ export class Crowd {
     }
   }
 
-  /** Resolves when all are open. */
+  /** Resolves when all watches are open. */
   static async open(options: CrowdOptions): Promise<Crowd> {
     const { url, sockets, streams = 1, steps, resumes = false, atOnce = 256, core } = options;
     const children: ChildProcess[] = [];
@@ -50,14 +50,14 @@ export class Crowd {
       children.push(
         own(spawn(command, [...before, file], { stdio: [...stdio], serialization: "advanced" })),
       );
-      // One address has some 28,000 ports to come from.
+      // A local address has only some 28,000 ports, so each process gets its own address.
       crowds += 1;
       const address = `127.0.0.${2 + (crowds % 250)}`;
       const share = Math.min(socketsPerProcess, sockets - first);
       openings.push({ port, first, sockets: share, streams, address, atOnce, steps, resumes });
     }
     const crowd = new Crowd(children);
-    // One after another, so that no more are being opened at a time.
+    // One process after another, so that no more than `atOnce` sockets open at the same time.
     for (const [i, opening] of openings.entries()) {
       const child = children[i] as ChildProcess;
       const opened = crowd.#word(child, "open");
@@ -67,14 +67,14 @@ export class Crowd {
     return crowd;
   }
 
-  /** Resolves with the moment at which the last watcher had the event, in microseconds. */
+  /** Resolves with the time at which the last watcher received the event, in microseconds. */
   delivered(sequence: number): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<number>();
     this.#delivered.set(sequence, { left: this.#children.length, atUs: 0, resolve });
     return Promise.race([promise, this.#failed.promise]);
   }
 
-  /** What happened since the last report. */
+  /** Figures since the last report. */
   async report(): Promise<Report> {
     const reports = await Promise.all(
       this.#children.map(async (child) => {
@@ -96,7 +96,7 @@ export class Crowd {
     };
   }
 
-  /** Whoever is cut connects again here. */
+  /** Sets the URL to which cut watchers reconnect. */
   moveTo(url: string): void {
     for (const child of this.#children)
       order(child, { is: "move", port: Number(new URL(url).port) });

@@ -1,6 +1,6 @@
 /**
- * What gRPC streams are measured by: a server of grpc-js alone. Every WatchPayment gets each payment whose
- * callback is posted to `/publish`.
+ * The baseline for gRPC streams: a server with only grpc-js. Every WatchPayment call receives each
+ * payment whose callback is posted to `/publish`.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

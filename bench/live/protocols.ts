@@ -1,4 +1,4 @@
-/** The bytes by which a watcher of each protocol opens its watch. Nothing is made while it is measured. */
+/** The bytes with which a watcher of each protocol opens its watch, all made before measuring. */
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { WatchPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { Step } from "./watchers.ts";
@@ -6,9 +6,9 @@ import type { Step } from "./watchers.ts";
 export type ProtocolName = "graphql-sse" | "graphql-ws" | "watch-sse" | "grpc" | "connect";
 
 export interface Protocol {
-  /** Which listener serves it. */
+  /** The listener that serves the protocol. */
   readonly at: "public" | "rpc";
-  /** Watches of so many streams on one connection; of one where it is not said otherwise. */
+  /** Opens `streams` watches on one connection; protocols that allow only one ignore the number. */
   readonly steps: (externalId: string, streams: number) => readonly Step[];
 }
 
@@ -36,14 +36,14 @@ function request(
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-/** A text frame of a WebSocket's client, masked with zeros. */
+/** A text frame of a WebSocket client, masked with zeros. */
 function textFrame(message: object): Buffer {
   const body = Buffer.from(JSON.stringify(message));
   const head = Buffer.from([0x81, 0x80 | 126, body.length >> 8, body.length & 255, 0, 0, 0, 0]);
   return Buffer.concat([head, body]);
 }
 
-/** A message behind the five bytes that Connect and gRPC both have. */
+/** A message with the five-byte prefix of Connect and gRPC. */
 function enveloped<Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc>): Buffer {
   const message = toBinary(schema, create(schema, init));
   const head = Buffer.alloc(5);
@@ -67,7 +67,7 @@ function http2Frame(
   return Buffer.concat([head, body]);
 }
 
-/** A header that HPACK does not compress. */
+/** An HPACK literal header, uncompressed. */
 function literal([name, value]: [string, string]): Buffer {
   const texts = [Buffer.from(name), Buffer.from(value)];
   return Buffer.concat([Buffer.of(0), ...texts.flatMap((text) => [Buffer.of(text.length), text])]);
@@ -79,7 +79,7 @@ const uint32 = (value: number) => {
   return bytes;
 };
 const greatest = 0x7fff_ffff;
-/** Windows so large that nobody has to open them. */
+/** Sets windows so large that no later window updates are needed. */
 const preface = Buffer.concat([
   Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
   http2Frame("settings", 0, 0, Buffer.concat([Buffer.of(0, 4), uint32(greatest)])),
@@ -115,7 +115,7 @@ export const protocols: Readonly<Record<ProtocolName, Protocol>> = {
       return [
         step(upgrade, endOfHead),
         step(textFrame({ type: "connection_init", payload: {} }), "connection_ack"),
-        // It is told nothing before its first event.
+        // The server sends nothing before the first event.
         step(Buffer.concat(subscriptions)),
       ];
     },
@@ -134,7 +134,7 @@ export const protocols: Readonly<Record<ProtocolName, Protocol>> = {
       ]).flat();
       return [
         step(preface, Buffer.of(frameTypes.settings, 0, 0, 0, 0, 0)),
-        // A stream has begun when its headers come.
+        // A watch is open when the response headers of its stream arrive.
         step(
           Buffer.concat([http2Frame("settings", 1, 0, Buffer.of()), ...requests]),
           Buffer.of(frameTypes.headers, 4, 0, 0),
@@ -156,7 +156,7 @@ export const protocols: Readonly<Record<ProtocolName, Protocol>> = {
   },
 };
 
-/** A plain watch of a payment of its own, which goes on behind the last event that it had. */
+/** A plain watch by each socket of its own payment, which resumes after the last event received. */
 export function resumingSteps(
   prefix: string,
   headers: Readonly<Record<string, string>> = {},

@@ -1,6 +1,7 @@
 /**
- * What live updates are measured by: the least that a Node process can do. Every watcher of any path gets
- * each body that is posted to `/publish` as a Server-Sent Event, made once, written to each.
+ * The baseline for live updates: the least work that a Node process can do. Every watcher, on any
+ * path, receives each body that is posted to `/publish` as a Server-Sent Event, which is encoded
+ * once and written to each watcher.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,64 +1,64 @@
 /**
- * Watchers by the thousand, in a process of their own: each is a socket that plays prewritten bytes and
- * reads. What it reads is not parsed: a marker `@<sequence>:<microseconds>@` in an event tells which one
- * it is, and when it was sent. Spoken to by its parent; see `Order` and `Word`.
+ * A process with thousands of watchers: each is a socket that sends prewritten bytes and reads. It
+ * does not parse events: a marker `@<sequence>:<microseconds>@` in an event has its number and the
+ * time of sending. The parent process sends an `Order`, and this process sends a `Word`.
  */
 import net from "node:net";
 import { nowUs } from "./callbacks.ts";
 
-/** What a socket sends, and what it then waits for, so many times. */
+/** The bytes that a socket sends, and those that it must then receive `times` times. */
 export interface Step {
   readonly send: Buffer;
-  /** Empty: goes on at once. */
+  /** Empty: does not wait. */
   readonly awaits: Buffer;
   readonly times?: number;
 }
 
 export interface Opening {
   readonly port: number;
-  /** The number of its first socket; how many there are. */
+  /** The number of the first socket, and the number of sockets. */
   readonly first: number;
   readonly sockets: number;
   /** Watches on one socket. */
   readonly streams: number;
-  /** The address that they come from. */
+  /** The local address of the sockets. */
   readonly address: string;
-  /** How many are being opened at a time. */
+  /** Most sockets to open at the same time. */
   readonly atOnce: number;
   readonly steps: readonly Step[];
   /**
-   * They read Server-Sent Events, remember what they had, and connect again when they are cut.
-   * `{n}` and `{cursor}` in what is sent are the socket's number and the last cursor; a line with the
-   * latter is left out while there is none.
+   * Sockets parse Server-Sent Events, store the sequences received, and reconnect when they are
+   * cut. `{n}` and `{cursor}` in the bytes to send are replaced by the socket's number and its last
+   * cursor; a line with `{cursor}` is omitted while there is no cursor.
    */
   readonly resumes: boolean;
 }
 
 export type Order =
   | { readonly is: "open"; readonly opening: Opening }
-  /** Connect again to this port when they are cut. */
+  /** The port to which cut sockets reconnect. */
   | { readonly is: "move"; readonly port: number }
   | { readonly is: "report" }
   | { readonly is: "close" };
 
 export type Word =
   | { readonly is: "open" }
-  /** All of them have this event; when the last one had it. */
+  /** All watches of the process have received the event, the last one at `atUs`. */
   | { readonly is: "delivered"; readonly sequence: number; readonly atUs: number }
   | Report
   | { readonly is: "broken"; readonly why: string };
 
-/** What happened since the last report. */
+/** Figures since the last report. */
 export interface Report {
   readonly is: "report";
-  /** From when an event was sent until a watcher had it, in microseconds. */
+  /** Microseconds from the sending of an event until a watcher received it. */
   readonly latencies: Float64Array;
-  /** Sockets that the server has cut, connections and streams that it refused. */
+  /** Number of live sockets that were cut, and of failed attempts to open a watch. */
   readonly cut: number;
   readonly refused: number;
-  /** When each socket that was cut was live again. */
+  /** When each cut socket was live again. */
   readonly resumedAtUs: Float64Array;
-  /** Of sockets that resume: the sequences of each, in order. */
+  /** With `resumes`: all sequences that each socket has received, in order. */
   readonly had: readonly (readonly number[])[];
 }
 
@@ -92,14 +92,14 @@ class Watcher {
   #step = -1;
   #matched = 0;
   #times = 0;
-  /** The beginning of a marker that the next chunk goes on with. */
+  /** The beginning of a marker that continues in the next chunk. */
   #rest = "";
-  /** What was read of an event, with `resumes`. */
+  /** With `resumes`: the part of an event read so far. */
   #text = "";
   #cursor = "";
   #wasLive = false;
   #retryMs: number | undefined;
-  /** How often it was refused since it was live, and why it was the last time. */
+  /** How often the socket was refused since it was last live, and the last reason. */
   #tries = 0;
   #why = "";
   readonly had: number[] = [];
@@ -182,7 +182,7 @@ class Watcher {
     while (from < bytes.length) {
       const step = this.#of.steps[this.#step];
       if (!step) break;
-      // Byte by byte, since chunks end anywhere.
+      // Compare byte by byte, since a chunk may end anywhere.
       const byte = bytes[from++];
       if (byte !== step.awaits[this.#matched]) this.#matched = 0;
       if (byte === step.awaits[this.#matched]) this.#matched += 1;
@@ -197,7 +197,7 @@ class Watcher {
     else if (!this.#answersPing(rest)) this.#readMarkers(rest);
   }
 
-  /** An answer that only says when to come again: a watch that has begun has a request id. */
+  /** Closes the socket if the answer only says when to retry; an open watch has a request id. */
   #isPutOff(bytes: Buffer): boolean {
     const text = bytes.toString("latin1");
     this.#why = text.slice(0, 100);
@@ -208,7 +208,7 @@ class Watcher {
     return true;
   }
 
-  /** A heartbeat comes alone, since it comes when nothing else does. */
+  /** Answers a ping. It is alone in its chunk, since it is sent only in silence. */
   #answersPing(bytes: Buffer): boolean {
     if (bytes.length === 2 && bytes[0] === 0x89) {
       this.#socket?.write(Buffer.from([0x8a, 0x80, 0, 0, 0, 0]));

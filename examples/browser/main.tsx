@@ -1,8 +1,9 @@
 /**
  * A page that pays and shows the result live, with the typed hooks of clients/graphql.
  *
- * `?gateway=` is the gateway's public address; its CORS_ORIGINS lists the origin of this page. In a
- * real shop the backend makes the watch token; here the page may, since the sandbox lets anybody.
+ * `?gateway=` is the URL of the gateway's public listener; its CORS_ORIGINS must list the origin of
+ * this page. In a real shop the backend makes the watch token; here the page may, since the sandbox
+ * needs no credentials.
  */
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
@@ -61,7 +62,7 @@ function Live({ externalId, token }: { externalId: string; token: string }) {
   );
 }
 
-/** The compiler tells when a way to fail is left out. */
+/** Covers every type of result: the compiler reports a missing case. */
 function words(result: PayResult): string {
   switch (result.__typename) {
     case "Payment":
@@ -77,7 +78,7 @@ function words(result: PayResult): string {
   }
 }
 
-/** A decline may be a normal answer too. */
+/** A decline may also come as a normal answer. */
 function paymentWords(payment: Extract<PayResult, { __typename: "Payment" }>): string {
   const { state, action, details } = payment;
   if (state === "PAID") return "Thank you";

@@ -1,8 +1,8 @@
 import type { Reading } from "../../src/upstream/error-codes.ts";
 
 /**
- * What a shop may say to its customer. Never more than helps: whether a card is lost, blocked or
- * suspected is between its holder and the bank.
+ * The text that a shop may show its customer for an error code. It never says whether a card is
+ * lost, blocked or suspected: only the bank may tell its holder.
  */
 export function customerWords(code: string, reading: Reading): string {
   const own = byCode[code];

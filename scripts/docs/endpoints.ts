@@ -1,6 +1,6 @@
 /**
  * Writes docs/endpoints.md: every method with its REST call, scope, GraphQL field, request and
- * answer, from the proto's own comments and options.
+ * response, from the proto's comments and options.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import {
@@ -23,10 +23,10 @@ const registry = createFileRegistry(set);
 const comments = commentsOf(set);
 const schema = buildSchema(readFileSync("schema.graphql", "utf8"));
 
-/** GraphQL has the events of a payment as its field `events`. */
+/** Methods without a root field in GraphQL: a payment's events are its field `events` there. */
 const rpcAlone: ReadonlySet<string> = new Set(["ListEvents"]);
 
-/** Reads and watches have names of their own in GraphQL; every change has its method's. */
+/** Names of reads and watches in GraphQL; mutations have the names of their methods. */
 const graphqlNames: Readonly<Record<string, string>> = {
   GetPayment: "payment",
   WatchPayment: "paymentUpdated",
@@ -102,7 +102,7 @@ function methodSection(method: DescMethod): string[] {
   ];
 }
 
-/** A method's field in the schema, empty for none; an error when it is gone from there. */
+/** A method's root field in the schema; empty for none. @throws Error if the schema lacks it */
 function graphqlField(method: DescMethod): string {
   if (rpcAlone.has(method.name)) return "";
   const kind =
@@ -161,7 +161,7 @@ function typeOf(field: DescField): string {
   return many + (field.scalar === undefined ? "" : ScalarType[field.scalar].toLowerCase());
 }
 
-/** Rows name further messages, which are described in their turn. */
+/** The sections of all messages. Rows add further messages to `described` during the loop. */
 function messages(): string[] {
   const lines: string[] = [];
   for (const message of described) {
@@ -184,7 +184,7 @@ function code(text: string): string {
   return text === "" ? "" : `\`${text}\``;
 }
 
-/** A comment in the cell of a table. */
+/** Formats a comment for a table cell. */
 function oneLine(comment: string): string {
   return comment.replace(/\s*\n+\s*/g, " ").replaceAll("|", "\\|");
 }

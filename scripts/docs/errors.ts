@@ -1,6 +1,6 @@
 /**
- * Writes docs/errors.md: what every error code of the payments service becomes, from the table that
- * the gateway itself reads, with words for the customer.
+ * Writes the table in docs/errors.md: the RPC and GraphQL error for every error code of the
+ * payments service, from the table that the gateway itself uses, with a text for the customer.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { mappings } from "../../src/graphql/errors.ts";
@@ -27,13 +27,13 @@ const rows = listedCodes.toSorted().map((name) => {
   const rpc = toCustomer
     ? `\`${code}\`; to a customer's token \`${toCustomer.code}\``
     : `\`${code}\``;
-  // GraphQL has no other name for an error of the service than the table of its own edge.
+  // In a mutation's result, an error that the service returned has one of these two types.
   const graphql = code === "RESOURCE_EXHAUSTED" ? "`RateLimitError`" : "`PaymentServiceError`";
   let onMoney = "the same";
   if (leavesOpen) onMoney = "`UNKNOWN`, `OutcomeUnknownError`";
   else if (withoutMoney) onMoney = `\`${reading.code}\`, \`PaymentServiceError\``;
   const again = retries[(withoutMoney ?? reading).retry];
-  // Where the outcome is unknown no retry is safe, whatever the code says of reads.
+  // If the outcome is unknown, no retry is safe, even if the code allows one for reads.
   const onMoneyAgain = retries[leavesOpen ? "lookUp" : reading.retry];
   const onlyMoney = onMoneyAgain === again ? "" : `; on a call that moves money ${onMoneyAgain}`;
   return `| \`${name}\` | ${rpc} | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${again}${onlyMoney} | ${customerWords(name, reading)} |`;

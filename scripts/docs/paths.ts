@@ -1,7 +1,7 @@
 /**
- * Checks that each file and folder that a page names in `code` is there: `src/core/watch.ts`,
- * `core/watch.ts` for one of a room, `proto/payments/v1/*.proto` for several. Pages outlive the
- * places of files otherwise.
+ * Checks that each file and folder that a documentation page names in `code` exists, so that no
+ * page keeps the path of a moved file. A path may begin at the root (`src/core/watch.ts`), in `src`
+ * (`core/watch.ts`) or at the page, and may be a pattern (`proto/payments/v1/*.proto`).
  *
  *   node scripts/docs/paths.ts [page ...]
  */
@@ -41,7 +41,7 @@ function pathsOf(text: string): string[] {
   return found;
 }
 
-/** From the root, from `src`, or from the page on. */
+/** Whether the path exists, relative to the root, to `src` or to the page's folder. */
 function exists(path: string, folder: string): boolean {
   return [path, `src/${path}`, join(folder, path)].some((one) =>
     one.includes("*") ? globSync(one).length > 0 : existsSync(one),

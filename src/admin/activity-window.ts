@@ -12,7 +12,7 @@ import type {
 import { Durations } from "./durations.ts";
 import { Ring } from "./ring.ts";
 
-/** What one replica saw of one account lately: bounded, however long it runs. */
+/** An account's recent activity on this replica, and totals since the start. Bounded in size. */
 export interface ActivityWindow {
   call(call: { endpoint: string; outcome: string; durationMs: number }): void;
   /** A call of this caller got a token, or was refused one. */
@@ -24,7 +24,7 @@ export interface ActivityWindow {
   settled(by: string): void;
   probe(lookupMethod: string, outcome: string): void;
   gaveUp(): void;
-  /** Whether a call was made in the last seconds. */
+  /** Whether a call was sent in the last 5 seconds. */
   readonly busy: boolean;
   readonly budgetHistory: BudgetPoint[];
   readonly callers: readonly CallerWaits[];
@@ -43,7 +43,7 @@ const stepMs = 5_000;
 const stepsInMinute = 12;
 /** Five minutes. */
 const steps = 60;
-/** More verdicts and endpoints than there are. */
+/** Bound of each set of names: more than there are verdicts and endpoints. */
 const maxNames = 50;
 const maxCallersShown = 10;
 
@@ -183,7 +183,7 @@ class Figures {
   add(outcome: string, durationMs: number): void {
     this.calls += 1;
     if (outcome === "429") this.limited += 1;
-    // A decline is an answer as any other.
+    // A decline is an answer, not a failure.
     else if (!answered.test(outcome)) this.failed += 1;
     this.durations.add(durationMs);
   }
@@ -196,7 +196,7 @@ class Figures {
   }
 }
 
-/** An HTTP status below 500, or a caller who left before the answer. */
+/** An HTTP status below 500, or a call that its caller cancelled. */
 const answered = /^(?:[1-4]\d\d|CANCELLED)$/;
 
 class Counts {
@@ -226,7 +226,7 @@ function sumOf(all: readonly Figures[]): CallFigures {
   return { calls, failed, limited, p50Ms, p95Ms };
 }
 
-/** The busiest first. */
+/** Figures by name, the busiest first. */
 function figuresByName(all: readonly (Map<string, Figures> | undefined)[]) {
   const names = new Set(all.flatMap((step) => [...(step?.keys() ?? [])]));
   return [...names]

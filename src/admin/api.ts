@@ -23,15 +23,15 @@ export interface ConsoleData {
   start(account: string): Promise<Start>;
   history(account: string, kind: KindName, externalId: string): Promise<History>;
   calls(account: string): Promise<Calls>;
-  /** The newest, or those behind a cursor. */
+  /** The newest dead letters, or those after a cursor. */
   deadLetters(account: string, cursor?: string): Promise<DeadLetterPage>;
-  /** Without what was not masked. */
+  /** One dead letter with its masked text, without its raw body. */
   deadLetter(account: string, id: string): Promise<Omit<DeadLetterDetails, "body"> | undefined>;
-  /** In sandbox mode alone. */
+  /** Only in sandbox mode. */
   readonly sandboxActions?: SandboxActions;
 }
 
-/** Makes the sandbox do something. */
+/** What an operator can trigger in sandbox mode. */
 export interface SandboxActions {
   /** The one account that the emulator has. */
   readonly account: string;
@@ -49,7 +49,7 @@ export interface ApiRequest {
   body(): Promise<unknown>;
 }
 
-/** Answers `/api/...`; undefined for what is not there. @throws Refused */
+/** Answers `/api/...`; undefined for what does not exist. @throws Refused */
 export async function answerApi(
   data: ConsoleData,
   operator: Operator,

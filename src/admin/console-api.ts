@@ -1,17 +1,17 @@
 import type { KindName } from "../model/kinds.ts";
 /**
- * What the console's page asks the admin listener for: the shapes of `/api/...`, which the page's
- * sources import too. Instants are milliseconds since the epoch. They serve that page alone, and may
- * change with it; scripts read `/metrics` and `/dead-letters`.
+ * The JSON that the admin listener serves to the console's page at `/api/...`; the page's sources
+ * import these types too. Times are milliseconds since the epoch. Only that page may rely on them,
+ * since they change with it; scripts use `/metrics` and `/dead-letters`.
  */
 
-/** `GET /api/session`: who asks, and what there is. */
+/** `GET /api/session`: what the operator may see, and how the gateway is configured. */
 export interface Session {
   /** Merchant accounts that the operator may see. */
   readonly accounts: readonly string[];
-  /** Whether credentials were asked for. */
+  /** Whether the admin listener requires credentials. */
   readonly authenticated: boolean;
-  /** Address of the emulator's own page, in sandbox mode. */
+  /** URL of the emulator's own page, in sandbox mode. */
   readonly sandboxUrl?: string;
   /** Whether events outlive this process. */
   readonly durable: boolean;
@@ -19,17 +19,17 @@ export interface Session {
 }
 
 export interface ReconcilerSettings {
-  /** When an unknown outcome is first looked up; absent: never. */
+  /** Time after which an unknown outcome is first looked up; absent: reconciliation is off. */
   readonly afterMs?: number;
   readonly giveUpMs: number;
 }
 
-/** `GET /api/status?account=`: what this replica knows, without asking anybody. */
+/** `GET /api/status?account=`: this replica's state, from its own memory. */
 export interface Status {
   readonly replica: Replica;
   /** On this replica's clock. */
   readonly nowMs: number;
-  /** Why no traffic should come; empty when it may. */
+  /** Why this replica is not ready for traffic; empty when it is. */
   readonly notReady: readonly string[];
   readonly budget: BudgetStatus;
   readonly upstream: UpstreamStatus;
@@ -49,29 +49,32 @@ export interface BudgetStatus {
   readonly limit: number;
   readonly remaining: number;
   readonly resetSeconds: number;
-  /** Share of it that only calls that move money may use. */
+  /** Share of the budget that only calls that move money may use. */
   readonly reserve: number;
-  /** The budget of all replicas in Redis, this replica's share while Redis is away, or its own. */
+  /**
+   * `shared`: one budget of all replicas in Redis; `share`: this replica's part of it while Redis
+   * is away; `own`: this process's budget, without Redis.
+   */
   readonly source: "shared" | "share" | "own";
-  /** One for each second, the present one last. */
+  /** A point for each second, the current second last. */
   readonly history: readonly BudgetPoint[];
-  /** The ten that asked most in the last five minutes, the busiest first. */
+  /** The ten callers with the most calls in the last five minutes, the busiest first. */
   readonly callers: readonly CallerWaits[];
 }
 
-/** How one caller fared at the budget, by this replica. */
+/** How long one caller's calls waited for tokens on this replica. */
 export interface CallerWaits {
   /** An API key's name, `jwt:` and a subject, or `customer:` and a digest. */
   readonly caller: string;
   readonly calls: number;
-  /** Those that got no token. */
+  /** Calls that got no token. */
   readonly refused: number;
-  /** What 95% of the others waited at most; null without any. */
+  /** What 95% of the other calls waited at most; null without any. */
   readonly p95WaitMs: number | null;
 }
 
 export interface BudgetPoint {
-  /** Tokens left; null while nothing was sent and nobody looked. */
+  /** Tokens left; null while no call was sent and no page showed the budget. */
   readonly remaining: number | null;
   /** Requests that this replica sent. */
   readonly sent: number;
@@ -80,24 +83,24 @@ export interface BudgetPoint {
 export interface UpstreamStatus {
   readonly health: UpstreamHealth;
   readonly breakers: { readonly money: BreakerState; readonly other: BreakerState };
-  /** Of the last minute. */
+  /** Calls of the last minute. */
   readonly minute: CallFigures;
-  /** The slowest twentieth of each five seconds, the present ones last. */
+  /** Five minutes in steps of 5 seconds, the current step last. */
   readonly history: readonly LatencyPoint[];
-  /** Of the last five minutes, the busiest first. */
+  /** Calls of the last five minutes by endpoint, the busiest first. */
   readonly endpoints: readonly (CallFigures & { readonly endpoint: string })[];
 }
 
-/** `refused`: the service does not take the merchant's credentials. */
+/** `refused`: the service rejects the merchant's credentials. */
 export type UpstreamHealth = "idle" | "healthy" | "degraded" | "failing" | "refused";
 
 export type BreakerState = "closed" | "halfOpen" | "open";
 
 export interface CallFigures {
   readonly calls: number;
-  /** No answer, an answer of 5xx, or one that was not understood. */
+  /** Calls without an answer, with a 5xx, or with an answer that was not understood. */
   readonly failed: number;
-  /** Answers that said Too Many Requests. */
+  /** Calls answered with 429 Too Many Requests. */
   readonly limited: number;
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
@@ -110,28 +113,28 @@ export interface LatencyPoint {
 }
 
 export interface CallbackStatus {
-  /** By verdict, of the last five minutes. */
+  /** Callbacks of the last five minutes, by verdict. */
   readonly recent: Readonly<Record<string, number>>;
-  /** By verdict, since this replica started. */
+  /** Callbacks since this replica started, by verdict. */
   readonly total: Readonly<Record<string, number>>;
-  /** How many came in each five seconds, the present ones last. */
+  /** Number of callbacks in steps of 5 seconds, the current step last. */
   readonly history: readonly number[];
 }
 
 export interface ReconciledStatus {
-  /** By source. */
+  /** Settled calls, by what settled them: an event, a look-up method, or `notFound`. */
   readonly settled: Readonly<Record<string, number>>;
-  /** By look-up method and outcome, such as `resend asked`. */
+  /** Look-ups by method and outcome, such as `resend asked`. */
   readonly probes: Readonly<Record<string, number>>;
   readonly givenUp: number;
 }
 
-/** `GET /api/start?account=`: where the stream of events begins for a page that was just opened. */
+/** `GET /api/start?account=`: the cursor after which a newly opened page streams events. */
 export interface Start {
   readonly after: string;
 }
 
-/** `GET /api/history?account=&kind=&external_id=`: newest first. */
+/** `GET /api/history?account=&kind=&external_id=`: events of a payment or payout, newest first. */
 export interface History {
   readonly events: readonly HistoryEvent[];
 }
@@ -142,20 +145,20 @@ export interface HistoryEvent {
   /** `CALLBACK`, `RESPONSE` or `RECONCILIATION`. */
   readonly source: string;
   readonly final: boolean;
-  /** Such as `UNKNOWN`; absent when it is about a payment or payout. */
+  /** Such as `UNKNOWN`, for an event about a call; absent when it holds a payment or payout. */
   readonly callOutcome?: string;
   /** payment_id or transaction_id. */
   readonly subjectId?: string;
-  /** Such as `payment` or `refund`; of payments alone. */
+  /** Such as `payment` or `refund`; only for payments. */
   readonly operation?: string;
-  /** Is it paid, after this event? Such as `paid`; absent when nothing is known. */
+  /** State of the payment or payout after this event, such as `paid`; absent when not known. */
   readonly state?: string;
-  /** Of the operation that the event is about. */
+  /** Status of the operation that the event is about. */
   readonly status?: string;
   readonly statusCode?: string;
   readonly amount?: string;
   readonly currency?: string;
-  /** As the REST interface writes it, indented, its secrets masked; absent when there is none. */
+  /** The payment or payout as indented REST JSON, secrets masked; absent when there is none. */
   readonly message?: string;
 }
 
@@ -175,14 +178,14 @@ export interface OpenCall {
   readonly startedAtMs: number;
   /** How often it was looked up. */
   readonly checks: number;
-  /** How often in a row the service did not know it. */
+  /** Consecutive look-ups in which the service did not know the call. */
   readonly notFound: number;
-  /** Absent when nobody looks any more. */
+  /** Time of the next look-up; absent when no more follow. */
   readonly nextLookMs?: number;
   readonly needsOperator: boolean;
 }
 
-/** `GET /api/sandbox`: what the magic values make happen. */
+/** `GET /api/sandbox`: the scenarios that magic cards and amounts trigger. */
 export interface Scenarios {
   readonly scenarios: readonly ScenarioInfo[];
 }
@@ -197,7 +200,7 @@ export interface ScenarioInfo {
   readonly answer: string;
   /** Last four digits of the card that triggers it. */
   readonly card: string;
-  /** The amount's two digits that trigger it, where they do. */
+  /** Cents of an amount that trigger it; absent when no amount does. */
   readonly cents?: string;
 }
 
@@ -207,11 +210,11 @@ export interface SandboxOrder {
   readonly amount: string;
   readonly currency: string;
   readonly externalId: string;
-  /** By the scenario's card, or by any card and the amount's cents (of payouts: in cash). */
+  /** By the scenario's card, or by the amount's cents with an ordinary card (payouts: in cash). */
   readonly by: "card" | "amount";
 }
 
-/** What a caller of the gateway would have got for a trial. */
+/** What a caller of the gateway would have received for the order. */
 export type SandboxResult =
   | {
       readonly kind: "answered";
@@ -228,7 +231,7 @@ export type SandboxResult =
     }
   | { readonly kind: "unknown"; readonly message: string };
 
-/** `POST /api/sandbox/callbacks`: callbacks that do not go well. */
+/** `POST /api/sandbox/callbacks`: a callback that cannot be read, or with a wrong signature. */
 export interface SandboxCallback {
   readonly kind: "not_understood" | "forged";
 }
@@ -238,7 +241,7 @@ export interface SandboxCallbackResult {
   readonly status: number;
 }
 
-/** Every answer but 2xx. */
+/** Body of every response that is not 2xx. */
 export interface Refusal {
   readonly error: string;
   readonly reason?: string;

@@ -22,24 +22,24 @@ export interface ConsoleOptions {
   readonly intents: IntentStore;
   readonly deadLetters: DeadLetters;
   readonly operators: OperatorIdentity;
-  /** Whether operators show credentials. */
+  /** Whether operators need credentials. */
   readonly authenticated: boolean;
-  /** Answers for callers that `operators` identifies. */
+  /** Its callers are identified by `operators`. */
   readonly graphql: GraphqlServer;
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
   readonly sourceOf: (account: string) => BudgetStatus["source"];
   readonly reconciler: ReconcilerSettings;
-  /** In sandbox mode. */
+  /** Set in sandbox mode. */
   readonly sandbox?: { readonly url: string; readonly sandboxActions: SandboxActions };
   readonly onFailure: (error: unknown) => void;
 }
 
-/** How many events a page that was just opened shows. */
+/** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 
-/** What stands behind the operator's page. `close` stops what it does by itself. */
+/** The data and actions of the operator's page. `close` stops sampling the rate budgets. */
 export function createConsole(options: ConsoleOptions): Console & { close(): void } {
   const { accounts, activityWindows, log, intents, operators, graphql, sandbox } = options;
   const { authenticated, reconciler, deadLetters } = options;
@@ -59,7 +59,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     return budget;
   }
 
-  // A budget that nobody spends and nobody looks at is not asked about.
+  // A budget that no call spends and no page shows is not sampled.
   const sampling = setInterval(() => {
     for (const [account, activity] of activityWindows) {
       const sinceMs = Date.now() - (watched.get(account) ?? -Infinity);
@@ -131,7 +131,7 @@ function shortened(text: string): string {
   return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text;
 }
 
-/** How long after it was last asked for a budget is sampled. */
+/** How long a budget is sampled after a page last requested the account's status. */
 const watchedMs = 15_000;
 
 function startedAtMs(): number {
@@ -146,7 +146,7 @@ function originOf({ headers }: IncomingMessage) {
   };
 }
 
-/** Requests for the same thing at the same time share one answer. */
+/** Concurrent requests for the same account share one result. */
 function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {
   const underWay = new Map<string, Promise<T>>();
   return (account) => {

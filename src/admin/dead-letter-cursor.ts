@@ -3,14 +3,14 @@ import { GatewayError } from "../errors.ts";
 
 export type Order = "newest" | "oldest";
 
-/** Where a list of dead letters goes on, as a client holds it: the last place of each account. */
+/** The cursor of the next page of dead letters: each account's place of its last listed letter. */
 export function writeCursor(places: ReadonlyMap<string, string>, order: Order): string {
   return Buffer.from(JSON.stringify([order, ...places])).toString("base64url");
 }
 
 /**
- * Without a cursor there are none.
- * @throws GatewayError INVALID_ARGUMENT for text that never was a cursor of this order
+ * The places that a cursor holds, by account; none without a cursor.
+ * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order
  */
 export function placesOf(cursor: string | undefined, order: Order): Map<string, string> {
   if (cursor === undefined) return new Map();
@@ -20,7 +20,7 @@ export function placesOf(cursor: string | undefined, order: Order): Map<string, 
     );
     if (ofOrder === order) return new Map(places);
   } catch {
-    // It says no more than the order that does not fit.
+    // An unreadable cursor gets the same error as one of the other order.
   }
   const message = "cursor: it is not the next_cursor of a list in this order";
   throw new GatewayError("INVALID_ARGUMENT", message);

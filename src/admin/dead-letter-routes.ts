@@ -3,11 +3,11 @@ import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 
-/** Text is sent as it is, anything else as JSON. */
+/** A response. A string body is sent unchanged, any other body as JSON. */
 export interface AdminAnswer {
   readonly status: number;
   readonly body?: unknown;
-  /** Methods that there are, of an answer 405. */
+  /** The `Allow` header of a 405 response. */
   readonly allow?: string;
 }
 
@@ -19,7 +19,7 @@ export interface DeadLettersRequest {
 }
 
 /**
- * Of the accounts that the operator may see: `GET /dead-letters`,
+ * Serves the dead letters of the accounts that the operator may see: `GET /dead-letters`,
  * `GET` and `DELETE /dead-letters/{account}/{id}`, `POST /dead-letters/{account}/{id}/replay`;
  * undefined for any other path. @throws Refused
  */
@@ -47,7 +47,7 @@ export async function answerDeadLetters(
   }
   if (action !== "replay") return undefined;
   if (method !== "POST") return notAllowed("POST");
-  // A page elsewhere can make a browser post a form, but not JSON.
+  // A page of another origin can make a browser post a form, but not JSON.
   requireJson(contentType);
   const outcome = await letters.replay(account, id);
   if (outcome === "not_found") return notFound;
@@ -66,7 +66,7 @@ async function answerList(
     throw new Refused(400, `${issue?.path.join(".") || "the query"}: ${issue?.message}`);
   }
   const { account, ...listed } = asked.data;
-  // One that is not the operator's is one without letters.
+  // An account that the operator may not see is listed as one without letters.
   const seen = accounts.filter((name) => account === undefined || name === account);
   return { status: 200, body: await letters.list({ ...listed, accounts: seen }) };
 }

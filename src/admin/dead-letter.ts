@@ -1,6 +1,6 @@
 import type { Resource } from "../model/kinds.ts";
 
-/** A callback that was not understood, as operators see it on the console and on the command line. */
+/** A callback that was not understood, as operators see it: on the console and the command line. */
 export interface DeadLetterView {
   readonly account: string;
   readonly id: string;
@@ -8,25 +8,25 @@ export interface DeadLetterView {
   readonly reason: string;
   /** RFC 3339. */
   readonly receivedAt: string;
-  /** Length of the body; absent of one that is locked. */
+  /** Length of the body; absent when the letter is locked. */
   readonly bytes?: number;
   /** The body was sealed with a password that is no longer accepted. */
   readonly locked?: true;
 }
 
-/** A single one, with its body unless it is locked. */
+/** A single dead letter, with its body unless it is locked. */
 export interface DeadLetterDetails extends DeadLetterView {
-  /** As it came, in base64: it may hold card data. */
+  /** The body as it was received, in base64: it may hold card data. */
   readonly body?: string;
-  /** The body with secrets and card numbers masked; absent when it is no text. */
+  /** The body with secrets and card numbers masked; absent when it is not UTF-8 text. */
   readonly text?: string;
 }
 
 /** `GET /dead-letters`, and `GET /api/dead-letters?account=` of the console. */
 export interface DeadLetterPage {
   readonly dead_letters: readonly DeadLetterView[];
-  /** How many the accounts have. */
+  /** Number of dead letters of all listed accounts. */
   readonly total: number;
-  /** For `cursor`; absent on the last page. */
+  /** The `cursor` of the next page; absent on the last page. */
   readonly next_cursor?: string;
 }

@@ -9,12 +9,12 @@ import { type Order, placesOf, writeCursor } from "./dead-letter-cursor.ts";
 
 /** What an operator can do about callbacks that were not understood. */
 export interface DeadLetters {
-  /** @throws GatewayError INVALID_ARGUMENT for a cursor that never was one of this order */
+  /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order */
   list(query: DeadLetterQuery): Promise<DeadLetterPage>;
   find(account: string, id: string): Promise<DeadLetterDetails | undefined>;
-  /** Tries a letter again; understood now, it becomes an event and leaves the list. */
+  /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
   replay(account: string, id: string): Promise<Replayed>;
-  /** Gives a letter up, for good. Whether it was there. */
+  /** Deletes a letter for good. @returns whether it existed */
   discard(account: string, id: string, operator: string): Promise<boolean>;
 }
 
@@ -27,9 +27,9 @@ export interface DeadLetterQuery {
   readonly cursor?: string | undefined;
 }
 
-/** What operators do, for the log. */
+/** What operators do with dead letters, for the process log. */
 export interface DeadLettersObserver {
-  /** A letter is gone for good, with nothing of it in the event log. */
+  /** An operator deleted a letter for good: none of it is in the event log. */
   onDiscarded(done: { readonly operator: string; readonly letter: DeadLetterView }): void;
 }
 
@@ -82,7 +82,7 @@ export function createDeadLetters(
   };
 }
 
-/** The letters of one account, and the first of those that were not taken yet. */
+/** The letters of one account; `head` is the first that is not on a page yet. */
 interface List {
   readonly account: string;
   readonly letters: AsyncIterator<StoredDeadLetter>;
@@ -94,7 +94,7 @@ async function advance(list: List): Promise<void> {
   list.head = done ? undefined : value;
 }
 
-/** The list whose first letter comes before those of all others. */
+/** The list whose head comes before the heads of all others. */
 function first(lists: readonly List[], newestFirst: boolean) {
   let found: (List & { head: StoredDeadLetter }) | undefined;
   for (const list of lists) {
@@ -121,7 +121,7 @@ function viewOf(account: string, letter: StoredDeadLetter): DeadLetterView {
   };
 }
 
-/** Masked as a text: nobody understood it, so nobody knows where its secrets are. */
+/** Masked as plain text: the body was not understood, so its secret fields are not known. */
 function bodyOf({ body }: StoredDeadLetter): Pick<DeadLetterDetails, "body" | "text"> {
   if (body === undefined) return {};
   const bytes = Buffer.from(body, "base64");

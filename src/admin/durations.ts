@@ -1,10 +1,10 @@
-/** Upper bounds of the classes, in milliseconds; what is longer has a class of its own. */
+/** Upper bounds of the classes, in milliseconds; longer durations have a class of their own. */
 const bounds = [
   2, 5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 1_500, 2_000, 3_000,
   5_000, 7_500, 10_000, 15_000, 20_000, 30_000, 60_000,
 ];
 
-/** How long things took, in classes: small whatever their number, and exact to about a third. */
+/** Durations counted in classes: constant in size. Quantiles are exact to the width of a class. */
 export class Durations {
   readonly #counts = new Uint32Array(bounds.length + 1);
   #total = 0;
@@ -23,7 +23,7 @@ export class Durations {
     this.#total += other.#total;
   }
 
-  /** What `share` (0 to 1) of them did not exceed, in whole milliseconds; undefined without any. */
+  /** What `share` (0 to 1) of the durations did not exceed, in whole ms; undefined without any. */
   quantile(share: number): number | undefined {
     if (this.#total === 0) return undefined;
     const wanted = share * this.#total;

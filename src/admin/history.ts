@@ -13,7 +13,7 @@ import { type KindName, kindNamed } from "../model/kinds.ts";
 import type { HistoryEvent } from "./console-api.ts";
 import { maskedMessage } from "./masked-message.ts";
 
-/** What became known of a payment or payout, newest first, as an operator sees it. */
+/** The latest events of a payment or payout, newest first, with their secrets masked. */
 export async function historyOf(
   log: EventLog,
   account: string,
@@ -68,7 +68,7 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
   }
 }
 
-/** In lower case and without its prefix; undefined for none and for one that is not known. */
+/** An enum value's name in lower case, without its prefix; undefined for 0 and unknown values. */
 function nameOf(desc: DescEnum, value: number): string | undefined {
   if (value === 0) return undefined;
   return desc.value[value]?.name.slice(desc.sharedPrefix?.length).toLowerCase();

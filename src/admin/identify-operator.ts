@@ -4,7 +4,7 @@ import type { Identify } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
 import type { Operator } from "./operator.ts";
 
-/** What the console reads by GraphQL. It moves no money and reads no wallet, whatever its user may. */
+/** Scopes of the console's GraphQL: it moves no money and reads no wallet, whoever uses it. */
 const readScopes: ReadonlySet<Scope> = new Set<Scope>([
   "events:read",
   "payments:read",
@@ -15,11 +15,11 @@ const readScopes: ReadonlySet<Scope> = new Set<Scope>([
 export interface OperatorIdentity {
   /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without the scope `admin` */
   operatorOf(request: IncomingMessage): Promise<Operator>;
-  /** The same for GraphQL: the caller that an operator is there. */
+  /** The same for GraphQL: an operator as a caller who may only read. */
   readonly identify: Identify;
 }
 
-/** Operators are callers with the scope `admin`; with AUTH_MODE=none everybody is one. */
+/** Operators are callers with the scope `admin`; with AUTH_MODE=none every caller is one. */
 export function createOperatorIdentity(
   identify: Identify,
   accounts: readonly string[],
@@ -59,7 +59,7 @@ export function createOperatorIdentity(
 
 type Header = (name: string) => string | null | undefined;
 
-/** Whether it is the account that was refused, not the caller. */
+/** Whether the caller is known, and only may not use this merchant account. */
 function isOfAccount(error: unknown): boolean {
   return error instanceof GatewayError && error.details.reason === "MERCHANT_ACCOUNT_REFUSED";
 }

@@ -5,8 +5,8 @@ import { Refused } from "./operator.ts";
 const maxBytes = 16 * 1024;
 
 /**
- * Reads a small JSON body. Forms and plain text are what a foreign page can make a browser send
- * without asking first, and are refused.
+ * Reads a small JSON body. Other content types are refused: a page of another origin can make a
+ * browser send forms and plain text without a preflight request.
  * @throws Refused
  */
 export async function readJson(request: IncomingMessage): Promise<unknown> {

@@ -5,8 +5,8 @@ import { isSecret } from "../secrets/secret-fields.ts";
 import { encode } from "../wire/wire.ts";
 
 /**
- * A message as the REST interface would write it, indented, with its secret fields masked by the
- * proto's word for them.
+ * A message as indented JSON of the REST interface. Fields that the proto marks as secret are
+ * masked, or left out if they are not strings.
  */
 export function maskedMessage<Desc extends DescMessage>(
   schema: Desc,
@@ -17,7 +17,7 @@ export function maskedMessage<Desc extends DescMessage>(
   return redact(encode(schema, copy), { isSecret: () => false, isIdentifier });
 }
 
-/** An order's number may well pass for a card's. */
+/** Identifiers are not masked as card numbers: an order's number may look like one. */
 function isIdentifier(name: string): boolean {
   return /(?:^|_)(?:id|rrn|mask)$/.test(name);
 }

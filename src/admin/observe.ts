@@ -4,10 +4,10 @@ import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 import type { UpstreamObserver } from "../upstream/upstream.ts";
 import type { ActivityWindow } from "./activity-window.ts";
 
-/** What the console remembers, by account. */
+/** The activity that the console shows, by account. */
 export type ActivityWindows = ReadonlyMap<string, ActivityWindow>;
 
-/** Observers that pass what they receive on to the console as well. */
+/** The observers below record what they receive for the console, and pass it on to `next`. */
 export function observeUpstream(
   activity: ActivityWindow | undefined,
   next: UpstreamObserver,
@@ -38,7 +38,7 @@ export function observeBucket(
     onWait(call) {
       const ended = next.onWait(call);
       return (end) => {
-        // The gateway's own work takes what nobody else wants.
+        // Without a caller it is the gateway's own look-up, which takes only spare tokens.
         if (call.caller) activity?.waited({ caller: call.caller.name, ...end });
         ended(end);
       };
@@ -56,7 +56,7 @@ export function observeCallbacks(
       const { account, verdict } = received;
       const affected =
         account === undefined ? [...activityWindows.values()] : [activityWindows.get(account)];
-      // What goes to no address of ours may have been meant for any of them.
+      // The path names no account of ours, so the callback may have been meant for any of them.
       for (const activity of affected) activity?.callback(verdict);
       next.onVerdict(received);
     },

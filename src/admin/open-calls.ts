@@ -16,7 +16,7 @@ function view(intent: UnsettledIntent): OpenCall {
   return {
     ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
     kind: kinds[kind].name,
-    // One that still runs though its lease is over has lost its replica.
+    // A `running` call is listed only after its lease ended: its replica is gone.
     state: state === "pending" ? "pending" : "unknown",
     ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),
   };

@@ -1,12 +1,12 @@
-/** Who asks the admin listener, and what they may see there. */
+/** The operator who sent a request to the admin listener, and what they may see there. */
 export interface Operator {
-  /** Fit for logs. */
+  /** Safe to log. */
   readonly name: string;
   /** Merchant accounts that the operator may see, at least one. */
   readonly accounts: readonly string[];
 }
 
-/** A refusal with its HTTP status; its message is for the operator. */
+/** A refusal with its HTTP status; its message is shown to the operator. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly status: number;
@@ -20,8 +20,8 @@ export class Refused extends Error {
 }
 
 /**
- * The account that is asked about; without a name the only one. One that is unknown and one that is
- * not the operator's are refused alike.
+ * The requested account, or the operator's only account if the request names none. An unknown
+ * account and one that the operator may not see are refused with the same error.
  * @throws Refused
  */
 export function accountOf({ accounts }: Operator, asked: string | null): string {

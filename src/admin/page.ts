@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** The console: one document that needs nothing else, and the headers that hold it to that. */
+/** The console: one self-contained HTML document, and headers that forbid it to load others. */
 export interface Page {
   readonly html: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export function loadPage(file: URL = pageFile): Page | undefined {
   };
 }
 
-/** Nothing runs but what the page was built with, and it talks to nobody but this listener. */
+/** Allows only the page's own scripts and styles, and requests to this listener only. */
 function policyOf(html: string): string {
   return [
     "default-src 'none'",

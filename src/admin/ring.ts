@@ -1,14 +1,14 @@
 export interface RingOptions<Slot> {
   /** Length of one step, in milliseconds. */
   readonly stepMs: number;
-  /** How many steps are kept, the present one among them. */
+  /** Number of steps that are kept, including the current one. */
   readonly length: number;
   readonly create: () => Slot;
   /** Wall clock in milliseconds. */
   readonly now: () => number;
 }
 
-/** What happened lately, in steps of time; what is older is forgotten. Its size is bounded. */
+/** One slot for each recent step of time; older slots are dropped. Its size is bounded. */
 export class Ring<Slot> {
   readonly #options: RingOptions<Slot>;
   readonly #slots: ({ readonly step: number; readonly slot: Slot } | undefined)[];
@@ -18,7 +18,7 @@ export class Ring<Slot> {
     this.#slots = new Array(options.length).fill(undefined);
   }
 
-  /** The slot of the present step. */
+  /** The slot of the current step. */
   get current(): Slot {
     const step = this.#step;
     const held = this.#slots[step % this.#options.length];
@@ -28,7 +28,7 @@ export class Ring<Slot> {
     return slot;
   }
 
-  /** The last `count` steps, the present one last; undefined where nothing happened. */
+  /** Slots of the last `count` steps, the current one last; undefined for steps without a slot. */
   last(count: number): (Slot | undefined)[] {
     const { length } = this.#options;
     const shown = Math.min(count, length);

@@ -16,13 +16,13 @@ import { Refused } from "./operator.ts";
 
 export interface SandboxActionsOptions {
   readonly core: Core;
-  /** The emulator's merchant. */
+  /** The emulator's merchant account. */
   readonly account: { readonly name: string; readonly password: Secret };
-  /** Address of the public listener. */
+  /** URL of the public listener. */
   readonly publicUrl: () => string;
 }
 
-/** In sandbox mode: payments, payouts and callbacks as a merchant's and the service's would be. */
+/** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
 export function createSandboxActions({
   core,
   account,
@@ -81,13 +81,13 @@ export function createSandboxActions({
 function infoOf({ cards, cents, scenario }: (typeof magicValues)[number]): ScenarioInfo {
   return {
     ...scenario,
-    // The page never has a card's whole number: the gateway fills it in.
+    // The page gets no full card number: the gateway fills it in.
     card: cards[0]?.slice(-4) ?? "",
     ...(cents !== undefined && { cents }),
   };
 }
 
-/** A good card that is none of the magic ones, so that the amount decides. */
+/** A valid card number that is not a magic one, so that the amount decides. */
 const plainCard = "4242424242424242";
 
 function cardOf({ scenario, by }: SandboxOrder): string {
@@ -156,7 +156,7 @@ async function answerOf(
   }
 }
 
-/** Each is another one, so that it is kept beside those before. */
+/** Each body is unique: a dead letter with the body of an earlier one would not be stored. */
 function callbackBody(kind: SandboxCallback["kind"]): string {
   return JSON.stringify({
     note: kind === "forged" ? "signed with a wrong password" : "a body that nobody understands",

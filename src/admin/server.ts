@@ -14,44 +14,44 @@ import type { Page } from "./page.ts";
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
   readonly exposition: (accept: string | undefined) => Promise<Exposition>;
-  /** Empty when traffic may come; else the reasons why not. */
+  /** Why the gateway is not ready for traffic; empty when it is. */
   readonly notReady: () => readonly string[];
-  /** What else `/readyz` reports, which turns no traffic away; undefined for nothing. */
+  /** Further facts that `/readyz` reports without changing its status; undefined for none. */
   readonly details?: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly console: Console;
-  /** Serves health and metrics alone, to everybody. Default: everything. */
+  /** Serves only health and metrics, to anyone. Default: everything. */
   readonly healthOnly?: boolean;
-  /** Connections at once, and an observer of those that are cut. Default: no limit. */
+  /** Limits of open connections, and the observer of cut ones. Default: no limit. */
   readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
 }
 
-/** A scrape's answer. */
+/** The response to a scrape. */
 export interface Exposition {
   readonly contentType: string;
   readonly text: string;
 }
 
-/** What stands behind the operator's page. */
+/** The operator's page, its data, and who may see them. */
 export interface Console {
-  /** Undefined when it was not built. */
+  /** Undefined when the page was not built. */
   readonly page: Page | undefined;
   /** Whether a page of another origin made a browser send this. */
   isCrossOrigin(request: IncomingMessage): boolean;
-  /** Who asks. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
+  /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
   operatorOf(request: IncomingMessage): Promise<Operator>;
   readonly data: ConsoleData;
-  /** Answers a request for `/graphql`, which says who asks as all others do. */
+  /** Answers a request for `/graphql`, and identifies its operator itself. */
   graphql(request: IncomingMessage, response: ServerResponse): void;
   /** An unexpected error: the operator sees only that one happened. */
   onFailure(error: unknown): void;
 }
 
 /**
- * The operators' listener: liveness, readiness and metrics for everybody; the console, what it asks
- * for, and dead letters for operators.
+ * The operators' listener. It serves health, metrics and the console's page to anyone; the page's
+ * data and the dead letters only to operators.
  */
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = {
@@ -122,7 +122,7 @@ async function answerAnybody(
       return { status: 200, body: text };
     }
     case "/":
-      // It holds no data: what it shows, it asks for.
+      // The page holds no data: it requests what it shows, as the operator.
       if (!page) return { status: 404, body: notBuilt };
       for (const [name, value] of Object.entries(page.headers)) response.setHeader(name, value);
       return { status: 200, body: page.html };
@@ -171,7 +171,7 @@ function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
     const { reason } = error.details;
     return { status, body: { error: error.message, ...(reason !== undefined && { reason }) } };
   }
-  // A percent sign that encodes nothing.
+  // A malformed percent escape in the path.
   if (error instanceof URIError) return notFound;
   console.onFailure(error);
   return { status: 500, body: { error: "internal error" } };
@@ -195,7 +195,7 @@ const notBuilt =
   "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
   "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
 
-/** Answers are not cached, not framed and not sniffed. */
+/** Responses must not be cached, framed or sniffed. */
 const commonHeaders = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

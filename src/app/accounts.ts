@@ -11,7 +11,7 @@ import type { Stores } from "./stores.ts";
 export interface AccountsOptions {
   readonly accounts: readonly MerchantAccount[];
   readonly stores: Pick<Stores, "bucketOf">;
-  /** Hears of each call that moves money, so that its callback is traced to it. */
+  /** Receives each call that moves money, so that its callback's span can link to the call. */
   readonly causes: Causes;
   readonly activityWindows: ActivityWindows;
   readonly telemetry: Telemetry;
@@ -22,7 +22,7 @@ export interface AccountsOptions {
 /** The merchant accounts, each with its rate budget and its client of the payments service. */
 export interface RunningAccounts {
   readonly byName: ReadonlyMap<string, Account>;
-  /** Those whose credentials the service refuses. */
+  /** Names of the accounts whose credentials the service refuses. */
   readonly refused: ReadonlySet<string>;
 }
 

@@ -26,7 +26,7 @@ export interface AdminListenerOptions
   readonly admission: Admission;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
-  /** In sandbox mode: where it is, its account, and where its callbacks go. */
+  /** In sandbox mode: the emulator's URL, its account, and the URL that gets its callbacks. */
   readonly sandbox:
     | { readonly url: string; readonly account: MerchantAccount; readonly publicUrl: () => string }
     | undefined;
@@ -35,7 +35,7 @@ export interface AdminListenerOptions
 /** The operators' listener: health, metrics, dead letters and the console. */
 export interface AdminListener {
   readonly server: Server;
-  /** Stops what the console does by itself. */
+  /** Stops the console's sampling of the rate budgets. */
   close(): void;
 }
 

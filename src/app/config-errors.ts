@@ -4,7 +4,7 @@ import { WrongDocumentError } from "../graphql/trusted-documents.ts";
 import { TlsFileError } from "../net/tls-files.ts";
 import { StoreRefused } from "../sqlite/store-refused.ts";
 
-/** A file or directory that a room cannot use at start is a wrong configuration. */
+/** Makes the error of a file or directory that cannot be used at start a ConfigError. */
 export function asConfigError(error: unknown): unknown {
   if (error instanceof AuthFileError || error instanceof TlsFileError) {
     return new ConfigError(error.variable, error.message);

@@ -5,7 +5,7 @@ import type { SandboxOptions } from "../sandbox/options.ts";
 import { type Sandbox, startSandbox } from "../sandbox/server.ts";
 import { listening } from "./listening.ts";
 
-/** The sandbox inside the process, for the account `default`. */
+/** Starts the sandbox inside the process, for the account `default`. @throws ConfigError */
 export async function startEmulator(
   config: Config,
   log: Logger,

@@ -34,25 +34,26 @@ import { createPublicServer } from "./public-server.ts";
 import { createShutdown } from "./shutdown.ts";
 import { openStores } from "./stores.ts";
 
-/** A gateway that serves. The addresses are the real ones, also where a port was given as 0. */
+/** A running gateway. Its URLs have the actual ports, also where port 0 was configured. */
 export interface Gateway {
   readonly publicUrl: string;
   readonly rpcUrl: string;
   readonly adminUrl: string;
-  /** Where the emulator listens, in sandbox mode. */
+  /** URL of the emulator, in sandbox mode. */
   readonly sandboxUrl?: string;
   /**
-   * Drains: readiness and health turn, and after SHUTDOWN_DELAY listeners stop accepting, calls in
-   * flight finish, streams end one by one with a cursor to resume from. Resolves within
-   * SHUTDOWN_TIMEOUT; what is left then is cut.
+   * Drains: readiness and health report not ready, and after SHUTDOWN_DELAY listeners stop
+   * accepting, calls in flight finish, streams end one by one with a cursor to resume from.
+   * Resolves within SHUTDOWN_TIMEOUT; what is still open by then is cut.
    */
   stop(): Promise<void>;
 }
 
 /**
- * Joins the rooms and opens the listeners. The only file that knows all of them.
- * @param sandbox how the emulator differs from its defaults, in sandbox mode
- * @throws ConfigError for what the configuration names and cannot be used
+ * Creates and connects all parts of the gateway, which only this file imports, and opens the
+ * listeners.
+ * @param sandbox overrides of the emulator's defaults, in sandbox mode
+ * @throws ConfigError for a configured file, directory or address that cannot be used
  */
 export async function startGateway(
   config: Config,
@@ -77,7 +78,7 @@ async function joinRooms(
     startDurations: await loadDurations(config.metrics),
   });
 
-  // Who calls. What a wrong file ends is not begun yet.
+  // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
   const authentication = createAuthentication({
     ...config.auth,
@@ -98,9 +99,9 @@ async function joinRooms(
     });
   const tracing = await createTracing(config.tracing, telemetry.traces);
 
-  // What is kept.
+  // The stores.
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
-  // Tests move the sandbox's time on; what is kept in memory follows.
+  // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: SandboxClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, telemetry, log, now);
@@ -120,7 +121,7 @@ async function joinRooms(
     ...{ accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs },
   });
 
-  // The use cases. Port 0 is known only once the listener is open; no call comes before.
+  // The use cases. Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
   const core = createCore({
     accounts: running.byName,
@@ -166,7 +167,7 @@ async function joinRooms(
     tracing,
     causeOf: causes.of,
   });
-  // Its pages call as anybody.
+  // The demo's pages call without credentials.
   const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
@@ -175,7 +176,7 @@ async function joinRooms(
       { counts, observer: publicLimits, http: telemetry.http },
     ),
     publicGuard,
-    // Signed, and sent by whatever name the service reaches us by.
+    // Callbacks are signed, and the service may reach the gateway by any host name.
     (path) => path.startsWith("/callbacks/"),
   );
   const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
@@ -211,7 +212,7 @@ async function joinRooms(
         : undefined,
   });
 
-  // The listeners open, the operators' last.
+  // Open the listeners, the operators' last.
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
   publicUrl ||= listeningUrl;
   const rpcPort = await listening("RPC_ADDR", config.rpcAddress, ({ host, port }) =>
@@ -252,7 +253,7 @@ async function joinRooms(
   };
 }
 
-/** In sandbox mode a secret of this process will do; a real deployment shares one over its replicas. */
+/** In sandbox mode a random secret will do; real replicas share a configured one. */
 function watchTokensOf(config: Config): WatchTokens | undefined {
   const { watchTokenSecret, watchTokenPreviousSecrets, sandboxAddress } = config;
   if (watchTokenSecret) return createWatchTokens(watchTokenSecret, watchTokenPreviousSecrets);

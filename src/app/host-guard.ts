@@ -9,18 +9,18 @@ export interface Misdirected {
   readonly message: string;
 }
 
-/** Undefined for a request that may come in. */
+/** Returns why a request is refused; undefined for one that is allowed. */
 export type HostGuard = (headers: IncomingHttpHeaders) => Misdirected | undefined;
 
 /**
- * Guards a listener that is on loopback and asks nobody who calls, as with AUTH_MODE=none: a page
- * from anywhere can give its own name the address 127.0.0.1 (DNS rebinding), and the browser of
- * whoever works at this machine then takes the listener for that page's own server. The name stays
- * in `Host` (`:authority` in HTTP/2) and the page in `Origin`: both must be of loopback or
- * PUBLIC_URL's; CORS_ORIGINS may call as well.
+ * Guards a listener on loopback that needs no credentials (AUTH_MODE=none). Any web page can point
+ * its own name to 127.0.0.1 (DNS rebinding), and the browser of a person at this machine then takes
+ * the listener for that page's own server. `Host` (`:authority` in HTTP/2) still holds that name,
+ * and `Origin` the page's: both must be loopback or the host of PUBLIC_URL. An `Origin` in
+ * CORS_ORIGINS is allowed too.
  *
- * Undefined where there is nothing to guard: callers are asked for credentials, or the listener is
- * not on loopback, and then which names it has is not known here.
+ * Undefined where there is nothing to guard: callers need credentials, or the listener is not on
+ * loopback and its names are not known here.
  */
 export function createHostGuard(
   { auth, publicUrl, corsOrigins }: Pick<Config, "auth" | "publicUrl" | "corsOrigins">,
@@ -50,15 +50,15 @@ const wrongOrigin: Misdirected = {
   message: `${alone}, and Origin is neither, nor in CORS_ORIGINS`,
 };
 
-/** The name in `name:port`, undefined for a text that is nothing of the kind. */
+/** The name in `name` or `name:port`, in lower case; undefined for any other text. */
 function nameOf(host: string): string | undefined {
   const [, name] = /^([\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.exec(host) ?? [];
   return name?.toLowerCase().replace(/\.$/, "");
 }
 
 /**
- * Has a server refuse what its guard does, before anything else is done with it.
- * @param isOpen paths that anybody may send to
+ * Makes a server refuse the requests that its guard refuses, before its own listeners receive them.
+ * @param isOpen paths that the guard does not check
  */
 export function guardRequests(
   server: Server,

@@ -5,7 +5,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Address } from "../config/values.ts";
 import { acceptBacklog } from "../net/connections.ts";
 
-/** Opens a listener; resolves with its address. @throws ConfigError naming the variable */
+/** Opens a listener; resolves with its URL. @throws ConfigError naming the variable */
 export async function listen(server: Server, variable: string, address: Address): Promise<string> {
   return listening(variable, address, async ({ host, port }) => {
     server.listen({ port, host, backlog: acceptBacklog });
@@ -14,7 +14,7 @@ export async function listen(server: Server, variable: string, address: Address)
   });
 }
 
-/** An address that cannot be listened on is a wrong configuration. */
+/** Runs `open`. @throws ConfigError naming the variable if the address cannot be listened on */
 export async function listening<T>(
   variable: string,
   address: Address,
@@ -29,19 +29,22 @@ export async function listening<T>(
   }
 }
 
-/** A wildcard address is reachable on loopback. */
+/** The URL of a listener; for a wildcard address that of loopback. */
 export function url(host: string, port: number, tls = false): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const name = reachable.includes(":") ? `[${reachable}]` : reachable;
   return `${tls ? "https" : "http"}://${name}:${port}`;
 }
 
-/** A connection kept alive counts as idle only when its last answer is through. */
+/**
+ * Resolves once a closing server is closed. It closes idle connections again and again, since a
+ * connection that is kept alive becomes idle only after its last response.
+ */
 export async function closed(server: Server): Promise<void> {
   const sweep = setInterval(() => server.closeIdleConnections(), 25);
   await new Promise<void>((resolve) => {
     server.once("close", resolve);
-    // It may have closed before this.
+    // The server may be closed already, and emits `close` no more.
     server.getConnections((_, count) => count === 0 && !server.listening && resolve());
   });
   clearInterval(sweep);

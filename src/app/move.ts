@@ -32,11 +32,11 @@ export interface Moved {
   }[];
   readonly calls: number;
   readonly keys: number;
-  /** What Redis may lose, as it is set; undefined when nothing is known to be amiss. */
+  /** What Redis may lose with its present settings; undefined when no risk is known. */
   readonly warning: string | undefined;
 }
 
-/** Redis cannot take it over; the directory is as it was. */
+/** Redis did not take the state over, or not all of it; the directory is unchanged. */
 export class MoveRefused extends Error {
   override readonly name = "MoveRefused";
   /** Whether Redis did not answer. */
@@ -49,9 +49,9 @@ export class MoveRefused extends Error {
 }
 
 /**
- * Moves the state of a directory, which no gateway may use meanwhile, to Redis: events under the
- * cursors that clients hold, dead letters, open calls, keys. Nothing is deleted; the directory is
- * marked, so that no gateway goes on in it beside those on Redis.
+ * Moves the state of a directory to Redis: events under the cursors that clients hold, dead
+ * letters, open calls, Idempotency-Keys. No gateway may use the directory meanwhile. Nothing in it
+ * is deleted, but it is marked as moved, so that no gateway continues in it beside those on Redis.
  * @throws StoreRefused, MoveRefused
  */
 export async function moveToRedis(options: MoveOptions): Promise<Moved> {
@@ -110,7 +110,7 @@ async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>)
     return await run(connection.client);
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
-    // Redis's own error text, without the command, which holds the stored values.
+    // Only the text of Redis's error: its command holds the stored values.
     throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
   } finally {
     await connection.close();

@@ -7,7 +7,7 @@ import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { demoPath } from "../sandbox/demo/demo.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 
-/** What stands behind the public listener. */
+/** The handlers behind the public listener. */
 export interface PublicRooms {
   readonly graphql: Handler;
   readonly watch: Handler;
@@ -29,7 +29,7 @@ function tell(
   response.on("close", () => ended(response.headersSent ? response.statusCode : undefined));
 }
 
-/** The template of a path: what callers choose of it is no part of a metric. */
+/** The template of a path: a metric must not hold the parts that callers choose. */
 function routeOf(path: string): string | undefined {
   const [, room, first = "", second = "", ...rest] = path.split("/");
   if (rest.length > 0) return undefined;
@@ -44,11 +44,11 @@ function routeOf(path: string): string | undefined {
 export interface PublicServerOptions {
   readonly counts: ConnectionCounts;
   readonly observer: LimitObserver;
-  /** Hears of each request. Default: nobody does. */
+  /** Receives each request. Default: none. */
   readonly http?: HttpObserver | undefined;
 }
 
-/** The listener that the internet reaches: GraphQL, watches, callbacks, and in sandbox mode the demo. */
+/** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
   { graphql, watch, callbacks, demo }: PublicRooms,
   { counts, observer, http }: PublicServerOptions,
@@ -59,7 +59,7 @@ export function createPublicServer(
       requestTimeout: 30_000,
       keepAliveTimeout: 65_000,
       connectionsCheckingInterval: 5_000,
-      // Other upgrades, h2c among them, are offers: the request is served as it is.
+      // A client only offers other upgrades, such as h2c: its request is served without them.
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {

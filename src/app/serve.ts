@@ -6,8 +6,8 @@ import { loggable } from "../telemetry/loggable.ts";
 import { startGateway } from "./gateway.ts";
 
 /**
- * The process: reads the configuration, starts the gateway, says `ready`, and drains on SIGTERM or
- * SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and one message.
+ * Runs the process: reads the configuration, starts the gateway, logs `ready`, and drains on
+ * SIGTERM or SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and one message.
  */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   try {
@@ -16,7 +16,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     endOnUncaught(log);
     const gateway = await startGateway(config, log);
     const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
-    // A signal may come as soon as `ready` is read.
+    // Before `ready` is logged: a signal may follow as soon as it is read.
     stopOnSignal(log, gateway);
     announce(
       log,
@@ -33,7 +33,7 @@ export function announce(log: Logger, message: string): void {
   else createLogger("info").info(message);
 }
 
-/** Exits 0 after `stop`, at the first signal; later ones change nothing. */
+/** Calls `stop` at the first signal, then exits with 0 (1 if it fails); ignores further signals. */
 export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): void {
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {
@@ -56,7 +56,7 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
   process.on("SIGINT", stop);
 }
 
-/** Node itself would print the error with its text and its members, whatever they hold. */
+/** Node itself would print the error's message and members, which may hold secrets. */
 function endOnUncaught(log: Logger): void {
   process.on("uncaughtException", (error) => {
     log.fatal({ err: error }, "uncaught error: exiting");
@@ -67,7 +67,7 @@ function endOnUncaught(log: Logger): void {
 /** EX_CONFIG of sysexits.h. */
 const exitConfig = 78;
 
-/** Prints what went wrong at start, once, and exits. */
+/** Prints the error of a failed start and exits. */
 export function exitWith(error: unknown): never {
   if (error instanceof ConfigError) {
     console.error(error.message);

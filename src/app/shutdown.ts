@@ -25,29 +25,29 @@ export interface ShutdownOptions {
   readonly stores: Stores;
   readonly tracing: RunningTracing;
   readonly durations: RunningDurations | undefined;
-  /** Whatever else is closed at once. */
+  /** Watchers of key and TLS files, closed when the remaining connections are cut. */
   readonly watchedFiles: readonly ({ close(): void } | undefined)[];
   readonly emulator: { close(): Promise<void> } | undefined;
 }
 
 export interface Shutdown {
-  /** Traffic is asked to go elsewhere. */
+  /** Whether the shutdown has begun: readiness reports it, so that traffic goes elsewhere. */
   readonly announced: boolean;
   /** See `Gateway.stop`. */
   stop(): Promise<void>;
 }
 
-/** Ends a gateway in order: announce, drain, cut what is left, close the stores, flush the telemetry. */
+/** Ends a gateway: announce, drain, cut what is left, close the stores, flush the telemetry. */
 export function createShutdown(options: ShutdownOptions): Shutdown {
   const { times, publicServer, graphql, rpc, admin, core, stores, tracing } = options;
   let announced = false;
 
-  // Who keeps a connection alive learns with the next answer that it goes.
+  // Once shutdown is announced, the next response on a connection that is kept alive closes it.
   publicServer.prependListener("request", (_, response) => {
     if (announced) response.shouldKeepAlive = false;
   });
 
-  /** Readiness and health turn, so that traffic goes elsewhere; everything is still served. */
+  /** Readiness and health report not ready, so that traffic goes elsewhere; all is still served. */
   function announce(): void {
     announced = true;
     rpc.announceDrain();
@@ -60,7 +60,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = options.reconciler?.close();
     const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);
-    // The last tenth is for the answers of calls that are cut.
+    // Calls are cut when a tenth of the time is left, in which their responses are sent.
     const cut = setTimeout(() => graphql.endCalls(shuttingDown()), timeoutMs * 0.9);
     const publicDrained = [options.closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
     await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
@@ -78,7 +78,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
 
   async function closeStores(): Promise<void> {
     const accounts = [...options.accounts.values()];
-    // Buckets give back what they have not used, through connections that the stores close.
+    // Buckets return unused tokens to Redis: close them before the stores close its connections.
     const given = Promise.allSettled(accounts.map(({ bucket }) => bucket.close()));
     await Promise.allSettled([
       ...accounts.map(({ upstream }) => upstream.close()),
@@ -100,7 +100,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
       await Promise.race([drain(timeoutMs * 0.8 - delayMs), timeUp]);
       cutConnections();
       await Promise.race([closeStores(), timeUp]);
-      // Last, with the spans and durations of all that ended, in what is left of the time.
+      // Telemetry comes last, to export what the steps above recorded, in the time that is left.
       const leftMs = timeoutMs * 0.95 - (performance.now() - stoppedAt);
       const flushMs = Math.min(Math.max(leftMs, 0), maxFlushMs);
       await Promise.all([tracing.shutdown(flushMs), options.durations?.shutdown(flushMs)]);
@@ -115,5 +115,5 @@ function shuttingDown(advice = ""): GatewayError {
   });
 }
 
-/** A collector that is there takes no longer; one that is not is no reason to stay. */
+/** A reachable collector takes no longer; an unreachable one must not delay the exit. */
 const maxFlushMs = 3_000;

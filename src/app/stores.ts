@@ -24,41 +24,41 @@ import type { Keyring } from "../secrets/keyring.ts";
 import { openStoreThread } from "../sqlite/store-thread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-/** Where state is kept: in Redis for all replicas, in a directory of this process, or in its memory. */
+/** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
-  /** Why the gateway should get no traffic; empty while it should. */
+  /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
   /** Where the account's tokens come from. */
   budgetSourceOf(account: string): BudgetSource;
   /** Brings the gauges up to date. */
   refresh(): void;
-  /** How Redis does, for `/readyz`; absent without Redis. */
+  /** The state of Redis, for `/readyz`; absent without Redis. */
   redisHealth?(): RedisHealth;
   /** Closes the log, the intents and the connections; buckets are closed by their users. */
   close(): Promise<void>;
 }
 
-/** One process's own, shared through Redis, or a share of that while Redis is away. */
+/** This process's own budget, one shared through Redis, or a share of it while Redis is away. */
 export type BudgetSource = "own" | "shared" | "share";
 
-/** How Redis does. A gateway without it still serves: this turns no traffic away. */
+/** The state of Redis. The gateway stays ready while Redis is away, since it still serves. */
 export interface RedisHealth {
   readonly status: "up" | "away";
-  /** Since when it is away, in ISO 8601. */
+  /** Start of the outage, in ISO 8601. */
   readonly since?: string;
   /** Replicas in sync: in a cluster those of the primary that has the fewest. */
   readonly replicas?: number;
-  /** A failover may lose what was acknowledged. */
+  /** Set when a failover may lose acknowledged writes. */
   readonly warning?: string;
 }
 
 /**
- * Opens the stores that the configuration asks for, and says once what they do not promise.
- * @param keyrings by account: what leaves this process is sealed with them
- * @param now the time in milliseconds, for a store in memory; the others have their own
+ * Opens the configured stores, and logs once what they do not guarantee.
+ * @param keyrings by account: they seal secrets that Redis or the directory stores
+ * @param now the clock of the stores in memory, in milliseconds; other stores have their own
  */
 export async function openStores(
   config: Config,
@@ -223,7 +223,7 @@ function redisStores(
   return {
     eventLog,
     intents,
-    // Without Redis the gateway still serves.
+    // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
     bucketOf(account) {
@@ -276,7 +276,7 @@ const failoverWarning =
 const replicasWarning = (min: number, count: number) =>
   `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
 
-/** With reconciliation off, nothing is looked up: events alone settle. */
+/** With reconciliation off no call is looked up: only events settle calls. */
 function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
   return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
 }

@@ -1,12 +1,13 @@
 import { GatewayError } from "../errors.ts";
 
 /**
- * The merchant account of a call: the one asked for, else `default` or the only one of those that
- * the caller may use. An account that is unknown and one that is not the caller's are refused alike.
+ * The merchant account of a call: the requested one, else `default` or the only one of those that
+ * the caller may use. An unknown account and one that the caller may not use are refused with the
+ * same error.
  *
  * @param allowed accounts that the caller is limited to; undefined: all
- * @param customer whether the caller is customer-bound. Customers' ids mean somebody in one merchant's
- * platform: one who is not limited to accounts must not pick another merchant to be somebody else.
+ * @param customer whether the caller is customer-bound. The same customer id may be another person
+ * at another merchant, so a customer without `allowed` may use no account but the default one.
  * @throws GatewayError PERMISSION_DENIED
  */
 export function pickAccount(

@@ -6,24 +6,24 @@ import { reloadedFile } from "./reloaded-file.ts";
 
 /** The API keys of a file, which is read again when it changes. */
 export interface ApiKeys {
-  /** What a key allows; undefined for one that is not in the file. */
+  /** The credential of a key; undefined for a key that is not in the file. */
   find(key: string): Credential | undefined;
   close(): void;
 }
 
 export interface ApiKeysOptions {
   readonly path: string;
-  /** Names of the merchant accounts: a key that is limited to another one is a mistake. */
+  /** Names of the merchant accounts: a key that is limited to any other account is an error. */
   readonly accounts: ReadonlySet<string>;
   readonly onReload: () => void;
-  /** A new version of the file could not be used: the one before stays in force. */
+  /** The changed file could not be used: the previous version stays in force. */
   readonly onProblem: (error: unknown) => void;
   readonly intervalMs?: number;
 }
 
 /**
- * The file holds hashes alone, and a key is found by its hash: what the time of a look-up reveals is
- * about the hash, from which nobody gets to the key.
+ * Reads the API keys of a file. It holds only hashes, and a key is found by its hash: the time of a
+ * look-up can reveal something of the hash, but not the key.
  * @throws Error for a file that cannot be read or is wrong, naming what is wrong
  */
 export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysOptions): ApiKeys {
@@ -34,7 +34,7 @@ export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysO
     onChange(keys, before) {
       for (const [hash, old] of before) {
         const entry = keys.get(hash);
-        // A key that stays as it was keeps its streams.
+        // An unchanged key keeps its credential, so its streams stay open.
         if (entry?.text === old.text) keys.set(hash, old);
         else old.withdraw();
       }
@@ -49,13 +49,13 @@ export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysO
 
 interface KeyEntry {
   readonly credential: Credential;
-  /** The entry as one text, to see whether it has changed. */
+  /** The entry as one text, to detect a change. */
   readonly text: string;
   readonly withdraw: () => void;
 }
 
 /**
- * @param accounts those that keys may be limited to; without it any
+ * @param accounts accounts that keys may be limited to; undefined: any
  * @throws Error naming the first thing that is wrong
  */
 export function parseKeys(text: string, accounts?: ReadonlySet<string>): Map<string, KeyEntry> {
@@ -101,7 +101,7 @@ function entriesOf(text: string): FileEntry[] {
   try {
     json = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the file.
+    // The parser's own message would quote the file.
     throw new Error("is not JSON");
   }
   const result = entries.safeParse(json);

@@ -28,14 +28,14 @@ export interface AuthenticationOptions extends AuthOptions {
   readonly observer: AuthObserver;
 }
 
-/** What authentication reports, for logs. `variable` says where it is configured. */
+/** What authentication reports, for logs. `variable` is the variable that names the key source. */
 export interface AuthObserver {
   onReload(variable: string): void;
-  /** Something new could not be had or used: what was known before stays in force. */
+  /** New keys could not be fetched or used: the previous ones stay in force. */
   onProblem(variable: string, error: unknown): void;
 }
 
-/** A file that is wrong. Its message names what is wrong, and holds nothing secret. */
+/** A file that cannot be read or is wrong. Its message names what is wrong, and holds no secret. */
 export class AuthFileError extends Error {
   override readonly name = "AuthFileError";
   /** The variable that names the file. */
@@ -47,7 +47,7 @@ export class AuthFileError extends Error {
 }
 
 /**
- * Reads who is calling, by the modes that are asked for. `close` ends the watching of files.
+ * Creates `identify` for the configured modes. `close` stops watching the key files.
  * @throws AuthFileError for a file that cannot be read or is wrong
  */
 export function createAuthentication(options: AuthenticationOptions): {

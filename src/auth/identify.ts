@@ -14,9 +14,9 @@ export interface Credentials {
 }
 
 /**
- * Reads the caller of a request, for both edges.
- * @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED for an account that is not the caller's, or
- * UNAVAILABLE when the issuer's keys cannot be had.
+ * Identifies the caller of a request, for both edges.
+ * @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED for an account that the caller may not
+ * use, or UNAVAILABLE when the issuer's keys cannot be fetched.
  */
 export type Identify = (credentials: Credentials) => Promise<Caller>;
 
@@ -49,7 +49,7 @@ export function createIdentify(options: IdentifyOptions): Identify {
     const askedAccount = header("x-merchant-account");
     if (watchToken !== undefined) return watchCaller(watchToken, askedAccount, options);
     const found = open ? anonymous : credentialOf(header("authorization"));
-    // An API key is known at once.
+    // No await for an API key: its credential is found synchronously.
     const credential = found instanceof Promise ? await found : found;
     const { merchants, ...grant } = credential;
     const customerToken = header("x-customer-auth");
@@ -60,7 +60,7 @@ export function createIdentify(options: IdentifyOptions): Identify {
     };
   };
 
-  /** A watch token is a JWT of ours, and may stand where other tokens do. */
+  /** A watch token is a JWT that the gateway issued; clients may also send it as a bearer token. */
   function watchTokenOf(authorization: string | null | undefined): string | undefined {
     const token = /^Bearer +(eyJ\S+)/i.exec(authorization ?? "")?.[1];
     return token && watchTokens && isWatchToken(token) ? token : undefined;
@@ -107,7 +107,7 @@ function missing(): GatewayError {
   );
 }
 
-/** The same for every kind: which of them it was meant to be is not for strangers. */
+/** One error for all these cases: it does not tell a stranger what the value was taken for. */
 function invalid(): GatewayError {
   return new GatewayError("UNAUTHENTICATED", "the API key or token is not valid", {
     reason: "CREDENTIALS_INVALID",

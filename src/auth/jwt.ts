@@ -13,28 +13,28 @@ export interface JwtOptions {
 }
 
 /**
- * Reads what a JWT allows.
+ * Verifies a JWT and returns its credential.
  * @throws GatewayError UNAUTHENTICATED for an invalid token, UNAVAILABLE if the keys
  * to check it cannot be fetched
  */
 export type ReadJwt = (token: string) => Promise<Credential>;
 
 /**
- * Asymmetric algorithms alone: with a symmetric one the issuer's public key would do as the secret
- * (RFC 8725, 3.1).
+ * Only asymmetric algorithms: with a symmetric one, a forger could use the issuer's public key as
+ * the secret (RFC 8725, 3.1).
  */
 const algorithms = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** How far the issuer's clock may be ahead of ours, in seconds. Nothing is used past its expiry. */
+/** How far the issuer's clock may be ahead of ours, in seconds. It does not extend the expiry. */
 const clockToleranceSeconds = 5;
 
 /**
- * A token that was found good is remembered by its digest, so that its signature is checked once: until
- * it expires, until the issuer's keys change, or until `maxRemembered` newer ones came. The same
- * tokens are refused as without that.
+ * A verified token is remembered by its digest, so that its signature is checked only once: until
+ * it expires, until the issuer's keys change, or until `maxRemembered` newer tokens are remembered.
+ * The same tokens are refused as without this cache.
  */
 export function createReadJwt(options: JwtOptions): ReadJwt {
   const { keys } = options;
@@ -51,7 +51,7 @@ export function createReadJwt(options: JwtOptions): ReadJwt {
     remembered.delete(id);
 
     const credential = await verified(token, options);
-    // Keys that changed meanwhile may be others than those it was verified with.
+    // Not remembered if the keys changed meanwhile: it may have been verified with the old ones.
     if (version === undefined || keys.version() !== version) return credential;
     remembered.set(id, credential);
     if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value ?? id);
@@ -59,7 +59,7 @@ export function createReadJwt(options: JwtOptions): ReadJwt {
   };
 }
 
-/** Some 5 MB of callers. */
+/** About 5 MB of credentials. */
 const maxRemembered = 10_000;
 
 async function verified(
@@ -84,7 +84,7 @@ async function verified(
     ...(customer === undefined
       ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
       : {
-          // Logs distinguish customers, and do not say who they are.
+          // A digest: logs distinguish customers without naming them.
           name: `customer:${digest(customer)}`,
           scopes: customerScopesOf(granted),
           customer,
@@ -112,14 +112,14 @@ function invalid(message: string): GatewayError {
   return new GatewayError("UNAUTHENTICATED", message, { reason: "TOKEN_INVALID" });
 }
 
-/** RFC 8693, 4.2: names with spaces between; some issuers write a list. Those of others are skipped. */
+/** RFC 8693, 4.2: names separated by spaces; some issuers send a list. Skips unknown scopes. */
 function scopesOf({ scope = "" }: JWTPayload): ReadonlySet<Scope> {
   if (typeof scope === "string") return new Set(scope.split(" ").filter(isScope));
   if (isTexts(scope)) return new Set(scope.filter(isScope));
   throw invalid("the token's claim scope is not a text");
 }
 
-/** The scopes that mean something for one customer alone. */
+/** The scopes that can be limited to one customer. */
 const customerScopes: ReadonlySet<Scope> = new Set([
   "wallet:read",
   "wallet:write",
@@ -127,15 +127,15 @@ const customerScopes: ReadonlySet<Scope> = new Set([
 ]);
 
 /**
- * A customer may act on the own wallet and subscriptions. An issuer that names some of their scopes
- * grants those; one that names none, as login services do, grants all of them by the claim alone.
+ * A customer may act on their own wallet and subscriptions. A token that names some of these scopes
+ * grants only those; one that names none, as from a login service, grants all of them.
  */
 function customerScopesOf(granted: ReadonlySet<Scope>): ReadonlySet<Scope> {
   const named = customerScopes.intersection(granted);
   return named.size > 0 ? named : customerScopes;
 }
 
-/** A claim that is there and says nothing must not make a service of a customer. */
+/** A claim that is present but unusable is refused: ignored, it would make a customer a service. */
 function customerOf(payload: JWTPayload, claim: string): string | undefined {
   if (!Object.hasOwn(payload, claim)) return undefined;
   const id = payload[claim];
@@ -144,7 +144,7 @@ function customerOf(payload: JWTPayload, claim: string): string | undefined {
   throw invalid(`the token's claim ${claim} is not a customer's id`);
 }
 
-/** Merchant accounts that the token is limited to; undefined when it does not say. */
+/** Merchant accounts that the token is limited to; undefined without the claim. */
 function merchantsOf({ merchants }: JWTPayload): ReadonlySet<string> | undefined {
   if (merchants === undefined) return undefined;
   if (isTexts(merchants)) return new Set(merchants);

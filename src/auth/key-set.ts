@@ -13,8 +13,8 @@ import { reloadedFile } from "./reloaded-file.ts";
 export interface KeySet {
   readonly keyOf: JWTVerifyGetKey;
   /**
-   * Changes whenever the keys may have: what was verified with others must be verified again.
-   * Undefined while nothing verified earlier may be relied on.
+   * Changes whenever the keys may have changed: a token verified under another version must be
+   * verified again. Undefined while no earlier verification may be relied on.
    */
   version(): unknown;
   close(): void;
@@ -42,22 +42,22 @@ export function fileKeySet({ path, onReload, ...options }: FileKeySetOptions): K
 
 export interface RemoteKeySetOptions {
   readonly url: string;
-  /** The set could not be fetched; the last one is used for as long as it may be. */
+  /** The set could not be fetched; the last one is used until it is `staleMs` old. */
   readonly onProblem: (error: unknown) => void;
   /** How old a set may grow before it is fetched again, in milliseconds. Default: 10 minutes. */
   readonly refreshMs?: number;
-  /** How old a set may be used when it cannot be fetched again. Default: 1 hour. */
+  /** Age up to which a set is used when it cannot be fetched again, in ms. Default: 1 hour. */
   readonly staleMs?: number;
-  /** The shortest time between two fetches for unknown keys. Default: 30 seconds. */
+  /** The shortest time between two fetches for unknown keys, in ms. Default: 30 seconds. */
   readonly cooldownMs?: number;
-  /** The longest that a fetch may take. Default: 5 seconds. */
+  /** The longest that a fetch may take, in ms. Default: 5 seconds. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Keys of a URL: fetched when first needed, again in the background as they age, and again for a key
- * that is not among them, so that a rotation needs nothing here. An issuer that cannot be reached
- * holds nobody up while the last set is not too old.
+ * Keys of a URL: fetched when first needed, again in the background as they age, and again for an
+ * unknown key, so that a key rotation needs no action here. While the issuer is unreachable, the
+ * last set is used until it is too old.
  */
 export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
   const { url, onProblem, refreshMs = 600_000, staleMs = 3_600_000 } = options;
@@ -72,7 +72,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
 
   let reportedAtMs = Number.NEGATIVE_INFINITY;
   function report(error: unknown): void {
-    // Every call fails alike while the issuer is away.
+    // Reported once per cooldown: while the issuer is unreachable every call fails alike.
     if (Date.now() - reportedAtMs < cooldownMs) return;
     reportedAtMs = Date.now();
     onProblem(error);

@@ -3,33 +3,34 @@ import { stat } from "node:fs/promises";
 
 /** A file that is read again whenever it changes. */
 export interface ReloadedFile<Content> {
-  /** What the newest good version of the file held. */
+  /** The parsed content of the newest valid version of the file. */
   readonly content: Content;
   close(): void;
 }
 
 export interface ReloadOptions<Content> {
   readonly path: string;
-  /** @throws Error for a text that is not understood; its message must be fit for logs. */
+  /** @throws Error for a text that is not understood; its message must be safe to log. */
   readonly parse: (text: string) => Content;
   /** A new version is in force. */
   readonly onChange?: (content: Content, before: Content) => void;
-  /** A new version could not be used: the one before stays in force. */
+  /** A new version could not be used: the previous one stays in force. */
   readonly onProblem: (error: unknown) => void;
-  /** How often the file is looked at, in milliseconds. Default: 1,000. */
+  /** How often the file is checked, in milliseconds. Default: 1,000. */
   readonly intervalMs?: number;
 }
 
 /**
- * Reads a file and keeps looking at it. The watchers of the operating system lose a file that is
- * replaced by a rename or behind a link, as tools and orchestrators do; its attributes show it.
+ * Reads a file, and again whenever its attributes change. The operating system's file watchers are
+ * not used: they lose a file that is replaced by a rename or behind a link, as tools and
+ * orchestrators do.
  * @throws what reading or `parse` throws for the file's first version
  */
 export function reloadedFile<Content>(options: ReloadOptions<Content>): ReloadedFile<Content> {
   const { path, parse, onChange, onProblem, intervalMs = 1_000 } = options;
   let text = readFileSync(path, "utf8");
   let content = parse(text);
-  // Not known yet: a change between the reading and the first look would go unseen.
+  // Undefined, so that the first look reads again: it sees a change since the reading above.
   let seen: string | undefined;
   let looking = false;
 
@@ -38,7 +39,8 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>): Reloaded
     const now = [ino, size, mtimeNs, ctimeNs].join();
     if (now === seen) return;
     const newText = readFileSync(path, "utf8");
-    // Only then: a file that could not be read is read again. A version that cannot be used is reported once.
+    // After reading, so that a failed read is repeated. Before parsing, so that a version that cannot
+    // be used is reported once.
     seen = now;
     if (newText === text) return;
     const newContent = parse(newText);

@@ -13,16 +13,16 @@ export interface WatchGrant {
   readonly expiresAtMs: number;
 }
 
-/** A grant of a token that was shown to us. */
+/** The grant of a verified token. */
 export interface ShownWatchGrant extends WatchGrant {
-  /** Tells one token from another; no secret. */
+  /** Identifies the token; not secret. */
   readonly id: string;
 }
 
 /** Makes and reads watch tokens: short-lived JWTs, HS256. */
 export interface WatchTokens {
   issue(grant: WatchGrant): Promise<string>;
-  /** @throws GatewayError UNAUTHENTICATED for a token that is not ours, or expired. */
+  /** @throws GatewayError UNAUTHENTICATED for a token that is expired or not the gateway's. */
   verify(token: string): Promise<ShownWatchGrant>;
 }
 
@@ -30,7 +30,7 @@ const audience = "payments-gateway/watch";
 /** The longest life of a watch token, in seconds. */
 const maxLifeSeconds = 24 * 3_600;
 
-/** @param previous secrets of before: tokens signed with them are good until they expire */
+/** @param previous earlier secrets: tokens signed with them stay valid until they expire */
 export function createWatchTokens(secret: Secret, previous: readonly Secret[] = []): WatchTokens {
   const key = keyOf(secret);
   const keys = [key, ...previous.map(keyOf)];
@@ -91,9 +91,9 @@ async function verified(token: string, keys: readonly Uint8Array[]): Promise<JWT
   throw invalid();
 }
 
-/** Whether a token says that it is a watch token; `verify` says whether it is valid. */
+/** Whether a token claims to be a watch token; only `verify` checks that it is valid. */
 export function isWatchToken(token: string): boolean {
-  // Anything else makes the parser build an error, on every call with an API key.
+  // Checked first: `decodeJwt` would build an error on every call with an API key.
   if (!jwtShape.test(token)) return false;
   try {
     const { aud } = decodeJwt(token);

@@ -1,21 +1,21 @@
 import { UnderWay } from "../collections/under-way.ts";
 
 /**
- * What all callback bodies together may hold in memory before their signatures are checked: anybody
- * may send them, and they pass by the admission of calls.
+ * Limits the memory of all callback bodies until their signatures are checked: anybody can send
+ * them, and they bypass the admission of calls.
  */
 export interface BodyBudget {
-  /** Takes a body in. `cut` is called once, if it has to give its bytes up. */
+  /** Registers a body. Calls `cut` once if the body is dropped to free memory. */
   open(cut: () => void): HeldBody;
-  /** What all bodies hold now. */
+  /** Memory of all bodies now, in bytes. */
   readonly bytes: number;
 }
 
-/** One body's part of the budget. */
+/** One body's share of the budget. */
 export interface HeldBody {
-  /** It holds so many bytes more. When that is too much for all, this body may be the one to go. */
+  /** Counts further bytes. If that exceeds the budget, bodies are dropped, perhaps this one. */
   grow(bytes: number): void;
-  /** It holds nothing any more. */
+  /** Releases the body's bytes. */
   close(): void;
 }
 
@@ -26,9 +26,9 @@ interface Held extends HeldBody {
 }
 
 /**
- * A budget of `maxBytes`. Beyond it the largest and slowest bodies are cut first, by their bytes
- * times their age: what the service sends is small and there at once. An eighth is made free at a
- * time, so that the search for them is rare.
+ * A budget of `maxBytes`. Beyond it, bodies are dropped by their bytes times their age, greatest
+ * first: the service's own bodies are small and arrive at once. Dropping continues until an eighth
+ * of the budget is free, so that it happens rarely.
  */
 export function createBodyBudget(maxBytes: number, now = () => performance.now()): BodyBudget {
   const bodies = new UnderWay<Held>();

@@ -7,12 +7,12 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
-/** Why a body was not read to its end; `gone`: the client left before it. */
+/** Why a body was not read to its end; `gone`: the client disconnected first. */
 export type Unread = "too_large" | "slow" | "gone" | "overloaded";
 
 /**
- * Reads a request's raw body within a budget for all of them. Nothing more is read, and nothing is
- * kept, once it is too large, too slow, or had to give way. Never rejects.
+ * Reads a request's raw body, within a budget for all bodies. When the body is too large, too slow,
+ * or dropped by the budget, reading stops and nothing of it is kept. Never rejects.
  */
 export function readBody(
   req: IncomingMessage,
@@ -21,7 +21,7 @@ export function readBody(
 ): Promise<Uint8Array | Unread> {
   if (Number(req.headers["content-length"]) > maxBytes) return Promise.resolve("too_large");
   return new Promise((resolve) => {
-    // One piece of memory that grows: chunks of a byte each would cost a hundred times their bytes.
+    // One buffer that grows: separate chunks of one byte would take a hundred times their size.
     let memory: Buffer = nothing;
     let counted = 0;
     let size = 0;
@@ -40,9 +40,9 @@ export function readBody(
       if (end > memory.length) {
         const larger = Math.min(Math.max(end, 2 * memory.length, minBytes), maxBytes);
         held.grow(larger - counted);
-        if (settled) return; // It was this body that had to give way.
+        if (settled) return; // The budget has dropped this body.
         counted = larger;
-        // What comes in one piece, as nearly all bodies do, stays where it is.
+        // A body that arrives in one chunk, as nearly all do, is not copied.
         if (size === 0 && chunk.buffer.byteLength <= larger) {
           memory = chunk;
           size = end;
@@ -59,19 +59,19 @@ export function readBody(
     const onGone = () => settle("gone");
     const held = budget.open(() => settle("overloaded"));
     const timer = setTimeout(() => settle("slow"), timeoutMs);
-    // The listener for errors stays: a client may also leave later.
+    // The error listener stays: the connection may also fail later.
     req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 }
 
 const nothing = Buffer.alloc(0);
 
-/** What a body has from its first byte on: most callbacks need no more. */
+/** Memory of a body from its first byte on; most callbacks need no more. */
 const minBytes = 4_096;
 
 /**
- * Reads on and throws away until the request ends, or one of the limits is reached: a socket that is
- * closed with bytes unread is reset, and the client would lose its answer.
+ * Reads and discards the rest of a request until it ends or one of the limits is reached: closing a
+ * socket with unread bytes resets it, and the client would lose the response.
  */
 export function discardBody(
   req: IncomingMessage,

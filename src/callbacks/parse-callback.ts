@@ -7,20 +7,20 @@ import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { type DecodeOptions, decode, WireError, type WireFault } from "../wire/wire.ts";
 
-/** What a verified body means: an entry for the log, or why it means nothing. */
+/** The result of parsing a verified body: an entry for the log, or why there is none. */
 export type ParsedCallback = { readonly entry: Entry } | UnparsedCallback;
 
 export interface UnparsedCallback {
   readonly entry?: undefined;
-  /** Never holds a part of the body. */
+  /** Never contains a part of the body. */
   readonly reason: string;
-  /** What reading the body stumbled over, when that is a fault of ours. */
+  /** The error that parsing threw, if it is a defect of the gateway. */
   readonly error?: unknown;
 }
 
 /**
- * Reads a callback's body. `onFault` is called for each field that was not read as it stood. Never
- * throws: what cannot be read for whatever reason can be kept and read again later.
+ * Parses a callback's body. Calls `onFault` for each field that could not be read exactly as sent.
+ * Never throws: a body that cannot be parsed can be stored and parsed again later.
  */
 export function parseCallback(
   kind: Kind,
@@ -50,7 +50,7 @@ interface CallbackResource {
     options: EntryOptions,
     payoutEnds: PayoutEnds | undefined,
   ): Entry | undefined;
-  /** Without which there is no entry. */
+  /** Names the fields without which there is no entry. */
   readonly missing: string;
 }
 

@@ -16,15 +16,15 @@ import { createBodyBudget } from "./body-budget.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
-  /** By the name in the callback's path. */
+  /** Accounts by their name in the callback's path. */
   readonly accounts: ReadonlyMap<string, CallbackAccount>;
-  /** The service's words for the end of a payout. Default: success and failure. */
+  /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   readonly log: EventLog;
   readonly observer: CallbackObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
-  /** The `traceparent` of the call that a callback is about, where one is known. Never rejects. */
+  /** The `traceparent` of the call that caused a callback, if one is known. Never rejects. */
   readonly causeOf?: (
     account: string,
     kind: Kind,
@@ -38,14 +38,14 @@ export interface CallbackOptions {
   readonly now?: () => number;
 }
 
-/** A merchant account, as far as its callbacks are concerned. */
+/** What the receiver needs of a merchant account. */
 export interface CallbackAccount {
   readonly password: Secret;
   /** Still accepted while the password is rotated. */
   readonly previousPasswords: readonly Secret[];
 }
 
-/** What became of a request to a callback address. */
+/** The outcome of a request to a callback address. */
 export type Verdict =
   | "stored"
   | "duplicate"
@@ -59,28 +59,28 @@ export type Verdict =
   | "method_not_allowed"
   | "unavailable";
 
-/** What the receiver reports, for metrics and logs. */
+/** Receives what the handler reports, for metrics and logs. */
 export interface CallbackObserver {
   onVerdict(received: {
     readonly verdict: Verdict;
     readonly requestId: string;
     /** From the headers to the verdict. */
     readonly durationMs: number;
-    /** Of its span, if that is sampled. */
+    /** `traceparent` of the request's span, if that is sampled. */
     readonly traceparent?: string | undefined;
-    /** Absent when the path names no account and resource of ours. */
+    /** Absent if the path does not name a known account and resource. */
     readonly account?: string;
     readonly resource?: Resource;
     /** Of a stored event or a duplicate. */
     readonly externalId?: string;
     /** The event is a second, different final state of its operation. */
     readonly conflict?: boolean;
-    /** Why the body was not understood. Never holds a part of it. */
+    /** Why the body could not be parsed. Never contains a part of it. */
     readonly reason?: string;
-    /** Why the store was out of reach, or what reading the body stumbled over. */
+    /** The error of the store, or the one that parsing the body threw. */
     readonly error?: unknown;
   }): void;
-  /** A field was not read as it stood: `path` names it, no value. */
+  /** A field could not be read exactly as sent. `path` names it, without its value. */
   onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
 }
 
@@ -88,9 +88,9 @@ export interface CallbackObserver {
 export const maxBodyBytes = 1024 * 1024;
 
 /**
- * Answers `POST /callbacks/{merchant}/payments` and `.../payouts`: 200
- * only for what is stored. The signature is checked over the raw bytes before anything is
- * parsed, and the merchant comes from the path alone. The returned handler never rejects.
+ * Handles `POST /callbacks/{merchant}/payments` and `.../payouts`; responds 200 only once the
+ * callback is stored. The signature is checked over the raw bytes before anything is parsed, and
+ * the merchant comes from the path alone. The returned handler never rejects.
  */
 export function createCallbackHandler(
   options: CallbackOptions,
@@ -115,13 +115,13 @@ export function createCallbackHandler(
       const status = res.headersSent ? res.statusCode : undefined;
       span.set({ "http.response.status_code": status });
       if (status !== undefined && status >= 500) span.fail(`${status}`);
-      // Asked for once the service has its answer.
+      // Look up the cause only after the service has its response.
       if (span.traceparent && stored) span.link(await options.causeOf?.(...stored));
       span.end();
     });
   };
 
-  /** Answers. @returns what the callback is about, where that is known */
+  /** Responds to a request. @returns what the callback is about, if that is known */
   async function receive(
     req: IncomingMessage,
     res: ServerResponse,
@@ -229,7 +229,7 @@ function routeOf(url: string): Route | undefined {
   try {
     return { account: decodeURIComponent(match[1] ?? ""), kind, resource: kinds[kind].resource };
   } catch {
-    return undefined; // Not a percent-encoding.
+    return undefined; // Malformed percent-encoding.
   }
 }
 
@@ -278,10 +278,10 @@ async function answer(
   res.writeHead(status, headersOf(text, headers)).end(text);
 }
 
-/** How much of a refused body is read and thrown away, so that the client sees the answer. */
+/** How much of a rejected body is discarded, so that the client receives the response. */
 const discarded = { maxBytes: 4 * 1024 * 1024, timeoutMs: 1_000 };
 
-/** Answers without having read the body, and closes the connection. */
+/** Responds without having read the whole body, and closes the connection. */
 async function refuse(
   req: IncomingMessage,
   res: ServerResponse,

@@ -3,14 +3,14 @@ import type { Appended, EventLog } from "../events/log.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 /**
- * What became of a dead letter: stored, known already, still not understood, not there, or locked:
- * sealed with a password that is no longer accepted.
+ * The outcome for a dead letter: `not_understood` if its body still cannot be parsed, `locked` if
+ * it was encrypted with a password that is no longer accepted.
  */
 export type Replayed = Appended["outcome"] | "not_understood" | "not_found" | "locked";
 
 /**
- * Tries a dead letter again: understood now, it becomes an event and is forgotten as a letter; else
- * it stays. Its signature was right when it came.
+ * Parses a dead letter again. If that succeeds now, appends the event and removes the letter; else
+ * the letter stays. The signature was checked when the callback arrived.
  */
 export async function replay(
   log: EventLog,

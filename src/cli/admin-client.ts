@@ -4,7 +4,7 @@ import { addCredentialOptions, credentialOf, urlOption } from "./gateway-options
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 
-/** Where a gateway's admin listener is, and who is asking. */
+/** The address of a gateway's admin listener, and the credential to send. */
 export interface AdminOptions {
   readonly adminUrl: string;
   readonly key?: string;
@@ -33,9 +33,10 @@ export interface AdminAnswer {
 export type AskAdmin = (method: "GET" | "POST" | "DELETE", path: string) => Promise<AdminAnswer>;
 
 /**
- * Asks the admin listener. The answer's status is the caller's to read, but for those that concern the
- * listener as such.
- * @throws CommandError
+ * Sends requests to the admin listener, and returns the status and the parsed JSON body (`{}` for
+ * 204).
+ * @throws CommandError for the statuses 401, 403 and 503, for a body that is not JSON, if the
+ * listener does not answer within 30 s, or if the command is interrupted
  */
 export function createAskAdmin(
   options: AdminOptions,
@@ -76,7 +77,7 @@ export function createAskAdmin(
   };
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined if the text is not JSON. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

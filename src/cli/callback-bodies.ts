@@ -1,4 +1,4 @@
-/** What a made-up callback is about. */
+/** The payment or payout that a made-up callback reports. */
 export interface BodyValues {
   readonly externalId: string;
   /** payment_id or transaction_id. */

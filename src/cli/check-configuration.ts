@@ -4,7 +4,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Environment } from "./secrets.ts";
 
 /**
- * Reads the configuration as `serve` does, and the files that it names.
+ * Reads the configuration as `serve` does, and checks the files that it names.
  * @throws ConfigError for the first thing that is wrong
  */
 export async function readWholeConfig(env: Environment): Promise<Config> {
@@ -24,7 +24,7 @@ export async function readWholeConfig(env: Environment): Promise<Config> {
   return config;
 }
 
-/** The schema is large: loaded for those who have documents. */
+/** Loads the GraphQL schema, which is large, only if there are trusted documents to check. */
 async function checkDocuments(documents: NonNullable<Config["trustedDocuments"]>): Promise<void> {
   const [{ schema }, { createDocumentOf, WrongDocumentError }] = await Promise.all([
     import("../graphql/schema/schema.ts"),

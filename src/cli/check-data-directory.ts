@@ -3,10 +3,10 @@ import { StoreRefused } from "../sqlite/store-refused.ts";
 import { type Finding, findings } from "./finding.ts";
 
 const mebi = 1024 * 1024;
-/** A day of ten events a second takes about as much. */
+/** About as much as ten events a second take in a day. */
 const littleBytes = 1024 * mebi;
 
-/** Reads the database of DATA_DIR from end to end, and looks for room beside it. */
+/** Reads the database in DATA_DIR from end to end, and checks the free disk space. */
 export function checkDataDirectory(directory: string): Finding[] {
   const { ok, warning, failed } = findings("DATA_DIR");
   try {

@@ -14,13 +14,13 @@ const connectMs = 3_000;
 const answerMs = 2_000;
 
 /**
- * Looks at Redis as the gateway will use it: connects, reads version, persistence, eviction and
- * replicas, and runs a script on keys of its own, which are removed again.
+ * Checks Redis as the gateway will use it: connects, reads version, persistence, eviction and
+ * replicas, and runs a script on keys of its own, which it removes again.
  */
 export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<Finding[]> {
   const { ok, failed } = findings("redis");
   let trouble = `no answer within ${connectMs / 1_000} s`;
-  // Of a cluster or a Sentinel set the first error comes when all of its nodes have failed.
+  // A cluster or Sentinel set reports its first error only after all of its nodes have failed.
   const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
   const connection = connectRedis(redis.url, (error) => {
     trouble = reasonOf(error);
@@ -104,7 +104,7 @@ function replicas(infos: readonly Info[], min: MinReplicas): Finding[] {
   ];
 }
 
-/** The commands of the gateway's own scripts, on keys that they could have. */
+/** Runs the commands of the gateway's own scripts, on keys with the gateway's names. */
 const script = `
 redis.call('SET', KEYS[1], '1', 'PX', 10000)
 redis.call('HSET', KEYS[2], 'a', '1')
@@ -136,11 +136,11 @@ async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
   }
 }
 
-/** An error of Redis without the command, which holds keys and values. */
+/** The reason for a Redis error without the command, which contains keys and values. */
 function reasonOf(error: unknown): string {
   if (error instanceof RedisTimeout) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;
   if (code !== undefined) return String(code);
-  // Redis's own words: a code in capitals, then a sentence.
+  // The message is from Redis: a code in capitals, then a sentence.
   return printable(message).slice(0, 200);
 }

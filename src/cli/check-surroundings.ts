@@ -10,7 +10,7 @@ import { isLoopback } from "../net/loopback.ts";
 import { type Finding, findings } from "./finding.ts";
 import { fetchFault, systemCode } from "./reach.ts";
 
-/** Whether the listeners' addresses can be listened on. */
+/** Checks whether the addresses of all listeners are free. */
 export async function checkListeners(config: Config): Promise<Finding[]> {
   const addresses: readonly (readonly [string, Address | undefined])[] = [
     ["PUBLIC_ADDR", config.publicAddress],
@@ -40,7 +40,7 @@ async function listenable(variable: string, { host, port }: Address): Promise<Fi
   }
 }
 
-/** Whether the payments service can reach the callback addresses. */
+/** Checks whether the payments service can reach the callback addresses. */
 export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<Finding> {
   const { ok, warning, failed, skipped } = findings("PUBLIC_URL");
   if (publicUrl === undefined) return skipped("not set: the upstream is on this machine");
@@ -98,7 +98,7 @@ function isPrivate(address: string): boolean {
 
 const soonDays = 30;
 
-/** Whether certificate and key belong together, and for how long the certificate is good. */
+/** Checks that certificate and key belong together, and how long the certificate is valid. */
 export function checkTls({ tls }: Config, now = new Date()): Finding {
   const { ok, warning, failed, skipped } = findings("TLS");
   if (!tls) return skipped("not set: the rpc listener is cleartext");
@@ -119,7 +119,7 @@ export function checkTls({ tls }: Config, now = new Date()): Finding {
   }
 }
 
-/** Whom the file of API keys lets in. Read before: it is a file of keys. */
+/** Checks how many API keys the file has and who may write it; `readWholeConfig` has parsed it. */
 export function checkApiKeys({ auth, accounts }: Config): Finding {
   const { ok, warning, failed, skipped } = findings("API keys");
   const { apiKeysFile } = auth;
@@ -137,7 +137,7 @@ export function checkApiKeys({ auth, accounts }: Config): Finding {
   return ok(`${keys.size} in the file`);
 }
 
-/** Whether the issuer's keys can be had. A file of them was read before. */
+/** Checks that the JWT issuer's keys can be fetched; `readWholeConfig` has read those in a file. */
 export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const { ok, failed, skipped } = findings("JWT keys");
   const source = auth.jwt?.keySet;
@@ -157,7 +157,7 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
   }
 }
 
-/** Whether watch tokens can be made. */
+/** Checks whether the gateway can issue watch tokens. */
 export function checkWatchTokens({ watchTokenSecret, sandboxAddress }: Config): Finding {
   const { ok, warning } = findings("watch tokens");
   if (watchTokenSecret) return ok("WATCH_TOKEN_SECRET is set");

@@ -12,9 +12,9 @@ import { printable } from "./terminal.ts";
 const maxMs = 10_000;
 
 /**
- * Asks the payments service, as one merchant account, for a payout that does not exist: a read, which
- * moves nothing and shows whether the credentials are taken. Costs one request of the account's
- * budget; without an answer up to three are made.
+ * Looks up a payout that does not exist, as one merchant account. The read moves no money and shows
+ * whether the service accepts the credentials. It costs one request of the account's budget, or up
+ * to three if the service does not answer.
  */
 export async function checkUpstream(
   account: MerchantAccount,
@@ -94,7 +94,7 @@ export async function checkUpstream(
   }
 }
 
-/** An address may hold a name and a password. */
+/** The URL may contain a user name and a password, which must not be printed. */
 function withoutUserinfo(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname.replace(/\/$/, "")}`;

@@ -88,7 +88,7 @@ function inFiles(config: Config): Finding[] {
   return [checkTls(config), checkApiKeys(config), checkWatchTokens(config)];
 }
 
-/** In this order, so that the first result is about what all others depend on. */
+/** Checks the network in order of dependence: upstream, store, then the rest. */
 async function goOut(config: Config, signal: AbortSignal, report: Report): Promise<void> {
   const { checkUpstream } = await import("./check-upstream.ts");
   if (config.sandboxAddress) {

@@ -1,10 +1,10 @@
-/** How the command line ends; 64, 69 and 78 are those of sysexits.h. */
+/** Exit codes of the command line; 64, 69 and 78 are those of sysexits.h. */
 export const exitCodes = {
   done: 0,
-  /** The answer is no, or it did not work. */
+  /** The result is negative, or the command failed. */
   failed: 1,
   usage: 64,
-  /** What the command needs to reach does not answer. */
+  /** A server that the command needs does not answer. */
   unavailable: 69,
   config: 78,
   interrupted: 130,
@@ -12,7 +12,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Ends a command: the message says what is wrong and what to do, and never holds a secret. */
+/** Ends a command. The message says what is wrong and what to do, and never contains a secret. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: ExitCode;
@@ -23,14 +23,14 @@ export class CommandError extends Error {
   }
 }
 
-/** Ends a command without a word: what there is to say was printed. */
+/** Ends a command without an error message, since its output already shows the result. */
 export class QuietEnd extends CommandError {
   constructor(exitCode: ExitCode = exitCodes.failed) {
     super("", exitCode);
   }
 }
 
-/** Arguments that do not fit: exit code 64. */
+/** An error for invalid arguments: exit code 64. */
 export function wrongUsage(message: string): CommandError {
   return new CommandError(message, exitCodes.usage);
 }

@@ -3,9 +3,9 @@ import { CommandError, type ExitCode, exitCodes } from "./command-error.ts";
 import { commands, createProgram } from "./program.ts";
 
 /**
- * Runs the command that these arguments name to its end. Errors go to standard error.
+ * Runs the command that the arguments name. Errors go to standard error.
  *
- * @returns with what the process is to end
+ * @returns the exit code of the process
  */
 export async function runCommandLine(
   args: readonly string[],
@@ -19,7 +19,7 @@ export async function runCommandLine(
   }
 }
 
-/** `help` and `help check` are asked for as options, for which a command is loaded. */
+/** Turns `help check` into `check --help`, since a command's own help needs its code loaded. */
 function helpAsOption(args: readonly string[]): string[] {
   const [first, name, ...rest] = args;
   if (first !== "help") return [...args];
@@ -27,9 +27,9 @@ function helpAsOption(args: readonly string[]): string[] {
   return commands.some((command) => command.name === name) ? [name, ...rest, "--help"] : [name];
 }
 
-/** Says what went wrong, once, and with which exit code to end. */
+/** Prints the error once and returns the exit code. */
 async function report(error: unknown): Promise<ExitCode> {
-  // The parser has printed its own words.
+  // The parser has already printed its message.
   if (error instanceof CommanderError) {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   }

@@ -5,7 +5,7 @@ import { StoreRefused } from "../sqlite/store-refused.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
 
-/** Which directory a command is about, where it is not DATA_DIR. */
+/** The option that names a state directory other than DATA_DIR. */
 export function dataDirOption(): Option {
   return new Option(
     "--data-dir <directory>",
@@ -13,7 +13,7 @@ export function dataDirOption(): Option {
   );
 }
 
-/** @throws CommandError when there is none */
+/** The directory of the option, else of DATA_DIR. @throws CommandError if neither is set */
 export function dataDirectoryOf(given: string | undefined, env: Environment): string {
   const found = given ?? reader(env).optional("DATA_DIR", directory);
   if (found !== undefined) return found;
@@ -23,7 +23,7 @@ export function dataDirectoryOf(given: string | undefined, env: Environment): st
   );
 }
 
-/** Runs what works on a store; what makes it unfit ends the command. */
+/** Runs an action on a store. @throws CommandError if the store refuses the directory */
 export async function onStore<T>(run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();

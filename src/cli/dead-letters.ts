@@ -137,7 +137,7 @@ async function show(id: string, options: Options, ask: AskAdmin): Promise<void> 
   print(masked);
 }
 
-/** In place of a body that is no text, or that cannot be opened any more. */
+/** Replaces a body that is not text; empty if the body can no longer be decrypted. */
 function notText(bytes: number | undefined): string {
   return bytes === undefined ? "" : `[${bytes} bytes that are not UTF-8]`;
 }
@@ -145,7 +145,7 @@ function notText(bytes: number | undefined): string {
 async function discard(ids: readonly string[], options: Options, ask: AskAdmin): Promise<void> {
   if (!options.yes)
     throw wrongUsage("a discarded letter cannot be restored: give --yes to confirm");
-  // All are found before the first one goes.
+  // Find all of them before discarding the first one.
   const letters = await lettersOf(ids, options, ask);
   let gone = 0;
   for (const letter of letters) {
@@ -190,12 +190,12 @@ async function* chosenBy(
   options: Options,
   ask: AskAdmin,
 ): AsyncGenerator<Page> {
-  // The oldest first: their events get into the log in the order in which they came.
+  // The oldest first, so that the log gets their events in the order of arrival.
   if (id === undefined) yield* pagesOf(options, ask, "oldest");
   else yield { letters: [await letterOf(id, options, ask)], total: 1 };
 }
 
-/** `stored`, `duplicate`, `not_understood`, or `gone` when another replay was faster. */
+/** `stored`, `duplicate`, `not_understood`, `locked`, or `gone` if the letter no longer exists. */
 function outcomeOf({ status, body }: { status: number; body: unknown }): string {
   if (status === 404) return "gone";
   const { outcome } = body as { outcome?: string };

@@ -20,8 +20,8 @@ import { splitSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
 /**
- * What the event says that its payment, payout or call came to, in lower case: a status, or what
- * became of a call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`).
+ * The status that the event reports, in lower case: of a payment or payout, or the outcome of a
+ * call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`). Empty if absent.
  */
 export function statusOf({ resource, callOutcome }: Event): string {
   if (callOutcome !== CallOutcome.UNSPECIFIED) return nameOf(CallOutcomeSchema, callOutcome);
@@ -37,17 +37,17 @@ export function statusOf({ resource, callOutcome }: Event): string {
   }
 }
 
-/** What `stateOf` may say. */
+/** All values that `stateOf` may return, except for the empty string. */
 export const states: readonly string[] = PaymentStateSchema.values
   .filter(({ number }) => number !== PaymentState.UNSPECIFIED)
   .map(({ number }) => nameOf(PaymentStateSchema, number));
 
-/** Is the payment or payout paid, after this event: the state in lower case. */
+/** The state of the payment or payout after this event, in lower case; empty if unspecified. */
 export function stateOf({ state }: Event): string {
   return state === PaymentState.UNSPECIFIED ? "" : nameOf(PaymentStateSchema, state);
 }
 
-/** An event as one line for people. */
+/** An event as one line of readable text. */
 export function eventLine(event: Event): string {
   const { operation, statusCode, amount, currency } = shownOf(event);
   const status = statusOf(event);
@@ -65,7 +65,7 @@ export function eventLine(event: Event): string {
   ].join("  ");
 }
 
-/** An event as JSON in the contract's field names, without tokens that can be paid with. */
+/** An event as JSON with the proto's field names, without its secret fields such as card tokens. */
 export function eventJson(event: Event): JsonObject {
   const { open } = splitSecrets(EventSchema, event);
   return toJson(EventSchema, open, { useProtoFieldName: true }) as JsonObject;
@@ -107,7 +107,7 @@ const colours: { readonly [state in PaymentState]?: Parameters<typeof paint>[0] 
   [PaymentState.UNKNOWN]: "magenta",
 };
 
-/** A value's name less the enum's prefix, in lower case. */
+/** The name of an enum value without the enum's prefix, in lower case. */
 function nameOf(schema: DescEnum, number: number): string {
   return schema.value[number]?.localName.toLowerCase() ?? String(number);
 }

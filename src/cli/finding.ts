@@ -1,15 +1,15 @@
-/** One line of what `check` found. */
+/** One result of `check`. */
 export interface Finding {
   /** What was looked at, such as `upstream default`. */
   readonly check: string;
-  /** `warning`: the gateway would serve, and something is not as it should be in production. */
+  /** `warning`: the gateway would serve, but something is not as it should be in production. */
   readonly verdict: "ok" | "warning" | "failed" | "skipped";
   readonly message: string;
   /** What to do about it. */
   readonly advice?: string;
 }
 
-/** Makes the findings of one check. */
+/** Functions that make the findings of one check. */
 export function findings(check: string) {
   const finding =
     (verdict: Finding["verdict"]) =>

@@ -5,34 +5,34 @@ import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_detail
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 
 export interface FollowOptions {
-  /** Opens a stream behind a cursor, `earliest`, or from now on. */
+  /** Opens a stream: after a cursor, from the oldest event kept (`earliest`), or from now on. */
   readonly open: (
     after: string | undefined,
   ) => AsyncIterable<{ readonly event?: Event | undefined }>;
   /** Where to begin. Default: from now on. */
   readonly after?: string | undefined;
-  /** When the following began, by the gateway's clock, in milliseconds since the epoch. */
+  /** When `followEvents` was called, by the gateway's clock, in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Ends the following, without an error. */
+  /** Ends the generator, without an error. */
   readonly signal: AbortSignal;
-  /** The stream broke: it is opened again after the pause. */
+  /** Called when the stream broke; it is opened again after the pause. */
   readonly onPause: (error: ConnectError, pauseMs: number) => void;
-  /** The gateway no longer knows the last cursor: events may be missing from here on. */
+  /** Called when the gateway no longer has the last cursor: events may be missing here. */
   readonly onGap: () => void;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */
   readonly random?: () => number;
 }
 
 /**
- * The events of an account over any number of streams: each stream goes on behind the last event that
- * was taken, so that nothing is missing and nothing comes twice. Pauses between attempts double, up to
- * 10 s, with full jitter.
- * @throws ConnectError when no further attempt can help
+ * Yields the events of an account and reopens the stream whenever it breaks. Each stream starts
+ * after the last event that was yielded, so no event is lost or repeated (but see `onGap`). Pauses
+ * between attempts double, up to 10 s, with full jitter.
+ * @throws ConnectError if a retry is useless, or if the gateway no longer has the cursor `after`
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<Event, void> {
   const { open, signal, random = Math.random } = options;
   let cursor = options.after;
-  /** What was received before this is passed over. */
+  /** Events that the gateway received before this time are skipped. */
   let notBeforeMs = Number.NEGATIVE_INFINITY;
   let failures = 0;
   while (!signal.aborted) {
@@ -55,15 +55,15 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
     if (signal.aborted) return;
     if (hopeless.has(failure.code)) throw failure;
     if (failure.code === Code.OutOfRange) {
-      // The caller's own cursor: only the caller knows what to do without it.
+      // The cursor came from the caller, who has to decide how to go on without it.
       if (cursor === options.after) throw failure;
       options.onGap();
       cursor = "earliest";
     }
     cursor ??= resumeCursorOf(failure);
     if (cursor === undefined) {
-      // Nothing came yet, so there is no cursor to go on from: all that is kept, less what came
-      // before the following began.
+      // No event yet, so there is no cursor to resume from: read all events that are kept, and skip
+      // those from before the start.
       cursor = "earliest";
       notBeforeMs = options.startedAtMs;
     }
@@ -78,10 +78,10 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
 
 const firstPauseMs = 250;
 const maxPauseMs = 10_000;
-/** A stream that lasted so long says that the gateway is well. */
+/** After a stream that lasted this long, pauses start again at the shortest. */
 const longLivedMs = 30_000;
 
-/** What another attempt would meet again. */
+/** Errors that a retry would get again. */
 const hopeless: ReadonlySet<Code> = new Set([
   Code.InvalidArgument,
   Code.Unauthenticated,

@@ -12,35 +12,35 @@ export interface ForwardOptions {
   /** `{kind}` in it becomes `payments` or `payouts`. */
   readonly url: string;
   readonly password: Secret;
-  /** How often a callback is tried at most. */
+  /** Most attempts for one callback. */
   readonly attempts: number;
   readonly signal: AbortSignal;
-  /** For one attempt. Default: 10,000 ms. */
+  /** Time limit of one attempt. Default: 10,000 ms. */
   readonly timeoutMs?: number;
-  /** Doubled after each attempt, with full jitter. Default: 500 ms. */
+  /** The pause after attempt n is random, up to this times 2^n. Default: 500 ms. */
   readonly firstPauseMs?: number;
 }
 
-/** What the local service said in the end. */
+/** The result of the last attempt at the local service. */
 export interface Forwarded {
   readonly url: string;
-  /** HTTP status, or the system's code for what failed. */
+  /** HTTP status, or the system's error code. */
   readonly answer: number | string;
   readonly accepted: boolean;
   readonly attempts: number;
   readonly durationMs: number;
 }
 
-/** Whether the event came as a callback, and has a body that can be made again. */
+/** Whether the event came from a callback and has the resource to write a body from. */
 export function isCallback({ source, resource }: Event): boolean {
   return source === EventSource.CALLBACK && resource.case !== undefined;
 }
 
 /**
- * Sends the callback behind an event to a local service, as the payments service would (spec,
- * Authentication part 4 and Events): the same fields in a body written anew, signed. 200 alone is an
- * acceptance; anything else, a redirect included, is tried again. Undefined for an event that is no
- * callback. Rejects only when the signal aborts.
+ * Sends an event's callback to a local service, as the payments service would (spec, Authentication
+ * part 4 and Events): signed, with the same fields in a newly written body. Only 200 accepts it;
+ * after any other answer, a redirect included, it is sent again. Returns undefined for an event
+ * that did not come from a callback. Rejects only when the signal aborts.
  */
 export async function forward(
   event: Event,

@@ -11,14 +11,14 @@ import { printable } from "./terminal.ts";
 /** A connection to a running gateway. */
 export interface OpenGateway {
   readonly transport: Transport;
-  /** Lets the process end. */
+  /** Closes the connections, which would keep the process alive. */
   close(): void;
 }
 
-/** Opens nothing yet: the first call connects. @throws CommandError for wrong options */
+/** The first call opens the connection. @throws CommandError for wrong options */
 export function openGateway(options: GatewayOptions, env: Environment): OpenGateway {
   const credential = credentialOf(options, env);
-  // TCP's own keep-alive finds out within seconds about a connection that went dead without a word.
+  // TCP keep-alive detects a silently dead connection within seconds.
   const agent = new (options.url.startsWith("https:") ? HttpsAgent : HttpAgent)({
     keepAlive: true,
   });
@@ -39,7 +39,7 @@ export function openGateway(options: GatewayOptions, env: Environment): OpenGate
   };
 }
 
-/** What went wrong with a call to the gateway, in words that say what to do; other errors as they are. */
+/** Turns a ConnectError into a CommandError that says what to do; returns others unchanged. */
 export function callError(error: unknown, url: string): unknown {
   if (!(error instanceof ConnectError)) return error;
   const { code, rawMessage, cause } = error;
@@ -48,7 +48,7 @@ export function callError(error: unknown, url: string): unknown {
     return new CommandError(unreachable("the gateway", url, why, "--url"), exitCodes.unavailable);
   }
   const said = printable(rawMessage);
-  // The client's readings of an answer that is not of this protocol.
+  // How the Connect client reports an answer in another protocol.
   if (code === Code.Unimplemented || said === "" || /^(HTTP \d+$|unsupported content)/.test(said)) {
     return new CommandError(
       `${url} answers, but not as a gateway's rpc listener does: give --url`,

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { wrongUsage } from "./command-error.ts";
 import { type Environment, secretOfFile } from "./secrets.ts";
 
-/** Where a running gateway is and who is asking. */
+/** The address of a running gateway, the credential to send, and the merchant account. */
 export interface GatewayOptions {
   readonly url: string;
   readonly key?: string;
@@ -34,7 +34,7 @@ export function addCredentialOptions(command: Command): Command {
     .option("--key <key>", "API key or JWT; better in PAYMENTS_GATEWAY_KEY");
 }
 
-/** An option for an address, which an environment variable may give too; an empty one does not. */
+/** An option for a URL, which may also come from an environment variable; empty counts as unset. */
 export function urlOption(
   flags: string,
   description: string,
@@ -47,7 +47,7 @@ export function urlOption(
     .argParser((text: string) => httpUrl(text || fallback));
 }
 
-/** @throws CommandError for what is no address */
+/** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {
   const url = URL.parse(text);
   if (url && /^https?:$/.test(url.protocol)) return text.replace(/(?<!\/)\/+$/, "");

@@ -1,8 +1,8 @@
 import { exitCodes } from "./command-error.ts";
 
 /**
- * Aborts at the first SIGINT or SIGTERM, for commands that have something to finish; the second one
- * ends the process at once.
+ * A signal that aborts at the first SIGINT or SIGTERM, so that a command can finish its work. A
+ * second one ends the process at once.
  */
 export function interruption(): AbortSignal {
   const interrupted = new AbortController();

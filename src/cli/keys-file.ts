@@ -24,11 +24,11 @@ export interface KeyEntry {
 }
 
 /**
- * Adds an entry to a file of API keys, which is made (mode 0600) if there is none. A reader sees the
- * old file or the new one, whole; mode and owner stay. The new text stands in a file beside it first,
- * which also keeps two of these from losing each other's key. Without an await: a signal comes before
- * or after it.
- * @throws CommandError when the file is not a file of keys or cannot be written, or has that name
+ * Adds an entry to a file of API keys, and creates the file (mode 0600) if it is missing. A reader
+ * sees either the whole old file or the whole new one; mode and owner stay. The new text is first
+ * written to `<file>.new`, which also locks the file: two processes cannot lose each other's key.
+ * The function is synchronous, so a signal handler runs before or after it.
+ * @throws CommandError if it is not a file of keys, cannot be written, or already has that name
  */
 export function addToKeysFile(path: string, entry: KeyEntry): void {
   const file = realPath(path);
@@ -55,7 +55,7 @@ export function addToKeysFile(path: string, entry: KeyEntry): void {
   }
 }
 
-/** A link is followed: what is replaced is the file that it names. */
+/** Follows a symbolic link, so that its target is replaced and not the link. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -87,7 +87,7 @@ function textOf(file: string): { readonly entries: readonly unknown[] } | undefi
   return { entries: JSON.parse(text) as unknown[] };
 }
 
-/** The gateway would refuse what does not pass. */
+/** @throws CommandError if the gateway would refuse the text */
 function checked(path: string, text: string): void {
   try {
     parseKeys(text);
@@ -96,14 +96,14 @@ function checked(path: string, text: string): void {
   }
 }
 
-/** The rename itself has to outlive a crash. Where directories cannot be opened it is left. */
+/** Makes the rename survive a crash, on systems where a directory can be opened. */
 function syncDirectory(path: string): void {
   try {
     const descriptor = openSync(path, "r");
     fsyncSync(descriptor);
     closeSync(descriptor);
   } catch {
-    // Windows.
+    // Windows cannot open a directory.
   }
 }
 

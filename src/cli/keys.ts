@@ -78,7 +78,7 @@ function printKey(key: string, entry: KeyEntry, file: string | undefined): void 
   }
 }
 
-/** As `src/auth/api-keys.ts` finds it. */
+/** The hash by which `src/auth/api-keys.ts` looks a key up. */
 function hashOf(key: string): string {
   if (key === "") throw wrongUsage("the key on standard input is empty");
   return createHash("sha256").update(key).digest("hex");

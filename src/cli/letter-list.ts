@@ -4,18 +4,18 @@ import { CommandError, wrongUsage } from "./command-error.ts";
 
 export interface ListOptions extends AdminOptions {
   readonly account?: string;
-  /** No more than so many are needed. */
+  /** How many letters the caller needs at most. */
   readonly limit?: number;
 }
 
-/** A part of the list. */
+/** One page of the list of dead letters. */
 export interface Page {
   readonly letters: readonly DeadLetterView[];
-  /** On all pages together, when the list began. */
+  /** Number of letters on all pages, when this page was read. */
   readonly total: number;
 }
 
-/** The list, a page at a time. What leaves it meanwhile shifts nothing. */
+/** Yields the list page by page. Letters removed meanwhile do not shift the later pages. */
 export async function* pagesOf(
   { account, adminUrl, limit }: ListOptions,
   ask: AskAdmin,
@@ -41,7 +41,7 @@ export async function* pagesOf(
 
 const pageSize = 100;
 
-/** The one letter of an id, which may be cut short. @throws CommandError */
+/** The letter whose id begins with `id`. @throws CommandError unless there is exactly one */
 export async function letterOf(
   id: string,
   options: ListOptions,
@@ -52,7 +52,7 @@ export async function letterOf(
   return letter;
 }
 
-/** The one letter of each id. @throws CommandError for an id that is none's, or more than one's */
+/** The letter of each id or id prefix. @throws CommandError unless each matches exactly one */
 export async function lettersOf(
   ids: readonly string[],
   options: ListOptions,

@@ -137,8 +137,8 @@ async function listen(options: Options, env: Environment): Promise<void> {
 }
 
 /**
- * Whether a gateway is there, and what time it is there, in whole seconds: an open stream without an
- * event shows neither.
+ * The gateway's time in milliseconds, exact to a second. The call also fails if no gateway is
+ * there, which an open stream without events would not show.
  */
 async function clockOf(
   transport: Parameters<typeof createClient>[1],

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 
-/** The whole command line. It throws what commander throws, and what commands do. */
+/** The whole command line. Parsing throws CommanderError, and whatever the command throws. */
 export function createProgram(env: NodeJS.ProcessEnv): Command {
   const program = new Command("payments-gateway")
     .usage("<command> [options]")
@@ -21,7 +21,7 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
   });
 }
 
-/** A command's code is loaded when it is asked for: `--help` and short commands start fast. */
+/** A command. Its code is loaded only when used, so `--help` and short commands start fast. */
 interface Listed {
   readonly name: string;
   readonly summary: string;

@@ -1,4 +1,4 @@
-/** That something does not answer, and what to do. `why`: a system's code or other words. */
+/** Says what cannot be reached and what to do. `why` is a system error code or any text. */
 export function unreachable(what: string, url: string, why: string, option: string): string {
   return `cannot reach ${what} at ${url}: ${reasons[why] ?? why}. Is it running there? Else give ${option}`;
 }
@@ -9,7 +9,7 @@ const reasons: Readonly<Record<string, string>> = {
   ECONNRESET: "the connection was reset (ECONNRESET)",
 };
 
-/** The system's code of what failed in the end, such as ECONNREFUSED. */
+/** The first system error code in an error's chain of causes, such as ECONNREFUSED. */
 export function systemCode(error: unknown): string | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     const inner = at instanceof AggregateError ? (at.errors[0] as unknown) : at;
@@ -20,12 +20,12 @@ export function systemCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Why `fetch` rejected, in few words. */
+/** A short reason why `fetch` rejected. */
 export function fetchFault(error: unknown): string {
   const code = systemCode(error);
   if (code !== undefined) return code;
   if (!(error instanceof Error)) return "failed";
   if (error.name === "TimeoutError") return "no answer in time";
-  // undici's own words, such as "bad port".
+  // undici's message, such as "bad port".
   return error.cause instanceof Error ? error.cause.message : error.message;
 }

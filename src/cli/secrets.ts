@@ -11,7 +11,7 @@ export const passwordHelp = `The password is that of the merchant account at the
 UPSTREAM_PASSWORD_FILE.`;
 
 /**
- * The merchant's API password.
+ * The merchant's API password, from the file or from UPSTREAM_PASSWORD.
  * @throws CommandError when none is given, ConfigError when it is given twice
  */
 export function passwordOf(file: string | undefined, env: Environment): Secret {
@@ -20,13 +20,13 @@ export function passwordOf(file: string | undefined, env: Environment): Secret {
   throw wrongUsage("no password: give --password-file, or set UPSTREAM_PASSWORD");
 }
 
-/** The same, with the sandbox's own where none is given. */
+/** Like `passwordOf`, but defaults to the sandbox's password. */
 export function passwordOrSandbox(file: string | undefined, env: Environment): Secret {
   if (file !== undefined) return new Secret(secretOfFile(file));
   return readSandboxConfig(env).password;
 }
 
-/** A secret in a file: the line break that editors put at its end is no part of it. */
+/** The secret in a file, without the line break that editors add at the end. */
 export function secretOfFile(file: string): string {
   let text: string;
   try {

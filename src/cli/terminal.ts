@@ -3,29 +3,29 @@ import { styleText } from "node:util";
 type Style = Parameters<typeof styleText>[0];
 type Stream = typeof process.stdout | typeof process.stderr;
 
-/** Colours a text for a stream that is a terminal; NO_COLOR and FORCE_COLOR are heeded. */
+/** Colours a text if the stream is a terminal. NO_COLOR and FORCE_COLOR override that. */
 export function paint(style: Style, text: string, stream: Stream = process.stdout): string {
   return styleText(style, text, { stream });
 }
 
-/** The result of a command: to standard output. */
+/** Prints a command's result to standard output. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** One JSON value a line, for other programs. */
+/** Prints one JSON value as a line, for other programs. */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }
 
-/** What is said beside the result: to standard error. */
+/** Prints a message that is not part of the result to standard error. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 /**
- * A text from elsewhere as a terminal may show it: what would move its cursor, change its title or
- * break the line is written as an escape.
+ * Makes a text from outside safe to print: escapes characters that would move the terminal's
+ * cursor, change its title or break the line.
  */
 export function printable(text: string): string {
   return text.replace(unprintable, (character) => {
@@ -34,10 +34,10 @@ export function printable(text: string): string {
   });
 }
 
-/** Controls, and what turns the direction of the text. */
+/** Control characters, and characters that change the text direction. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Counts long work on a terminal's standard error; elsewhere it says nothing. */
+/** Shows the progress of long work on standard error; does nothing if that is not a terminal. */
 export interface Progress {
   step(): void;
   end(): void;

@@ -106,7 +106,7 @@ async function offline(options: Options, env: Environment): Promise<Made> {
   return { token, expiresAt: new Date(expiresAtMs) };
 }
 
-/** In seconds. */
+/** Parses a duration into seconds. @throws CommandError unless it is 1 s to 24 h */
 function ttl(text: string): number {
   const parsed = duration.safeParse(text);
   const seconds = Math.floor((parsed.data ?? 0) / 1_000);

@@ -2,13 +2,13 @@ import type { Resource } from "../model/kinds.ts";
 import { type BodyValues, paymentCallback, payoutCallback } from "./callback-bodies.ts";
 import { cards, type Happened, type SandboxRun } from "./trigger-sandbox.ts";
 
-/** Something that `trigger` can make happen, and how. */
+/** An event that `trigger` can make happen, and the ways to do it. */
 export interface Triggered {
   readonly name: string;
   readonly summary: string;
-  /** By real calls through the gateway; undefined where no call leads there. */
+  /** Makes it happen by real calls through the gateway; undefined if no call can. */
   readonly sandbox?: (run: SandboxRun) => Promise<Happened>;
-  /** By signed callbacks. */
+  /** Makes it happen by signed callbacks; undefined if no callback can. */
   readonly callback?: CallbackPlan;
 }
 
@@ -16,7 +16,7 @@ export interface CallbackPlan {
   readonly kind: Resource;
   /** In the order of sending. */
   readonly bodies: (values: BodyValues) => readonly object[];
-  /** Sent with a signature that is wrong: the answer has to be 401. */
+  /** Sent with a wrong signature: the gateway must answer 401. */
   readonly forged?: true;
 }
 
@@ -40,7 +40,7 @@ function payouts(outcome: Parameters<typeof payoutCallback>[1]): CallbackPlan {
   return { kind: "payouts", bodies: (values) => [payoutCallback(values, outcome)] };
 }
 
-/** All that `trigger` knows, as `trigger --list` shows it. */
+/** All events of `trigger`, in the order of `trigger --list`. */
 export const triggeredEvents: readonly Triggered[] = [
   {
     name: "payment.success",
@@ -152,7 +152,7 @@ export const triggeredEvents: readonly Triggered[] = [
   },
 ];
 
-/** `refund` is `refund.success`. */
+/** Finds an event by name; `refund` is short for `refund.success`. */
 export function findTriggered(name: string): Triggered | undefined {
   return triggeredEvents.find((event) => event.name === name || event.name === `${name}.success`);
 }

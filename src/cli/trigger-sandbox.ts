@@ -24,13 +24,13 @@ export const cards = {
   lost: "4000000000000713",
 } as const;
 
-/** What was made, for whoever wants to look it up. */
+/** The result of a triggered event, with the ids by which to look it up. */
 export interface Happened {
   /** One sentence about the last answer. */
   readonly answer: string;
   readonly paymentId?: string;
   readonly transactionId?: string;
-  /** Where the customer has to go. */
+  /** URL of the page that the customer has to open. */
   readonly page?: string;
 }
 
@@ -39,12 +39,12 @@ export interface SandboxRunOptions {
   readonly externalId: string;
   readonly amount: string;
   readonly currency: string;
-  /** Of a payment that was made, for refunds. */
+  /** Id of an earlier payment, for refunds. */
   readonly paymentId?: string | undefined;
   readonly control: SandboxControl;
 }
 
-/** The sandbox's own interface, for what the payments service has no calls for. */
+/** Access to the sandbox's own endpoints, for what the payments service has no calls for. */
 export interface SandboxControl {
   readonly url: string;
   readonly login: string;
@@ -53,7 +53,7 @@ export interface SandboxControl {
 
 export type SandboxRun = ReturnType<typeof sandboxRun>;
 
-/** Real calls through a gateway whose upstream is the sandbox. */
+/** Makes real calls through a gateway whose upstream is the sandbox. */
 export function sandboxRun(options: SandboxRunOptions) {
   const { transport, externalId, amount, currency, control } = options;
   const payments = createClient(PaymentService, transport);
@@ -155,8 +155,8 @@ export function sandboxRun(options: SandboxRunOptions) {
 const callTimeoutMs = 60_000;
 
 /**
- * Whether the gateway's upstream is the sandbox: its demo customer's cards are nowhere else. A read,
- * which costs one request of the budget.
+ * Whether the gateway's upstream is the sandbox: only the sandbox has the demo customer's cards.
+ * The read costs one request of the budget.
  */
 export async function isSandboxBehind(transport: Transport): Promise<boolean> {
   const { items } = await createClient(WalletService, transport).findWalletItems(
@@ -177,7 +177,7 @@ function reportOf(call: string, payment: Payment | undefined): Happened {
   };
 }
 
-/** The error that a call has to end with. */
+/** Waits for a call to fail with the code and returns its error. @throws if it does not */
 async function failureOf(call: Promise<unknown>, code: Code): Promise<ConnectError> {
   try {
     await call;

@@ -49,7 +49,7 @@ export function configure(command: Command, env: Environment): void {
     });
 }
 
-/** What most often goes wrong on the way of a body into a file and of a header into a shell. */
+/** Checks for the usual mistakes in saving a body to a file and in copying a header. */
 function hintOf(
   body: Buffer,
   value: string,

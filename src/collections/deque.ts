@@ -8,7 +8,7 @@ export class Deque<T> {
   }
 
   push(item: T): void {
-    // An engine's array makes room for 17 at its first push, or spread, and most lists have few.
+    // V8 reserves room for 17 items at an array's first push or spread; most lists have few items.
     if (this.#items.length < few) this.#items = this.#items.concat([item]);
     else this.#items.push(item);
   }
@@ -17,7 +17,7 @@ export class Deque<T> {
     if (this.length === 0) return undefined;
     const item = this.#items[this.#head];
     this.#items[this.#head++] = undefined;
-    // Moving what is left once it is the smaller half costs each item one move at most.
+    // Compacting once half of the array is empty moves at most one item per shift on average.
     if (this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
@@ -39,7 +39,7 @@ export class Deque<T> {
     this.#head = 0;
   }
 
-  /** Index of the first item that the test holds for, where it holds for all behind that one. */
+  /** Index of the first item that passes, else the length. All items behind it must pass too. */
   findFirst(test: (item: T) => boolean): number {
     let low = 0;
     let high = this.length;

@@ -1,8 +1,8 @@
 /**
- * What is under way, each for as long as a call lasts. A `Set` says the same and costs the garbage
- * collector dear: V8 makes its table anew as members come and go, and each table leads to the next.
- * Once one of them has grown old, all that follow it, with what they hold, outlive every collection
- * of young objects, and only a full one frees them. An array is one table throughout.
+ * A collection of short-lived members, such as calls in progress. A `Set` is expensive for the
+ * garbage collector: V8 replaces its table as members are added and removed, and each table refers
+ * to the next. Once one table is in the old generation, all later tables and their members survive
+ * every minor collection, and only a full one frees them. An array has no such chain of tables.
  */
 export class UnderWay<T> implements Iterable<T> {
   readonly #members: Member<T>[] = [];
@@ -17,22 +17,22 @@ export class UnderWay<T> implements Iterable<T> {
     return member;
   }
 
-  /** For what is done often: nobody may come or leave meanwhile. */
+  /** For frequent use: makes no copy. `look` must not add or remove members. */
   forEach(look: (value: T) => void): void {
     for (const { value } of this.#members) look(value);
   }
 
-  /** Whoever leaves in between is left out, whoever comes in between too. */
+  /** Skips members that leave or are added during the iteration. */
   *[Symbol.iterator](): Generator<T> {
     for (const member of [...this.#members]) if (!member.hasLeft) yield member.value;
   }
 }
 
-/** One of those under way. */
+/** A value in an `UnderWay`, until it leaves. */
 export class Member<T> {
   readonly value: T;
   readonly #all: Member<T>[];
-  /** Its place among all; negative once it has left. */
+  /** Index among all members; negative once it has left. */
   #at: number;
 
   constructor(value: T, all: Member<T>[]) {
@@ -45,7 +45,7 @@ export class Member<T> {
     return this.#at < 0;
   }
 
-  /** Once is enough. */
+  /** Further calls have no effect. */
   leave(): void {
     if (this.#at < 0) return;
     const last = this.#all.pop();
@@ -58,8 +58,8 @@ export class Member<T> {
 }
 
 /**
- * The same by their names. The names need a `Map`, which is why what it holds is let go of when it is
- * taken away: old tables keep no more than a name.
+ * The same, by name. Names need a `Map`, whose old tables can survive as those of a `Set` do. So
+ * `delete` also clears the value: an old table then retains no more than a name.
  */
 export class UnderWayByName<T> {
   readonly #members = new Map<string, { value: T | undefined }>();
@@ -89,12 +89,12 @@ export class UnderWayByName<T> {
     this.#members.delete(name);
   }
 
-  /** Who came first. */
+  /** The name that was added first, among those still present. */
   get oldest(): string | undefined {
     return this.#members.keys().next().value;
   }
 
-  /** In the order in which they came. */
+  /** Values in the order in which their names were added. */
   *values(): Generator<T> {
     for (const { value } of this.#members.values()) if (value !== undefined) yield value;
   }

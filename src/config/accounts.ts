@@ -5,8 +5,8 @@ import type { Reader } from "./reader.ts";
 import { boolean } from "./values.ts";
 
 /**
- * What the merchant accounts together have to be.
- * @throws ConfigError when two of them share a password, or one would send cards in clear
+ * Checks the merchant accounts as a whole.
+ * @throws ConfigError when two of them share a password, or one would send cards unencrypted
  */
 export function checkAccounts(
   read: Reader,
@@ -35,7 +35,7 @@ export function checkAccounts(
   }
 }
 
-/** Whether what is sent there can be read, and changed, on its way. */
+/** Whether requests to this URL can be read and changed in transit. */
 export function isPlaintext(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "http:" && !isLoopback(hostname);

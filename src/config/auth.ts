@@ -7,8 +7,8 @@ import type { Reader } from "./reader.ts";
 import { type Address, audience, authModes, boolean, issuer, keySetUrl, path } from "./values.ts";
 
 /**
- * How callers say who they are.
- * @throws ConfigError when nobody is asked and a listener is open to other machines
+ * Reads how callers authenticate.
+ * @throws ConfigError when callers need no credentials and a listener is open to other machines
  */
 export function readAuthModes(
   read: Reader,
@@ -29,7 +29,7 @@ export function readAuthModes(
   return modes;
 }
 
-/** Each mode that is asked for has all that it needs, so that nothing is left unchecked. */
+/** Reads the settings of the modes. @throws ConfigError if a mode lacks one that it needs */
 export function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions {
   return {
     modes,

@@ -41,27 +41,27 @@ import {
 } from "./values.ts";
 import type { Environment } from "./variable.ts";
 
-/** Everything that the environment says, checked. Nobody else reads `process.env`. */
+/** The gateway's configuration, checked. The gateway reads no environment variable elsewhere. */
 export interface Config {
   readonly publicAddress: Address;
   readonly rpcAddress: Address;
   readonly adminAddress: Address;
-  /** Files of the rpc listener; without them it is cleartext. */
+  /** TLS files of the rpc listener; without them it is cleartext. */
   readonly tls?: TlsPaths;
   readonly rpcConnections: RpcConnections;
-  /** Set when there is no UPSTREAM_URL: the emulator runs inside the process. */
+  /** Set without UPSTREAM_URL and MERCHANTS_FILE: the emulator runs inside the process. */
   readonly sandboxAddress?: Address;
-  /** By name. In sandbox mode the url of `default` is empty until the emulator listens. */
+  /** Accounts by name. In sandbox mode the url of `default` is empty: it is the emulator's. */
   readonly accounts: ReadonlyMap<string, MerchantAccount>;
   readonly upstreamTimeoutMs: number;
-  /** How the upstream reaches the public listener; without it, that listener's own address. */
+  /** URL at which the upstream reaches the public listener; default: the listener's own. */
   readonly publicUrl?: string;
   readonly redis?: {
     readonly url: Secret;
     readonly prefix: string;
-    /** `all`: every one that could be promoted. */
+    /** Replicas that must hold a write; `all`: every one that could be promoted. */
     readonly minReplicas: number | "all";
-    /** Calls that move money do not go on while it is away. */
+    /** Whether calls that move money are refused while Redis is away. */
     readonly requiredForMoney: boolean;
   };
   /** Directory of the embedded store; never beside `redis`. */
@@ -72,45 +72,45 @@ export interface Config {
     readonly maxWaitMs: number;
   };
   readonly eventRetentionMs: number;
-  /** The service's words for the end of a payout, in lower case. */
+  /** Statuses with which the service ends a payout, in lower case. */
   readonly payoutEnds: {
     readonly success: ReadonlySet<string>;
     readonly failure: ReadonlySet<string>;
   };
   readonly auth: AuthOptions;
-  /** Of both kinds of callers; undefined: the defaults of `core/stream-limits.ts`. */
+  /** For callers of every kind; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
-  /** Most bytes that callback bodies hold before they are verified. */
+  /** Bytes that all callback bodies together may hold before their signatures are checked. */
   readonly maxUnverifiedBytes: number;
-  /** Calls in flight at once; undefined: none is refused. */
+  /** Calls in flight at once; undefined: no limit. */
   readonly maxConcurrentCalls?: number;
-  /** Of each listener; undefined: no limit. */
+  /** Connections of each listener; undefined: no limit. */
   readonly maxConnections?: number;
   readonly maxConnectionsPerAddress?: number;
   readonly watchTokenSecret?: Secret;
-  /** Tokens signed with these are still good. */
+  /** Watch tokens signed with these are still valid. */
   readonly watchTokenPreviousSecrets: readonly Secret[];
   readonly corsOrigins: readonly string[];
-  /** Whether the GraphQL schema may be asked for. */
+  /** Whether GraphQL introspection is allowed. */
   readonly graphqlIntrospection: boolean;
   /** GraphQL documents by their ids, and whether all others are refused. */
   readonly trustedDocuments?: TrustedDocuments;
   /** Undefined when reconciliation is off. */
   readonly reconcileAfterMs?: number;
-  /** What is not settled by then is an operator's. */
+  /** A call that is not settled after this time is flagged for an operator. */
   readonly reconcileGiveUpMs: number;
   readonly shutdown: ShutdownTimes;
-  /** Undefined when no metrics are sent anywhere. */
+  /** Undefined when no metrics are sent to a collector. */
   readonly metrics?: DurationsSettings;
   /** Undefined when nothing is traced. */
   readonly tracing?: TracingSettings;
-  /** Silence on a live connection after which it is broken, and a peer is asked for. */
+  /** Longest silence on an event stream, and how often a WebSocket is pinged. */
   readonly heartbeatMs: number;
   readonly logLevel: string;
   readonly production: boolean;
 }
 
-/** How the rpc listener keeps its connections, in milliseconds; 0: never. */
+/** Connections of the rpc listener, in milliseconds; 0 turns the age limit or the pings off. */
 export interface RpcConnections {
   readonly maxConnectionAgeMs: number;
   readonly connectionAgeGraceMs: number;
@@ -221,7 +221,7 @@ export function readConfig(env: Environment): Config {
   };
 }
 
-/** A word for both ends would say of no payout what became of it. */
+/** A status must not be in both lists: it would not tell whether a payout succeeded. */
 function readPayoutEnds(read: Reader): Config["payoutEnds"] {
   const success = new Set(read("PAYOUT_SUCCESS_STATUSES", words, "success"));
   const failure = new Set(read("PAYOUT_FAILURE_STATUSES", words, "failure"));

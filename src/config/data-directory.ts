@@ -3,8 +3,8 @@ import type { Reader } from "./reader.ts";
 import { boolean, directory } from "./values.ts";
 
 /**
- * Where a gateway of one process keeps its state. A gateway that takes callbacks of a real service
- * keeps it somewhere: 200 to a callback means stored.
+ * The directory in which a gateway of one process keeps its state. A gateway of a real service
+ * needs a durable store, unless ALLOW_VOLATILE is set: 200 to a callback means that it is stored.
  * @throws ConfigError
  */
 export function readDataDirectory(

@@ -1,7 +1,7 @@
 import type { Reader } from "./reader.ts";
 import { wholeNumber } from "./values.ts";
 
-/** Most bytes that callback bodies hold before they are verified: at least one of the largest. */
+/** Bytes that unverified callback bodies may hold together: at least one of the largest size. */
 export function readUnverifiedBytes(read: Reader): number {
   return read("MAX_UNVERIFIED_CALLBACK_BYTES", wholeNumber(1_048_576, 2 ** 40), "67108864");
 }

@@ -7,7 +7,7 @@ import { sandboxDefaults } from "./sandbox.ts";
 import { login, merchants, password } from "./values.ts";
 import { jsonOf } from "./variable.ts";
 
-/** The one account of a gateway with no MERCHANTS_FILE. Without a url it is the sandbox's. */
+/** The only account of a gateway without MERCHANTS_FILE. Without a URL it is the sandbox's. */
 export function defaultAccount(read: Reader, upstreamUrl: string | undefined): MerchantAccount {
   const sandbox = upstreamUrl === undefined;
   const previous = read("UPSTREAM_PREVIOUS_PASSWORDS", z.string(), "");

@@ -10,13 +10,13 @@ import {
 } from "./opentelemetry.ts";
 
 /**
- * Metrics that are sent to a collector, as the OTEL_* variables say it; undefined when they do not ask
- * for it. An endpoint alone asks for traces: what Prometheus reads already is not sent as well, unless
- * OTEL_METRICS_EXPORTER says so.
+ * How metrics are sent to a collector, by the OTEL_* variables; undefined when they are not. Only
+ * OTEL_METRICS_EXPORTER turns it on: an endpoint alone turns on traces, since Prometheus may read
+ * the metrics already.
  */
 export function readMetrics(optional: ReadOptional): DurationsSettings | undefined {
   if (isSdkDisabled(optional)) return undefined;
-  // `prometheus` asks for what /metrics has anyway.
+  // `prometheus` needs no exporter: /metrics serves it anyway.
   const exporters = (optional("OTEL_METRICS_EXPORTER", exporterNames) ?? []).filter(
     (name) => name !== "prometheus",
   );
@@ -30,14 +30,14 @@ export function readMetrics(optional: ReadOptional): DurationsSettings | undefin
     temporality:
       optional("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", temporality) ?? "cumulative",
     intervalMs,
-    // A round that lasts longer would meet the next one.
+    // An export that lasts longer would overlap the next one.
     timeoutMs: Math.min(timeoutMs, intervalMs),
   };
 }
 
 const exporterNames = names("otlp", "console", "prometheus");
 
-/** `lowmemory` differs from `delta` only in kinds of metrics that are not sent. */
+/** `lowmemory` differs from `delta` only in kinds of metrics that are not sent here. */
 const temporality = z
   .string()
   .refine((text) => /^(cumulative|delta|lowmemory)$/i.test(text), "cumulative, delta or lowmemory")

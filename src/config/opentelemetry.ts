@@ -4,15 +4,15 @@ import type { OtlpSettings } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
 import { boolean, wholeNumber } from "./values.ts";
 
-/** A variable of the environment that is set and not empty, read by a schema. */
+/** Reads an environment variable by a schema; undefined when it is unset or empty. */
 export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) => T | undefined;
 
-/** Whether telemetry is turned off as a whole. */
+/** Whether all OpenTelemetry exports are turned off. */
 export function isSdkDisabled(optional: ReadOptional): boolean {
   return optional("OTEL_SDK_DISABLED", boolean) ?? false;
 }
 
-/** Whether a variable says where the collector of a signal, or of all signals, is. */
+/** Whether a collector's endpoint is set for this signal, or for all signals. */
 export function hasEndpoint(optional: ReadOptional, signal: Signal): boolean {
   return [`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, "OTEL_EXPORTER_OTLP_ENDPOINT"]
     .map((variable) => optional(variable, collectorUrl))
@@ -21,7 +21,7 @@ export function hasEndpoint(optional: ReadOptional, signal: Signal): boolean {
 
 export type Signal = "TRACES" | "METRICS";
 
-/** How a signal is handed over: by its own variables, else by those of all signals. */
+/** How a signal is sent: by its own variables, else by those of all signals. */
 export function readOtlp(optional: ReadOptional, signal: Signal): OtlpSettings {
   const own = (name: string) => `OTEL_EXPORTER_OTLP_${signal}_${name}`;
   const common = (name: string) => `OTEL_EXPORTER_OTLP_${name}`;
@@ -49,7 +49,7 @@ export function readOtlp(optional: ReadOptional, signal: Signal): OtlpSettings {
   };
 }
 
-/** What telemetry is of. */
+/** The resource attributes of all telemetry. */
 export function readResource(optional: ReadOptional): Readonly<Record<string, string>> {
   const serviceName = optional("OTEL_SERVICE_NAME", z.string());
   return {
@@ -60,7 +60,7 @@ export function readResource(optional: ReadOptional): Readonly<Record<string, st
   };
 }
 
-/** Names joined by commas; `none` stands for no names. */
+/** A schema for names joined by commas; `none` stands for no names. */
 export function names<const Name extends string>(...known: readonly Name[]) {
   return z.string().transform((text, context): readonly Name[] => {
     const given = [...new Set(text.split(",").map((name) => name.trim()))];

@@ -2,12 +2,12 @@ import type { z } from "zod";
 import { ConfigError } from "./config-error.ts";
 import { type Environment, textOf } from "./variable.ts";
 
-/** Reads variables by their schemas. Each throws ConfigError for what is wrong. */
+/** Reads variables by their schemas. Each method throws ConfigError for a wrong value. */
 export interface Reader {
-  /** One that must be there, or has a default. */
+  /** Reads a variable that must be set, or has a default. */
   <T>(variable: string, schema: z.ZodType<T, string>, fallback?: string): T;
   optional<T>(variable: string, schema: z.ZodType<T, string>): T | undefined;
-  /** As a member of an object, which is absent when the variable is. */
+  /** An object with the value as its member `key`; an empty one when the variable is not set. */
   some<K extends string, T>(
     key: K,
     variable: string,

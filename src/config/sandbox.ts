@@ -3,7 +3,7 @@ import { reader } from "./reader.ts";
 import { type Address, address, login, logLevel, password } from "./values.ts";
 import type { Environment } from "./variable.ts";
 
-/** What the emulator needs when it runs alone. */
+/** Configuration of the emulator as a process of its own. */
 export interface SandboxConfig {
   readonly address: Address;
   readonly login: string;

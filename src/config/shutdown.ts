@@ -3,15 +3,15 @@ import type { Reader } from "./reader.ts";
 import { duration, durationOrZero } from "./values.ts";
 
 export interface ShutdownTimes {
-  /** Longest that all of it may take. */
+  /** Longest time of the whole shutdown. */
   readonly timeoutMs: number;
-  /** How long everything is served on after readiness turned, so that load balancers notice. */
+  /** How long calls are still served after readiness fails, so that load balancers notice. */
   readonly delayMs: number;
   /** Longest time over which live streams are ended. */
   readonly spreadMs: number;
 }
 
-/** The parts of a shutdown leave time for the calls in flight. */
+/** Reads the times. @throws ConfigError if the delay leaves too little time for calls in flight */
 export function readShutdown(read: Reader): ShutdownTimes {
   const timeoutMs = read("SHUTDOWN_TIMEOUT", duration.refine(isUpToADay, upToADay), "10s");
   const delayMs = read("SHUTDOWN_DELAY", durationOrZero, "0");

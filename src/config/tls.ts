@@ -3,7 +3,7 @@ import { ConfigError } from "./config-error.ts";
 import type { Reader } from "./reader.ts";
 import { path } from "./values.ts";
 
-/** Both files, or none. */
+/** Reads the rpc listener's TLS files, if any. @throws ConfigError if one of the pair is missing */
 export function readTls(read: Reader): { readonly tls?: TlsPaths } {
   const certFile = read.optional("TLS_CERT_FILE", path);
   const keyFile = read.optional("TLS_KEY_FILE", path);

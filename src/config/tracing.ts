@@ -12,9 +12,9 @@ import {
 import { wholeNumber } from "./values.ts";
 
 /**
- * Tracing as the OTEL_* variables of OpenTelemetry say it; undefined when they do not ask for it. Unlike
- * their specification wants it, a value that cannot be used is refused and not ignored: then nobody
- * looks for traces that never come.
+ * Tracing as OpenTelemetry's OTEL_* variables set it; undefined when they do not turn it on. Their
+ * specification wants unusable values ignored; here they are refused, so that nobody waits for
+ * traces that never come.
  */
 export function readTracing(optional: ReadOptional): TracingSettings | undefined {
   if (isSdkDisabled(optional)) return undefined;
@@ -35,7 +35,7 @@ export function readTracing(optional: ReadOptional): TracingSettings | undefined
       ratio: sampler.endsWith("always_off") ? 0 : (ratio ?? 1),
     },
     oldNames: oldNameCategories.filter((category) => optIn.includes(`${category}/dup`)),
-    // Baggage is whatever callers say, and the payments service is somebody else's.
+    // No baggage by default: it is free text of callers, and would reach the payments service.
     propagators: optional("OTEL_PROPAGATORS", propagatorNames) ?? ["tracecontext"],
     batch: {
       delayMs: optional("OTEL_BSP_SCHEDULE_DELAY", milliseconds) ?? 5_000,
@@ -58,7 +58,7 @@ const samplerName = z
     "always_on, always_off or traceidratio, or one of them behind parentbased_",
   );
 
-/** Of each of the process's libraries: what is not ours is for others. */
+/** The variable is for all libraries of a process: unknown categories are ignored. */
 const categories = z
   .string()
   .regex(

@@ -6,11 +6,11 @@ export interface Address {
   readonly port: number;
 }
 
-/** What the variables of the environment accept: each schema's message says it. */
+/** Below are the schemas of the variables; each schema's message says what it accepts. */
 const nonEmpty = (what: string) => z.string().min(1, what);
 export const login = nonEmpty("the merchant's login").regex(/^[^:]*$/, "a login without a colon");
 export const password = nonEmpty("the merchant's API password");
-/** A base address: paths are added to its text. */
+/** A base URL: paths are appended to it, so it has no trailing slash. */
 export const baseUrl = z
   .string()
   .refine(
@@ -56,7 +56,7 @@ export const directory = nonEmpty("a directory that this process alone writes");
 export const issuer = nonEmpty("the `iss` of callers' tokens, such as https://login.shop.example/");
 export const audience = nonEmpty("the `aud` that callers' tokens have for this gateway");
 
-/** Passed on as it is, unlike a base address. */
+/** Used unchanged, unlike a base URL. */
 export const keySetUrl = z
   .string()
   .refine(
@@ -65,7 +65,7 @@ export const keySetUrl = z
   );
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-/** The longest time that a timer can wait for is 2^31 - 1 ms; durations beyond ten years are typos. */
+/** Ten years: longer durations are typos. One timer can wait only 2^31 - 1 ms (24 days). */
 const maxMs = 3_650 * unitsMs.d;
 
 function durationMs(text: string): number | undefined {
@@ -82,7 +82,7 @@ export const duration = z.string().transform((text, context): number => {
   return z.NEVER;
 });
 
-/** A longer silence is broken for nobody. */
+/** A longer interval would keep no connection alive. */
 export const heartbeat = duration.refine(
   (ms) => ms <= unitsMs.h,
   "at most 1h, with a unit, such as 15s",
@@ -129,7 +129,7 @@ export const watchSecret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, "a secret of at least 32 bytes");
 
-/** No secret may hold a comma then. */
+/** Joined by commas, so none of these secrets may contain one. */
 export const watchSecrets = z.string().transform((text, context): readonly string[] => {
   const all = text.split(",").filter((secret) => secret !== "");
   if (all.every((secret) => Buffer.byteLength(secret) >= 32)) return all;
@@ -189,7 +189,7 @@ function pathOf(node: string): string {
   return URL.parse(node)?.pathname ?? "";
 }
 
-/** Credentials of an address are percent-encoded. */
+/** Whether the percent-encoding of a URL's credentials is valid. */
 function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
@@ -199,7 +199,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** Sentinels and clusters make a replica the primary when the primary fails. */
+/** Whether a replica can become the primary: Sentinels and clusters promote one on a failure. */
 export function hasFailover(redisUrl: string): boolean {
   return redisUrl.startsWith("redis+sentinel:") || redisUrl.includes(",");
 }

@@ -4,8 +4,8 @@ import { ConfigError } from "./config-error.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The text of one variable. An empty variable counts as not set. A secret or an address may stand in
- * a file instead.
+ * The text of one variable. An empty variable counts as not set. A secret or a URL may be given as
+ * the content of the file that `<variable>_FILE` names.
  */
 export function textOf(env: Environment, variable: string): string | undefined {
   const text = env[variable] === "" ? undefined : env[variable];

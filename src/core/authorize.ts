@@ -8,9 +8,10 @@ import type { Kind } from "../model/kinds.ts";
 import type { Call } from "./core.ts";
 
 /**
- * Whether the caller may call a method: it needs the scope that the method declares in the proto, or
- * the watch token of the very payment or payout that it watches. A method that declares none is
- * refused to everybody. What a customer-bound caller may act on, `customer.ts` tells.
+ * Checks that the caller may call a method. It needs the scope that the proto declares for the
+ * method, or, to watch a payment or payout, a watch token for exactly that one. A method that
+ * declares no scope is refused to everybody. `customer.ts` limits what a customer-bound caller may
+ * act on.
  * @throws GatewayError PERMISSION_DENIED
  */
 export function authorize(call: Call, method: DescMethod, request: unknown): void {
@@ -32,7 +33,7 @@ export function authorize(call: Call, method: DescMethod, request: unknown): voi
 
 const scopesOfMethods = new Map<DescMethod, string>();
 
-/** Read once a method: reading an option parses it. */
+/** Cached by method, since reading an option parses it. */
 function scopeOf(method: DescMethod): string {
   let needed = scopesOfMethods.get(method);
   if (needed === undefined) {
@@ -43,8 +44,8 @@ function scopeOf(method: DescMethod): string {
 }
 
 /**
- * For what no method declares a scope: any service may have it, but not a customer or the holder of a
- * watch token.
+ * For data that no method, and so no scope, covers: any service may read it, but not a customer or
+ * the holder of a watch token.
  * @throws GatewayError PERMISSION_DENIED
  */
 export function requireService({ caller }: Call): void {

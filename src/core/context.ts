@@ -13,7 +13,7 @@ import type { StreamDrain } from "./stream-drain.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 import type { Waits } from "./waits.ts";
 
-/** One merchant account's side of the gateway. */
+/** What the gateway has for one merchant account: its client of the service and its rate budget. */
 export interface Account {
   readonly upstream: Upstream;
   readonly bucket: TokenBucket;
@@ -23,57 +23,57 @@ export interface CoreOptions {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly log: EventLog;
   readonly intents: IntentStore;
-  /** By account. */
+  /** Keyrings by account name. */
   readonly keyrings: ReadonlyMap<string, Keyring>;
-  /** Longest that a call waits for a token, and longest that it takes once it is sent. */
+  /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
   readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;
-  /** Streams that one caller may have open; undefined: the defaults of `stream-limits.ts`. */
+  /** Most streams that one caller may have open. Undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;
-  /** Where the upstream sends an account's callbacks, without a slash at its end. */
+  /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
-  /** The service's words for the end of a payout. */
+  /** The service's status texts for a finished payout. */
   readonly payoutEnds: PayoutEnds;
   readonly observer: CoreObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
 }
 
-/** What the core tells its surroundings, for metrics and logs. */
+/** Receives what the core reports for metrics and logs. */
 export interface CoreObserver extends Partial<StreamObserver> {
-  /** An answer could not be written to the event log: it is looked up until it is there. */
+  /** An answer could not be written to the event log: it is looked up until the log has it. */
   onUnrecorded(failure: { account: string; externalId: string; error: unknown }): void;
-  /** Two different final states of one operation: both are kept. */
+  /** The log received two different final states of one operation; it keeps both. */
   onConflict(conflict: { account: string; externalId: string }): void;
 }
 
 export interface Recorded {
   readonly entry: Entry;
-  /** Undefined when it could not be written. */
+  /** Undefined when the log could not be written. */
   readonly appended: Appended | undefined;
 }
 
-/** What the state of an external_id follows from, and the place in the log that it is of. */
+/** What determines the state of an external_id, as of one position in the event log. */
 export interface After {
   readonly facts: Facts;
   readonly callIsOpen: boolean;
-  /** Empty where the log does not know yet. */
+  /** Empty when the log has nothing for the external_id yet, or could not be read. */
   readonly cursor: Cursor;
 }
 
 /** What the use cases share. */
 export interface Context extends CoreOptions {
-  /** The caller's account. */
+  /** The account of this name. @throws Error for a name that is not configured */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
-  /** What an answer to a call that moves money told the log, and what became of it there. */
+  /** By answer of a call that moves money: its log entry, and the result of appending that. */
   readonly recorded: WeakMap<object, Recorded>;
-  /** Of answers that were waited for, what was known in the end. */
+  /** By answer of a call with `wait_until`: what was known at the end of its wait. */
   readonly waited: WeakMap<object, After>;
-  /** When the gateway shuts down, calls that wait are answered. */
+  /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
   readonly waits: Waits;
-  /** Waits that one caller may have open. */
+  /** Limits how many waits one caller has open. */
   readonly waitLimits: StreamLimits;
-  /** When the gateway shuts down, streams end with the cursor to resume from. */
+  /** Ends all streams when the gateway shuts down, each with the cursor to resume from. */
   readonly drain: StreamDrain;
 }

@@ -44,45 +44,45 @@ import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 export type { Push } from "../events/log.ts";
 export { payoutStateOf } from "../events/payment-state.ts";
 
-/** What surrounds one call, whichever edge it came by. */
+/** The context of one call, the same from both edges. */
 export interface Call {
   readonly caller: Caller;
   /** Aborts when the caller goes away or its deadline passes (reason: a TimeoutError). */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
-  /** The deadline is the edge's own: the caller named none. */
+  /** The edge set the deadline; the caller gave none. */
   readonly deadlineIsOurs?: boolean;
-  /** The `Idempotency-Key` header, as it came. */
+  /** The `Idempotency-Key` header as received. */
   readonly idempotencyKey?: string;
   /**
-   * The cursor of a stream comes from a client that goes on by itself: if the stream that it came
-   * from was over with it, so is this one, at once.
+   * The stream's cursor comes from a client that reconnects by itself. If the event at that cursor
+   * ended the earlier stream, the new stream ends at once.
    */
   readonly resumed?: boolean;
   /**
-   * Hears when a stream has found its place: nothing that happens from then on is missing in it.
-   * `from` is the cursor of that place, unless the caller named it or an event comes first that
-   * tells more.
+   * Called when a stream is attached to the event log: it misses no event from then on. `from` is
+   * the cursor of that position; undefined if the caller gave a cursor, or if the first event
+   * carries the current state.
    */
   readonly onOpen?: (from: string | undefined) => void;
-  /** The call has its answer, and waits by the event log alone: it needs no slot any more. */
+  /** Called when the call waits for events only: it needs no admission slot any more. */
   readonly onWait?: () => void;
-  /** Hears what ends a stream early as soon as it is known, also while its reader does not read. */
+  /** Called with the error that ends a stream early, at once, even if the reader does not read. */
   readonly onFail?: (error: Error) => void;
-  /** Offered each live event once the edge has all before it and has asked for the next one. */
+  /** Receives each live event when the edge has taken all earlier ones and waits for the next. */
   readonly push?: Push | undefined;
-  /** Ties the log records of one call together. */
+  /** Identifies the call in log records. */
   readonly requestId: string;
   /** How the caller is connected, for metrics: grpc, sse, websocket and the like. */
   readonly transport?: string;
 }
 
-/** Which events of a payment or payout. */
+/** A page of the events of a payment or payout. */
 export interface HistoryPage {
-  /** Most events, from 1 on. */
+  /** Most events to return, at least 1. */
   readonly first: number;
-  /** The place behind which the page begins; empty for the first page. */
+  /** The token of the event that the page begins after; empty for the first page. */
   readonly after: string;
   readonly newestFirst: boolean;
 }
@@ -91,27 +91,26 @@ export interface HistoryOf extends HistoryPage {
   readonly externalId: string;
 }
 
-/** A page of what became known of a payment or payout: the list of `listEvents`. */
+/** One page of the events of a payment or payout, from the same list as `listEvents`. */
 export interface History {
-  /** Events with the tokens of their places, as `listEvents` gives them for its pages. */
+  /** Each event with its page token, as in `listEvents`. */
   readonly edges: readonly { readonly cursor: string; readonly node: Event }[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
 
 /**
- * The use cases: what both edges call, and all that they call. Each takes its request as the RPC
- * contract has it, checks it (INVALID_ARGUMENT names every wrong field), checks the caller's scope
- * (PERMISSION_DENIED), and throws GatewayError alone. A watch is one async iterable, which ends
- * when `call.signal` aborts.
+ * The use cases, which both edges call. Each takes the request of the RPC contract, checks it
+ * (INVALID_ARGUMENT names every wrong field) and the caller's scope (PERMISSION_DENIED), and throws
+ * only GatewayError. A watch is one async iterable, which ends when `call.signal` aborts.
  */
 export interface Core {
   createPayment(request: CreatePaymentRequest, call: Call): Promise<Payment>;
   createRecurrentPayment(request: CreateRecurrentPaymentRequest, call: Call): Promise<Payment>;
   confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<Payment>;
   /**
-   * The state of an external_id after what one of these calls answered, and the place behind it. An
-   * answer that moved money is never withheld: while the log cannot be read it speaks for itself.
+   * The state of an external_id after the answer of one of these calls, and the cursor of that
+   * state. It never fails: when the log cannot be read, the state comes from the answer alone.
    */
   paymentStateAfter(
     answer: Payment,
@@ -138,7 +137,7 @@ export interface Core {
 
   /** `full_number` is set only for callers with `wallet:pan`. */
   findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
-  /** Undefined when nothing of an item was found in the service's answer. */
+  /** Undefined when the service's answer contains no field of an item. */
   getConfirmationStatus(
     request: GetConfirmationStatusRequest,
     call: Call,
@@ -160,6 +159,6 @@ export interface Core {
   streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
   createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
 
-  /** The budget of the caller's account, as the shared bucket knows it. */
+  /** The rate budget of the caller's account, as last known, without waiting. */
   rateLimit(call: Call): RateLimitStatus;
 }

@@ -18,11 +18,14 @@ import { createWaits } from "./waits.ts";
 import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {
-  /** Ends all streams with `reason`, over `spreadMs`, and waits for calls that move money. */
+  /**
+   * Ends all waits, and all streams with `reason` over `spreadMs`, and resolves when no call that
+   * moves money is under way.
+   */
   drain(reason: Error, spreadMs: number): Promise<void>;
 }
 
-/** Each costs what a stream costs. */
+/** Most open waits per caller; a wait costs what a stream costs. */
 const maxWaitsPerCaller = 10_000;
 
 export function createCore(options: CoreOptions): RunningCore {

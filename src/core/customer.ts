@@ -4,9 +4,9 @@ import { type CustomerIdentity, CustomerIdentitySchema } from "../gen/payments/v
 import type { Call } from "./core.ts";
 
 /**
- * Which customer a call is for. A customer-bound caller acts for the customer of its token alone. A
- * customer token that came in `X-CUSTOMER-AUTH` is forwarded as it came, and then alone tells the
- * upstream who the customer is.
+ * Returns the customer that a call is for. A customer-bound caller acts only for the customer of
+ * its token. A customer token from `X-CUSTOMER-AUTH` is forwarded unchanged, and then alone
+ * identifies the customer to the service.
  * @throws GatewayError PERMISSION_DENIED when a customer-bound caller names anybody else
  */
 export function customerOf(
@@ -26,7 +26,7 @@ export function customerOf(
   return given;
 }
 
-/** Whose a token or a RID is, only the upstream could tell: neither is the caller's to give. */
+/** A customer-bound caller may give no token and no RID: only the service knows whose it is. */
 function namesAnother(given: CustomerIdentity | undefined, customer: string): boolean {
   if (given?.authToken !== undefined || given?.rid !== undefined) return true;
   return given?.externalId !== undefined && given.externalId !== customer;

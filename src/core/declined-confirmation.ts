@@ -9,9 +9,10 @@ import type { Context } from "./context.ts";
 import { recordResponse } from "./record-response.ts";
 
 /**
- * Puts a confirmation on record that an Error object declined: it is one of the payment's operations,
- * and the service calls back for payments that it declined, not for confirmations (spec, Events).
- * Where the Error object names no payment, it is about the one that succeeded. Never throws.
+ * Appends an event for a confirmation that the service declined with an Error object. It is one of
+ * the payment's operations, and the service sends callbacks for declined payments, but not for
+ * declined confirmations (spec, Events). If the Error object names no payment, the event is about
+ * the payment that succeeded. Never throws.
  */
 export async function recordDeclinedConfirmation(
   context: Context,
@@ -47,6 +48,6 @@ async function successOf(
     );
     return success?.event.paymentId;
   } catch {
-    return undefined; // Whatever is to be recorded now would not be.
+    return undefined; // The log is out of reach: the event could not be appended either.
   }
 }

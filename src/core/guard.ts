@@ -10,13 +10,13 @@ import { authorize } from "./authorize.ts";
 import type { Call, Core } from "./core.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 
-/** All use cases but the budget and the states, which answers tell anyway. */
+/** All use cases except the budget and the states after a call, which answers contain anyway. */
 export type GuardedCase = Exclude<
   keyof Core,
   "rateLimit" | "paymentStateAfter" | "payoutStateAfter"
 >;
 
-/** By whose scope each use case is called: one that is missing here does not compile. */
+/** The method whose scope each use case needs. A use case that is missing here does not compile. */
 export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
   createPayment: PaymentService.method.createPayment,
   createRecurrentPayment: PaymentService.method.createRecurrentPayment,
@@ -42,8 +42,8 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
 };
 
 /**
- * The use cases behind the one place where callers are checked: nothing of a call is looked at before
- * its caller may make it, and streams are counted.
+ * Wraps the use cases in the one place where callers are checked: a call's scope is checked before
+ * its request is looked at, and streams count against the caller's limit.
  */
 export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): typeof cases {
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];

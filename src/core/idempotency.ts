@@ -2,22 +2,23 @@ import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { invalidFields } from "./validate.ts";
 
-/** A call under way: what it answers, and whether any of it may have left. */
+/** A call under way: its answer, and whether its request may have been sent. */
 export interface Run<Result> {
   readonly answer: Promise<Result>;
-  /** Whether the request has left, here. */
+  /** Whether this process has sent the request. */
   readonly sent: () => boolean;
-  /** Whether it may have left, here or on another replica. */
+  /** Whether this process or another replica may have sent the request. */
   readonly perhapsSent: () => boolean;
 }
 
 /**
- * Calls of this process that are under way, by their `Idempotency-Key`: who comes with the key of one
- * joins it. Over the replicas, and once it is over, the intent store keeps the promise.
+ * Calls of this process that are under way, by `Idempotency-Key`: a call with the same key joins
+ * the first one. Between replicas, and after the first call, the intent store answers repeats.
  */
 export interface SharedRuns {
   /**
-   * Each caller leaves by its own signal; the signal that `start` gets aborts when all have left.
+   * Joins the call under way for a key, or starts one. Each caller leaves when its own signal
+   * aborts; the signal given to `start` aborts when all callers have left.
    * @throws GatewayError ALREADY_EXISTS for a key under which another request is under way.
    */
   join<Result>(
@@ -52,7 +53,7 @@ export function createSharedRuns(): SharedRuns {
       of.callers++;
       const leave = () => {
         if (--of.callers > 0) return;
-        // Who comes now begins anew, unless it has left: then it is joined all the same.
+        // A later caller starts a new call, unless this one was sent: then it joins this one.
         if (shared.get(id) === of && !run.sent()) shared.delete(id);
         abandon.abort(errorOfAbort(signal));
       };
@@ -72,9 +73,9 @@ interface SharedRun {
 }
 
 /**
- * The key that an `Idempotency-Key` header names: its text, or what stands between the quotes of the
- * IETF draft's form, a String of RFC 8941.
- * @throws GatewayError INVALID_ARGUMENT for a key that is no key
+ * Reads the key of an `Idempotency-Key` header: its plain text, or the text between the quotes of
+ * the IETF draft's form, a String of RFC 8941.
+ * @throws GatewayError INVALID_ARGUMENT for a header that is neither
  */
 export function readKey(header: string): string {
   const quoted = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(header)?.[1];

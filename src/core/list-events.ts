@@ -18,8 +18,8 @@ const defaultPageSize = 50;
 export type EventList = Pick<ListEventsRequest, "kind" | "externalId" | "newestFirst">;
 
 /**
- * One page of the events of a payment or payout. A page token is the cursor of the last event of the
- * page before, so that what is written meanwhile shifts no page.
+ * One page of the events of a payment or payout. A page token names the last event of the previous
+ * page, so that events stored meanwhile do not shift the pages.
  */
 export async function listEvents(
   log: EventLog,
@@ -36,7 +36,7 @@ export async function listEvents(
   });
 }
 
-/** The same list, with the token of each event's place. */
+/** A page of the same list, with a page token for each event. */
 export async function history(
   log: EventLog,
   list: EventList,
@@ -49,7 +49,10 @@ export async function history(
   return { edges, hasNextPage: hasMore, hasPreviousPage: after !== "" };
 }
 
-/** @throws GatewayError INVALID_ARGUMENT, OUT_OF_RANGE for a token that is none, or none any more */
+/**
+ * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list, OUT_OF_RANGE
+ * for a token that is no longer valid
+ */
 async function pageOf(
   log: EventLog,
   list: EventList,
@@ -85,7 +88,7 @@ const oldest: Page = async (log, { kind: number, externalId }, call, place, limi
   const events = await log.read(account, { kind, externalId }, place ?? "earliest", { signal });
   try {
     if (!last || (place !== undefined && place >= last.cursor)) return found;
-    // What comes after the list was asked for is for another page.
+    // Events stored after the request are for a later page.
     for await (const event of events) {
       if (event.cursor <= last.cursor) found.push(event);
       if (event.cursor >= last.cursor || found.length === limit) return found;
@@ -97,14 +100,17 @@ const oldest: Page = async (log, { kind: number, externalId }, call, place, limi
   }
 };
 
-/** A token goes with its list: the same payment or payout, in the same order. */
+/** A token is valid only for its list: the same payment or payout, in the same order. */
 function tokenOf({ kind, externalId, newestFirst }: EventList, cursor: Cursor): string {
   const list = JSON.stringify([kind, externalId, newestFirst]);
   const digest = createHash("sha256").update(list).digest("base64url").slice(0, 8);
   return Buffer.from(`${digest}${cursor}`).toString("base64url");
 }
 
-/** @throws GatewayError INVALID_ARGUMENT for what is no token of this list */
+/**
+ * The cursor that a page token names.
+ * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list
+ */
 function placeOf(list: EventList, { text, field }: { text: string; field: string }): Cursor {
   const cursor = Buffer.from(text, "base64url").toString().slice(8);
   if (/^[0-9a-f]{18}-[0-9a-f]{8}$/.test(cursor) && tokenOf(list, cursor) === text) return cursor;

@@ -32,53 +32,57 @@ export interface MoneyCall<Request extends DescMessage, Result extends DescMessa
   readonly kind: Kind;
   readonly externalId: string;
   readonly schema: Request;
-  /** As the caller gave it, checked. */
+  /** The caller's request, already validated. */
   readonly request: MessageShape<Request>;
   readonly answerSchema: Result;
   readonly send: (options: SendOptions, intent: Intent) => Promise<MessageShape<Result>>;
-  /** What an answer tells the event log. */
+  /** The event log entry of an answer; undefined if the answer does not name what it is about. */
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
 }
 
 /**
- * Calls that move money and are under way. Each is recorded before it is sent. Once sent, it is never
- * cut off: when its caller goes away it goes on to the upstream time-out, and what it answers is
- * still learned from.
+ * Runs calls that move money. Each is recorded as an intent before it is sent. Once sent, a call is
+ * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
+ * answer is still recorded.
  */
 export interface MoneyCalls {
   /**
-   * @throws GatewayError DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes
-   * or the caller goes away after the call was sent, UNKNOWN with it when the gateway shuts down; ABORTED while another one of the method
-   * has no understood answer yet;
-   * ALREADY_EXISTS for a key that was used for another request; UNAVAILABLE for a call with a key
-   * while the intent store is out of reach, UNKNOWN with `outcomeUnknown` if it had said by then that
-   * the key's first call is under way.
+   * @throws GatewayError
+   * - DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes or the caller goes
+   *   away after the call was sent; UNKNOWN with `outcomeUnknown` when the gateway shuts down then;
+   * - ABORTED while another call of the method has no understood answer yet;
+   * - ALREADY_EXISTS for a key that was used for another request;
+   * - UNAVAILABLE for a call with a key while the intent store is out of reach; UNKNOWN with
+   *   `outcomeUnknown` if the store had reported before that the key's first call is under way.
    */
   run<Request extends DescMessage, Result extends DescMessage>(
     moneyCall: MoneyCall<Request, Result>,
   ): Promise<MessageShape<Result>>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no call is under way. */
   idle(): Promise<void>;
 }
 
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
-  /** Writes what an answer told, and says whether it is in the log; never throws. */
+  /** Appends an answer to the event log and returns whether the log has it; never throws. */
   readonly recordResponse: (
     account: string,
     externalId: string,
     entry: Entry | undefined,
   ) => Promise<boolean>;
-  /** Tells those who watch what became of a call; never throws. */
+  /** Publishes the outcome of a call to its watchers; never throws. */
   readonly publishOutcome: (
     account: string,
     intent: Intent,
     outcome: CallOutcome,
   ) => Promise<unknown>;
-  /** Whether any of the open calls for an external_id turned out to have its answer. */
+  /**
+   * Settles the open calls for an external_id whose outcome is in the event log, which releases
+   * their locks. Returns whether there was one.
+   */
   readonly releaseLock: (account: string, kind: Kind, externalId: string) => Promise<boolean>;
-  /** The service says that the call's external_id is paid already; never throws. */
+  /** Called when the service says that the call's external_id is already paid; never throws. */
   readonly settleAsPaid: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
@@ -88,7 +92,7 @@ export interface MoneyCallsOptions {
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   const { intents, keyringOf, recordResponse, publishOutcome, releaseLock } = options;
-  /** A call that has not left by then does not leave. */
+  /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
   const underWay = new UnderWay<Promise<unknown>>();
@@ -130,13 +134,13 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         : Buffer.alloc(0);
 
     const onSent = () => {
-      // This process may have stood still, and others may have found by now that the call never
-      // arrived.
+      // This process may have been suspended, and another replica may have concluded by now that
+      // the call never arrived.
       if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");
       run.sent = true;
     };
     const end = async (ending: Exclude<Ending, { state: "unknown" }>) => {
-      // Others may have told by now that nobody knows what became of it.
+      // Another replica may already have published this call as UNKNOWN.
       if (elapsedMs() > leaseMs) {
         await publishOutcome(
           account,
@@ -160,7 +164,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
       if (error.code === "RESOURCE_EXHAUSTED") {
-        // To be told "later" is no answer to keep, and nothing was attempted.
+        // The service attempted nothing: its "try later" must not be stored as the key's answer.
         await end({ state: "closed", key: "free" });
         throw error;
       }
@@ -175,19 +179,22 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     const newEntry = entry(result, intent);
     const recorded = await recordResponse(account, externalId, newEntry);
     const key = sealed({ answer: result });
-    // What does not say which payment it is about, or how far it has come, is looked up too.
+    // An answer that does not say what it is about, or how far that has come, is looked up too.
     if (!newEntry) await end({ state: "pending", subjectId: "", key });
     else {
       const { subjectId, rank } = newEntry;
       const mark = markOf(intent.method, newEntry);
-      // What is not in the log yet is looked up until it is: its callback may never come.
+      // Not in the log yet: keep looking it up, since its callback may never come.
       if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });
       else await end({ state: "closed", mark, key });
     }
     return result;
   }
 
-  /** Waits for the answer of a key's first call, wherever that is. */
+  /**
+   * Begins a call. While the first call of its key is running, here or on another replica, it waits
+   * for that call's outcome.
+   */
   async function begin(
     account: string,
     intent: NewIntent,
@@ -198,10 +205,10 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     let askedForLock = false;
     for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, maxPauseMs)) {
       if (signal.aborted) throw errorOfAbort(signal);
-      // The lease begins before its beginning is heard of.
+      // Start the lease clock before the round trip.
       const elapsedMs = startStopwatch();
       const begun = await intents.begin(account, intent).catch((cause: unknown) => {
-        // By what the store said last, the key's first call may have been sent.
+        // If the store last reported that the key's first call is running, it may have been sent.
         throw run.elsewhere ? lostOutcome(externalId, { cause }) : cause;
       });
       run.elsewhere = begun.kind === "keyRunning";
@@ -265,29 +272,32 @@ function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }
 
-/** Slack for what takes no time by rights: scheduling, the store's answers. */
+/** Slack for what should take no time: scheduling, the store's answers. */
 const graceMs = 2_000;
 
-/** Longest pause between two questions whether another replica has the answer. */
+/** Longest pause between two checks whether another replica has the answer. */
 const maxPauseMs = 250;
 
 /** Milliseconds since its start. */
 type Stopwatch = () => number;
 
-/** By either clock, whichever went on: a process, or a whole machine, may stand still. */
+/** Uses the clock that advanced more: a process, or a whole machine, may have been suspended. */
 function startStopwatch(): Stopwatch {
   const [wallMs, ownMs] = [Date.now(), performance.now()];
   return () => Math.max(Date.now() - wallMs, performance.now() - ownMs);
 }
 
-/** How long and for whom an upstream call may take. */
+/**
+ * The signal, deadline and caller for a call to the service.
+ * @throws GatewayError if the call's signal has aborted
+ */
 export function sendOptions(call: Call): SendOptions {
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   const { signal, deadlineMs, caller } = call;
   return deadlineMs === undefined ? { signal, caller } : { signal, deadlineMs, caller };
 }
 
-/** Whether an error is the service's own word on a call, which then did not happen. */
+/** Whether an error is the service's definite refusal of a call, which then did not happen. */
 function isUnderstood(error: unknown): error is GatewayError {
   return error instanceof GatewayError && !error.details.outcomeUnknown;
 }
@@ -304,7 +314,7 @@ function unlessAbandoned<Result>(
   return unlessAborted(answer, signal, errorOf);
 }
 
-/** @param cause why nobody waits for the answer: UNAVAILABLE is the gateway's doing, all else the caller's */
+/** @param cause UNAVAILABLE if the gateway ended the wait, any other code if the caller did */
 function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
   return new GatewayError(
     cause.code === "UNAVAILABLE" ? "UNKNOWN" : "DEADLINE_EXCEEDED",
@@ -313,7 +323,7 @@ function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
   );
 }
 
-/** What the key's first call was told; or nobody can tell any more. */
+/** For a repeat of a key: the outcome of its first call is unknown, or cannot be read. */
 function lostOutcome(externalId: string, details: { cause?: unknown } = {}): GatewayError {
   return new GatewayError(
     "UNKNOWN",
@@ -322,7 +332,7 @@ function lostOutcome(externalId: string, details: { cause?: unknown } = {}): Gat
   );
 }
 
-/** A second one while the first has no answer could move the money twice. */
+/** A second call while the first has no answer could move the money twice. */
 function callInFlight({ externalId }: NewIntent): GatewayError {
   return new GatewayError(
     "ABORTED",

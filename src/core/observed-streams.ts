@@ -5,24 +5,28 @@ import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Call, Core } from "./core.ts";
 
-/** Live streams of events, for metrics. */
+/** Receives what happens to live streams of events, for metrics. */
 export interface StreamObserver {
-  /** A stream is open. */
+  /** A stream was opened. */
   onStream(transport: string): OpenStream;
 }
 
 export interface OpenStream {
-  /** An event was taken by the edge. */
+  /** The edge took an event. */
   delivered(): void;
-  /** It is over: `completed`, `left` by its reader, or the code of an error, and its reason. */
+  /**
+   * The stream is over. `why` is `completed`, `left` (by its reader) or the code of an error, whose
+   * reason is `reason`.
+   */
   ended(why: string, reason: string | undefined): void;
 }
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
 /**
- * Streams that are told of, each delivery of which is a span: from when an event is at hand to when the
- * edge asks for the next one. It links to the span that made the event known.
+ * Reports the streams to the observer, and traces each delivery of an event as a span, from when
+ * the event is available until the edge asks for the next one. It links to the span that first
+ * reported the event.
  */
 export function observedStreams<Cases extends Streams>(
   cases: Cases,
@@ -48,7 +52,7 @@ function deliver(
   observer: StreamObserver,
 ): AsyncIterable<Event> {
   const { transport = "unknown" } = call;
-  // A reader that reads no more is cut, and never asks for the error that it is cut for.
+  // A reader that stops reading is cut off and never receives the error, so the error is kept here.
   let failure: Error | undefined;
   let stream: OpenStream | undefined;
   const { push } = call;
@@ -63,7 +67,7 @@ function deliver(
       ((event) => {
         const span = startSpan(event);
         const isTaken = push(event);
-        // What is not taken now is delivered, and told of, later.
+        // An event that is not taken now is yielded, and reported, later.
         if (isTaken) {
           stream?.delivered();
           span.end();
@@ -71,7 +75,7 @@ function deliver(
         return isTaken;
       }),
   });
-  // The edges ask for events from wherever they happen to be.
+  // Read here, since the edges ask for events from unrelated async contexts.
   const parent: Span | "root" = activeSpan.getStore() ?? "root";
   const startSpan = (event: Event) =>
     tracing.start("deliver event", {

@@ -84,7 +84,8 @@ export function paymentCases(context: Context): PaymentCases {
         const note = async (isHolding: boolean) => {
           if (held) await log.noteHold(account, externalId, intent.id, isHolding);
         };
-        // A callback may come before the answer, or instead of it: it would tell as paid what is held.
+        // Note the hold before sending: a callback may come before the answer, or instead of it,
+        // and would otherwise show the held payment as paid.
         await note(true).catch(async (error: unknown) => {
           if (isAway(error)) return;
           await note(false).catch(() => {});
@@ -93,7 +94,8 @@ export function paymentCases(context: Context): PaymentCases {
         try {
           return await send(context.account(account).upstream, sent, options);
         } catch (error) {
-          // It was refused, or never left: what comes next for the external_id is no hold by it.
+          // The call was refused or never sent: withdraw the note, so that no later payment for the
+          // external_id is taken for a hold.
           if (error instanceof GatewayError && !error.details.outcomeUnknown) {
             await note(false).catch(() => {});
             const { upstream } = error.details;
@@ -200,23 +202,23 @@ type PaymentRequest =
   | typeof CreateRecurrentPaymentRequestSchema
   | typeof ConfirmPaymentRequestSchema;
 
-/** What tells the calls that move money apart. */
+/** What differs between the payment calls that move money. */
 interface PaymentCall<Request extends PaymentRequest> {
   readonly schema: Request;
   readonly method: MoneyMethod;
-  /** What the answer is about, should it not say so. */
+  /** The operation to assume when the answer does not name one. */
   readonly operation: PaymentOperation;
-  /** Sends the request, which has a callback URL. */
+  /** Sends the request, whose callback URL is set. */
   readonly send: (
     upstream: Upstream,
     sent: MessageShape<Request>,
     options: SendOptions,
   ) => Promise<Payment>;
-  /** Hears of an Error object that declined it. */
+  /** Called when the service declined the call with an Error object. */
   readonly onDeclined?: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
 }
 
-/** The request with the types that its objects tell. */
+/** The request, with missing payment method types set according to the details given. */
 function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {
   const { paymentMethod, recipient } = request;
   const sent = { ...request };

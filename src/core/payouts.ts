@@ -91,7 +91,7 @@ export function payoutCases(context: Context): PayoutCases {
   };
 }
 
-/** A payout as the service tells it, and what is in doubt of the calls for it. */
+/** A payout as the service reports it, and whether a call for it is open. */
 async function lookUp(
   context: Context,
   request: GetPayoutRequest,
@@ -105,7 +105,8 @@ async function lookUp(
     payout = await context.account(account).upstream.getPayout(request, sendOptions(call));
   } catch (error) {
     if (!isError(error, "NOT_FOUND")) throw error;
-    // Not found is not unmade: a call may be on its way there, or only just have arrived.
+    // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the
+    // service, or have only just arrived.
     const known = await openCalls();
     const event = known.snapshot && currentEvent(known.snapshot);
     if (!event && known.openCalls.length === 0) throw error;
@@ -116,22 +117,22 @@ async function lookUp(
   try {
     let known = await openCalls();
     if (outcomeFlags(known.openCalls).outcomeUnknown) {
-      // It may be what became of the call that is in doubt.
+      // This payout may be the outcome of the open call: record it and look again.
       if (newEntry) await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();
     }
     return answer(known, payout, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
-    // The service's word stands by itself, but for a failure: a later call may be open.
+    // The service's report is enough by itself, except a failure: a later call may be open.
     const isOpen = newEntry?.status === "failure";
     return answer({ openCalls: [], snapshot: undefined }, payout, newEntry, isOpen);
   }
 }
 
 /**
- * @param newEntry what the service has just said, which the log need not know yet
- * @param isOpen whether a call may be open beside those that are told
+ * @param newEntry what the service has just reported; the log may not have it yet
+ * @param isOpen whether a call may be open that is not among `openCalls`
  */
 function answer(
   { openCalls, snapshot }: Awaited<ReturnType<typeof openCallsOf>>,

@@ -2,9 +2,9 @@ import type { Appended, Entry } from "../events/log.ts";
 import type { CoreOptions } from "./context.ts";
 
 /**
- * Makes an event of an upstream answer. The caller gets its answer even when the log cannot be
- * written: the money has moved.
- * @returns what became of it in the log; undefined when it could not be written
+ * Appends an answer of the service to the event log. It never throws: the caller gets its answer
+ * even when the log cannot be written, since the money has moved.
+ * @returns the result of the append; undefined when the log could not be written
  */
 export async function recordResponse(
   { log, observer }: Pick<CoreOptions, "log" | "observer">,

@@ -6,10 +6,10 @@ import type { Call } from "./core.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
 /**
- * What is known of an external_id once a call that moves money was answered. It never fails: the money
- * has moved, and its caller is told so whatever becomes of the store. Where that cannot be asked while
- * the caller waits, the answer speaks for itself.
- * @param answer as the core gave it
+ * Returns what is known of an external_id after a call that moves money was answered. It never
+ * throws: the money has moved, so the caller gets a state whatever becomes of the store. When the
+ * store fails, or the call's signal aborts first, the facts come from the answer alone.
+ * @param answer the object that the core returned, not a copy of it
  */
 export async function knownAfter(
   context: Context,

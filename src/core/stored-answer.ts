@@ -14,7 +14,7 @@ import type { Seal } from "../secrets/seal.ts";
 /** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
 export type Outcome<Result> = { readonly answer: Result } | { readonly error: GatewayError };
 
-/** An outcome as it is stored under its key, whole and sealed: answers hold card tokens. */
+/** Encodes an outcome to be stored under its key, sealed as a whole: answers hold card tokens. */
 export function sealOutcome<Desc extends DescMessage>(
   seal: Seal,
   schema: Desc,
@@ -35,7 +35,7 @@ export function sealOutcome<Desc extends DescMessage>(
   return seal.close(Buffer.concat([isError, Buffer.from(json)]), keyDigest);
 }
 
-/** Undefined when it was sealed with a password that is no longer accepted. */
+/** Reads a stored outcome. Undefined if its sealing password is no longer accepted. */
 export function openOutcome<Desc extends DescMessage>(
   seal: Seal,
   schema: Desc,

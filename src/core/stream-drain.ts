@@ -2,16 +2,19 @@ import { UnderWay } from "../collections/under-way.ts";
 
 /** Ends the live streams of this process when it shuts down. */
 export interface StreamDrain {
-  /** Has a stream told to end, and why. @returns what is called when it is over */
+  /**
+   * Registers a stream, whose `end` is called with the reason when it must end.
+   * @returns a function to call when the stream is over
+   */
   join(end: (reason: Error) => void): () => void;
   /**
-   * Ends every stream with `reason`, each at a moment of its own within `spreadMs`, so that its
-   * readers do not all come back at once, elsewhere. Streams that open from now on end at once.
+   * Ends every stream with `reason`, each at a random time within `spreadMs`, so that not all
+   * clients reconnect to the other replicas at once. Streams that open later end at once.
    */
   end(reason: Error, spreadMs: number): void;
 }
 
-/** A few streams need no time to spread: so much for each, and `spreadMs` for all at most. */
+/** The time to end the streams: this long for each, and `spreadMs` for all at most. */
 const spreadPerStreamMs = 10;
 
 export function createStreamDrain(): StreamDrain {

@@ -1,11 +1,11 @@
 import type { Caller } from "../auth/caller.ts";
 import { GatewayError } from "../errors.ts";
 
-/** How many streams each caller has open in this process, by whichever edge. */
+/** Limits how many streams each caller has open in this process, over both edges together. */
 export interface StreamLimits {
   /**
-   * Takes the place of one stream; the returned function gives it back.
-   * @throws GatewayError RESOURCE_EXHAUSTED when the caller has as many as it may
+   * Counts one more open stream of the caller; the returned function counts it down again.
+   * @throws GatewayError RESOURCE_EXHAUSTED when the caller has reached its limit
    */
   take(caller: Caller): () => void;
 }
@@ -15,7 +15,7 @@ const defaultStreamLimits = { service: 1_000, single: 20 } as const;
 
 /**
  * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,
- * and none while nobody says who is calling (AUTH_MODE=none), since all would share one
+ * and none for anonymous callers (AUTH_MODE=none), since they would all share one
  */
 export function createStreamLimits(limit: number | undefined): StreamLimits {
   const open = new Map<string, number>();

@@ -1,7 +1,6 @@
 /**
- * What comes of a promise; once the signal aborts, it is waited for no longer. A signal that has aborted
- * before is not heard.
- * @param errorOf what is thrown then; by default the signal's reason
+ * Waits for a promise until the signal aborts. A signal that has aborted before has no effect.
+ * @param errorOf what to throw on abort. Default: the signal's reason
  */
 export function unlessAborted<Result>(
   awaited: Promise<Result>,

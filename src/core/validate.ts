@@ -17,7 +17,7 @@ const validator = createValidator({ registry: createRegistry(file_payments_v1_ru
 
 /**
  * Checks a request against the rules in the proto, for both edges alike.
- * @throws GatewayError INVALID_ARGUMENT with every refused field; it never holds a refused value.
+ * @throws GatewayError INVALID_ARGUMENT with every refused field, but never with a refused value
  */
 export function validate<Desc extends DescMessage>(
   schema: Desc,
@@ -33,8 +33,8 @@ export function validate<Desc extends DescMessage>(
 }
 
 /**
- * What has more items or bytes than its rules let it. Found before the other rules are looked at,
- * whose time grows with what they are given.
+ * Fields with more items or bytes than their rules allow. These are checked first, since the time
+ * of the other rules grows with the size of the input.
  */
 function tooLarge(message: ReflectMessage, path = ""): FieldViolation[] {
   return message.fields.flatMap((field): FieldViolation[] => {
@@ -75,7 +75,7 @@ interface Size {
 
 const sizes = new WeakMap<DescField, Size>();
 
-/** What the field's rules say of its size. No rule: no bound. */
+/** The size limits in the field's rules; infinite where there is none. */
 function sizeOf(field: DescField): Size {
   let size = sizes.get(field);
   if (!size) {
@@ -110,9 +110,9 @@ export function warmUp(schemas: Iterable<DescMessage>): void {
 }
 
 /**
- * A rule over several fields stands on the message, and protovalidate names no field for it. The id
- * of such a rule is `<path of the field within the message>.<reason>`, so it names the field; `<reason>` alone is
- * about the message.
+ * A rule over several fields belongs to the message, so protovalidate names no field for it. The id
+ * of such a rule is `<path of the field within the message>.<reason>`, which names the field; an id
+ * that is just `<reason>` is about the message.
  */
 function fieldViolation(violation: Violation): FieldViolation {
   const path = pathToString(violation.field);

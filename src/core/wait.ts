@@ -17,18 +17,19 @@ export interface Awaited {
   readonly externalId: string;
 }
 
-/** What was known in the end. */
+/** What was known at the end of a wait. */
 export interface Waited extends After {
-  /** The event that tells the current state; undefined when only the outcome of a call is open. */
+  /** The event with the current state; undefined when all that is known is an open call. */
   readonly current: Event | undefined;
-  /** The call turned out as not done, or nobody can tell: nothing more is to be waited for. */
+  /** A call was reported as NOT_DONE or NEEDS_OPERATOR: there is nothing more to wait for. */
   readonly isGivenUp: boolean;
 }
 
 /**
- * Waits behind an answer until it is as far as the caller wants: by the event
- * log alone. A wait never fails: at its end, whatever that is, it tells what is known.
- * @returns undefined where the store cannot be asked
+ * Waits, after the service has answered a call, until the state is what the caller wants. It reads
+ * the event log and the intents, and sends the service nothing. A wait never fails: whatever ends
+ * it, it returns what is known.
+ * @returns undefined when the stores cannot be read
  * @throws GatewayError when the caller goes away
  */
 export async function wait(
@@ -57,21 +58,21 @@ export async function wait(
     if (end.signal.aborted) {
       await look();
     } else {
-      // The live part is attached first: what comes behind the first look is not missed.
+      // Attach the live part first, so that no event after the first look is missed.
       const events = await log.read(account, { kind, externalId }, "latest", {
         signal: end.signal,
       });
       let isDone = await look();
       const changes = new Changes(events);
       while (!isDone && !end.signal.aborted) {
-        // A call may end without an event.
+        // An open call may end without an event, so look again every `lookMs`.
         const event = await changes.next(known?.callIsOpen ? lookMs : undefined);
         if (end.signal.aborted) break;
         isDone = await look(event);
       }
     }
   } catch {
-    // The store is away, or this reader was too slow: what is known by then is told.
+    // The store is away, or this reader was too slow: return what is known by then.
   } finally {
     over();
     clearTimeout(timer);
@@ -83,7 +84,10 @@ export async function wait(
   return known;
 }
 
-/** A request as an `Idempotency-Key` is bound to it: repeats may wait for something else. */
+/**
+ * A request as an `Idempotency-Key` is bound to it, without its `wait_until`: a repeat may wait for
+ * something else.
+ */
 export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
   request: Request,
 ): Request {
@@ -92,9 +96,9 @@ export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
 }
 
 /**
- * What a call that moves money answers behind its wait: the payment or payout as it is then known.
- * Where that cannot be told, its own answer.
- * @throws GatewayError as the call did, unless its outcome became known meanwhile
+ * The answer of a call that moves money after its wait: the payment or payout as then known, or the
+ * call's own answer if that cannot be read.
+ * @throws GatewayError what the call threw, unless its outcome became known during the wait
  */
 export async function answerAfterWait<Result extends object>(
   context: Context,
@@ -108,7 +112,7 @@ export async function answerAfterWait<Result extends object>(
   try {
     answer = await made;
     const recorded = context.recorded.get(answer);
-    // What is not on record cannot be waited for: its own callback may never come.
+    // An answer that is not in the log cannot be waited for: its own callback may never come.
     if (recorded && !recorded.appended) return answer;
   } catch (error) {
     if (!(error instanceof GatewayError) || !error.details.outcomeUnknown) throw error;
@@ -116,7 +120,7 @@ export async function answerAfterWait<Result extends object>(
     lost = error;
   }
   const known = await wait(context, call, about, until);
-  // A copy: the events of the payment share the message, and what is known is of this answer.
+  // A copy: events share the message, but `waited` must hold what is known for this answer alone.
   const told = known?.current?.resource.value;
   const result = told && ({ ...told } as Result);
   if (lost && (!result || known?.callIsOpen || known?.isGivenUp)) throw lost;
@@ -125,13 +129,13 @@ export async function answerAfterWait<Result extends object>(
   return result;
 }
 
-/** How often it is looked whether a call is over that keeps a wait from its end, in milliseconds. */
+/** How often a wait checks whether the open call that it waits for has ended, in milliseconds. */
 const lookMs = 500;
 
-/** How long a call waits whose caller names no deadline, in milliseconds. */
+/** Longest wait of a call whose caller gave no deadline, in milliseconds. */
 const defaultWaitMs = 30_000;
 
-/** So long before the caller's deadline it is told what is known, at least. */
+/** A wait ends at least this long before the caller's deadline, in milliseconds. */
 const minLeftMs = 100;
 
 function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
@@ -141,7 +145,7 @@ function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
   return deadlineIsOurs ? Math.min(waitMs, defaultWaitMs) : waitMs;
 }
 
-/** A caller with too many waits is answered at once, as without one. */
+/** Undefined for a caller with too many waits: it is answered at once, as without a wait. */
 function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) {
   try {
     return waitLimits.take(caller);
@@ -180,20 +184,20 @@ const openStates: ReadonlySet<PaymentState> = new Set([
   PaymentState.UNKNOWN,
 ]);
 
-/** The events of a topic, one at a time, each awaited for a while at most. */
+/** Reads the events of a topic one at a time, each within a time limit. */
 class Changes {
   readonly #events: AsyncIterator<Event>;
-  /** Asked for, and not there yet. */
+  /** The pending request for the next event. */
   #next: Promise<IteratorResult<Event>> | undefined;
 
   constructor(events: AsyncIterable<Event>) {
     this.#events = events[Symbol.asyncIterator]();
   }
 
-  /** @returns undefined when none came in time */
+  /** @returns undefined when no event came in time */
   async next(forMs: number | undefined): Promise<Event | undefined> {
     this.#next ??= this.#events.next();
-    // An error that nobody waits for any more is no unhandled one.
+    // Without this, an error that is not awaited any more would be an unhandled rejection.
     this.#next.catch(() => {});
     if (forMs === undefined) return this.#taken(await this.#next);
     let timer: NodeJS.Timeout | undefined;

@@ -2,7 +2,10 @@ import { UnderWay } from "../collections/under-way.ts";
 
 /** Waits of this process, which end when it shuts down. */
 export interface Waits {
-  /** @returns what leaves; `end` is called at once when the process shuts down already */
+  /**
+   * Registers a wait; `end` is called on shutdown, or at once if that has begun.
+   * @returns a function that removes the wait
+   */
   join(end: () => void): () => void;
   end(): void;
 }

@@ -54,7 +54,7 @@ function forCustomer<Desc extends WalletRequestSchema>(
   return asked;
 }
 
-/** Items may be shared with other callers, who may see more: a copy is masked, not the item. */
+/** Removes the full number from a copy: the item may be shared with callers who may see it. */
 function withoutPan(item: WalletItem, call: Call): WalletItem {
   if (item.card?.fullNumber === undefined || call.caller.scopes.has("wallet:pan")) return item;
   const card = { ...item.card };

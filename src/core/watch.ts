@@ -44,9 +44,9 @@ export interface StreamRequest extends Start {
 }
 
 /**
- * One payment or payout, live: its current state if one is known and no cursor was given, then each
- * event behind it exactly once.
- * @param asked is called when the first event is asked for; what it throws, the stream throws
+ * Streams one payment or payout: first its current state, if one is known and no cursor was given,
+ * then each later event exactly once.
+ * @param asked called when the first event is requested; the stream throws what it throws
  */
 export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncIterable<Event> {
   const { log, call } = options;
@@ -56,8 +56,8 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     const { account } = call.caller;
     const end = new WatchEnd(options, request);
     if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
-    // The live part is attached before the snapshot is read: what comes between the two is in both,
-    // and its cursor tells.
+    // Attach the live part before reading the snapshot: an event that arrives between the two is in
+    // both, and its cursor shows that.
     let from: Cursor | undefined;
     let told: Snapshot | undefined;
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
@@ -77,7 +77,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
       const known =
         after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
       const current = known?.snapshot && firstEvent(known.snapshot);
-      // Where the snapshot tells nothing, no event is in it.
+      // A snapshot without a current event is not sent, so no live event repeats it.
       told = current && known.snapshot;
       call.onOpen?.(current ? undefined : from);
       if (known && told && current) {
@@ -100,28 +100,28 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
   });
 }
 
-/** How often a stream looks whether the call is over that keeps it from its end, in milliseconds. */
+/** How often a stream that waits for an open call checks whether it has ended, in milliseconds. */
 const lookMs = 500;
 
-/** Events of one payment or payout that are looked through for a client's last one. */
+/** How many of the newest events are searched for the one at a client's cursor. */
 const lookBack = 256;
 
 /**
- * Where a stream that goes on until the end is over: behind an end of an operation that pays, unless a
- * call for the external_id is open, which may end otherwise; or behind the word that a lost call was
- * not done, or that nobody can tell. That call may end without a further event, so it is looked for;
- * whatever was stored by then is told before the stream ends.
+ * Decides when a stream with `until_final` ends: after the final event of an operation that pays,
+ * unless a call for the external_id is open, which may end otherwise; or after the event that a
+ * lost call was NOT_DONE or NEEDS_OPERATOR. An open call may end without a further event, so the
+ * stream checks for that; before it ends it yields all events stored by then.
  */
 class WatchEnd {
   readonly #options: StreamOptions;
   readonly #request: WatchRequest;
-  /** Aborts when the stream has come to its end without an event: it was to go on until then. */
+  /** Aborts when the stream ends without a further event. Undefined without `until_final`. */
   readonly #over: AbortController | undefined;
-  /** What the reader has had. */
+  /** The cursor of the last event that the reader received. */
   #place: Cursor = "";
-  /** It has had an end, or knew of one: with the last open call the stream is over. */
+  /** The latest operation that pays has ended: the stream ends once no call is open. */
   #isDue = false;
-  /** The newest event when no call was open any more. */
+  /** The newest event at the time when no call was open any more: the stream ends with it. */
   #last: Cursor | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -132,17 +132,17 @@ class WatchEnd {
     if (request.untilFinal) this.#over = new AbortController();
   }
 
-  /** Whether the stream has come to its end without an event. */
+  /** Whether the stream has ended without a further event. */
   get isOver(): boolean {
     return this.#over?.signal.aborted === true;
   }
 
-  /** Aborts then, and with a signal. */
+  /** A signal that aborts then, or when `signal` does. */
   with(signal: AbortSignal): AbortSignal {
     return this.#over ? AbortSignal.any([signal, this.#over.signal]) : signal;
   }
 
-  /** Whether a stream that goes on from here is over before it begins. */
+  /** Whether a stream that starts at this cursor is over before it begins. */
   async isAt(after: Cursor | "earliest"): Promise<boolean> {
     if (!this.#request.untilFinal) return false;
     this.#place = after === "earliest" ? "" : after;
@@ -151,7 +151,7 @@ class WatchEnd {
     const { account } = call.caller;
     const history = await log.history(account, kind, externalId, lookBack);
     const had = history.find(({ cursor }) => cursor === this.#place);
-    // A client that connects again by itself has had the end already, whatever came behind it.
+    // A client that reconnects by itself has received the end already, whatever came after it.
     const isOver = had !== undefined && (call.resumed || had === history.at(-1));
     if (isOver && (await this.#isEnd(had))) return true;
     const { snapshot } = await openCallsOf(this.#options, account, kind, externalId);
@@ -161,8 +161,8 @@ class WatchEnd {
   }
 
   /**
-   * Whether it is plain that the stream goes on behind an event, which its reader gets then: one that
-   * ends no operation, while no end is known. To tell the rest takes time.
+   * Whether the stream certainly continues after an event, which then counts as received: the event
+   * ends no operation, and no end is known. False means that `isBehind` has to ask the stores.
    */
   isAhead(event: Event): boolean {
     if (!this.#request.untilFinal) return true;
@@ -210,7 +210,7 @@ class WatchEnd {
     if ((await this.#isOver()) && !this.#stopped) this.#over?.abort();
   }
 
-  /** True also where it cannot be told: the stream goes on then. */
+  /** True also when the stores cannot be read: the stream then continues. */
   async #isCallOpen(): Promise<boolean> {
     const { kind, externalId } = this.#request;
     try {
@@ -222,7 +222,7 @@ class WatchEnd {
     }
   }
 
-  /** Empty when none is kept; undefined where it cannot be told. */
+  /** The cursor of the newest event: empty if none is kept, undefined if the log cannot be read. */
   async #newest(): Promise<Cursor | undefined> {
     const { log, call } = this.#options;
     const { kind, externalId } = this.#request;
@@ -235,7 +235,7 @@ class WatchEnd {
   }
 }
 
-/** Nothing more is to be waited for behind these. */
+/** Outcomes of a call after which no further event about it is expected. */
 export const endingOutcomes: ReadonlySet<CallOutcome> = new Set([
   CallOutcome.NOT_DONE,
   CallOutcome.NEEDS_OPERATOR,
@@ -256,7 +256,7 @@ function isPaying({ resource }: Event): boolean {
   }
 }
 
-/** Every event of an account, or those of some kinds, behind a cursor or from now on. */
+/** Streams the events of an account, of some kinds or of all, after a cursor or from now on. */
 export function stream(options: StreamOptions, asked: () => StreamRequest): AsyncIterable<Event> {
   const { log, call } = options;
   return resumable(options, asked, async function* ({ kinds, after }, signal) {
@@ -275,7 +275,10 @@ export function stream(options: StreamOptions, asked: () => StreamRequest): Asyn
   });
 }
 
-/** Where a watch request asks to begin. @throws GatewayError INVALID_ARGUMENT for what is no cursor */
+/**
+ * The start that a watch request asks for.
+ * @throws GatewayError INVALID_ARGUMENT for the cursor `earliest`, which is the log's own word
+ */
 export function startOf({
   afterCursor,
   fromStart,
@@ -285,14 +288,14 @@ export function startOf({
   return afterCursor;
 }
 
-/** The log's own words for its ends are no cursors of a caller. */
+/** The log's words `latest` and `earliest` are not valid as cursors of a caller. */
 function noCursor(): GatewayError {
   return invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
 }
 
 /**
- * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the gateway
- * shuts down, and puts the cursor to resume from on whatever ends it early.
+ * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the
+ * gateway shuts down. An error that ends it early carries the cursor to resume from.
  */
 async function* resumable<Request extends Start>(
   { call, drain }: StreamOptions,
@@ -300,7 +303,8 @@ async function* resumable<Request extends Start>(
   events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
   const request = asked();
-  // One for all that may end it: a signal costs more memory than all else of a watch at rest.
+  // One controller for all that may end the stream: a signal takes more memory than all the rest of
+  // an idle watch does.
   const end = new AbortController();
   const { signal } = call;
   const { expiresAtMs, revoked } = call.caller;
@@ -321,15 +325,15 @@ async function* resumable<Request extends Start>(
     stopExpiry();
     stopRevoked();
     stopLeft();
-    // Lets go of the log even if the stream was never iterated to its live part.
+    // Detaches from the log even if the stream never reached its live part.
     end.abort(streamOver);
   }
 }
 
-/** Told to nobody: a stream that is over has no reader. */
+/** Never shown: a stream that is over has no reader. */
 const streamOver = new GatewayError("CANCELLED", "the stream is over");
 
-/** @returns what stops it */
+/** Aborts `end` with the signal. @returns a function that stops listening */
 function endWith(signal: AbortSignal | undefined, end: AbortController): () => void {
   if (!signal) return () => undefined;
   const onAbort = () => end.abort(signal.reason);
@@ -338,13 +342,14 @@ function endWith(signal: AbortSignal | undefined, end: AbortController): () => v
   return () => signal.removeEventListener("abort", onAbort);
 }
 
-/** Streams that end with a signal which many of them share. */
+/** By shared signal: the streams that end when it aborts. */
 const sharing = new WeakMap<AbortSignal, UnderWay<AbortController>>();
 
 /**
- * The same for a signal of thousands of streams, which is listened to once: to stop listening takes
- * longer the more do, and thousands stop at once when a proxy in front of them goes away.
- * @returns what stops it
+ * Like `endWith`, for a signal that thousands of streams share: it gets one listener. Removing a
+ * listener takes longer the more there are, and thousands of streams stop at once when a proxy in
+ * front of them goes away.
+ * @returns a function that stops listening
  */
 function endWithAll(signal: AbortSignal | undefined, end: AbortController): () => void {
   if (!signal || signal.aborted) return endWith(signal, end);
@@ -361,7 +366,10 @@ function endWithAll(signal: AbortSignal | undefined, end: AbortController): () =
   return () => member.leave();
 }
 
-/** The later of what the caller has seen and what the log says; none where none will do. */
+/**
+ * Adds the cursor to resume from: the later of the last event sent and the log's own position. An
+ * error about the cursor itself gets none.
+ */
 function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
   if (!(error instanceof GatewayError) || seen === undefined || seen === "earliest") return error;
   if (error.code === "OUT_OF_RANGE" || error.code === "INVALID_ARGUMENT") return error;
@@ -373,7 +381,7 @@ function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
   });
 }
 
-/** A timer cannot wait longer than 2^31 - 1 ms, and does not hear of a clock that was put right. */
+/** A timer cannot wait longer than 2^31 - 1 ms, and does not notice a corrected clock. */
 const maxTimerMs = 60_000;
 
 function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () => void {

@@ -10,7 +10,7 @@ import {
 import type { Kind } from "../model/kinds.ts";
 import type { Entry, OperationState, Snapshot } from "./log.ts";
 
-/** A call that moves money, as the log tells of it. */
+/** A money-moving call whose answer was lost, as the log records it. */
 export interface LostCall {
   readonly id: string;
   readonly kind: Kind;
@@ -18,10 +18,12 @@ export interface LostCall {
 }
 
 /**
- * What is told of a call whose answer was lost. It has a state of its own beside those of payments
- * and payouts, and once its outcome is known it does not become unknown again.
- * @param isShown what it made is in the log: its note as a hold goes over to that. Until then the note
- * stays, since what comes is a hold by it alone.
+ * The log entry for the outcome of a call whose answer was lost. The call has a state of its own,
+ * beside those of payments and payouts. A known outcome has a higher rank than an unknown one, so
+ * it never becomes unknown again.
+ * @param isShown whether the log already has what the call made. Then a hold noted for the call
+ * moves to those operations (`takeHold`). Until then the note stays: it alone marks the coming
+ * payment as held.
  */
 export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown = false): Entry {
   const { kind } = call;
@@ -50,12 +52,12 @@ export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown =
   };
 }
 
-/** Whether a state is that of a call, not of a payment or payout. */
+/** Whether a state describes a call rather than a payment or payout. */
 export function isCall({ operation }: OperationState): boolean {
   return operation === callOperation;
 }
 
-/** What the log tells of a call: of rank 2 once its outcome is known. */
+/** A call's state in the log; its rank is 2 once the outcome is known. */
 export function stateOfCall(
   snapshot: Snapshot | undefined,
   id: string,
@@ -63,7 +65,7 @@ export function stateOfCall(
   return snapshot?.states.find((state) => isCall(state) && state.subjectId === id);
 }
 
-/** The latest event that says that a call's outcome is not known, if that is so still. */
+/** The latest event that reports a call as UNKNOWN or NEEDS_OPERATOR, if such a call is left. */
 export function unknownOutcome({ states }: Snapshot): Event | undefined {
   return states.findLast((state) => isCall(state) && open.has(state.event.callOutcome))?.event;
 }

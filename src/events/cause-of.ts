@@ -4,19 +4,19 @@ import type { EventLog } from "./log.ts";
 import { subjectKey } from "./topics.ts";
 import { traceOf } from "./trace-of.ts";
 
-/** Which call caused what is told later of a payment or payout, as far as calls are traced. */
+/** Finds the call that caused an event or callback of a payment or payout, if calls are traced. */
 export interface Causes {
-  /** A call that moves money leaves; `trace` is its `traceparent`, undefined when it is not traced. */
+  /** Records a call that is sent; `trace` is its `traceparent`, undefined if it is not traced. */
   sent(account: string, kind: Kind, externalId: string, trace: string | undefined): void;
   /**
-   * The `traceparent` of the last call for an external id: one that this process made lately, or one
-   * whose answer is among the newest events of the log. Never rejects.
+   * The `traceparent` of the last call for an external id, from this process's recent calls or from
+   * an answer among the newest events of the log. Never rejects.
    */
   of(account: string, kind: Kind, externalId: string): Promise<string | undefined>;
 }
 
 export function createCauses(log: EventLog): Causes {
-  /** A callback may overtake the answer, which the log learns of. */
+  /** Traces of recent calls: a callback may arrive before the log has the answer with the trace. */
   const lately = new Map<string, string>();
   const keyOf = (account: string, kind: Kind, externalId: string) =>
     `${account} ${subjectKey(kind, externalId)}`;

@@ -4,9 +4,9 @@ import type { OperationState, Snapshot } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
 /**
- * Which event tells the current state of a payment or payout: the latest
- * success if there is one, else the attempt that began last. Of a payment, what pays counts: a
- * refund, cancellation or look-up shows only while nothing else is known.
+ * The event that shows the current state of a payment or payout: the latest success if there is
+ * one, else the attempt that began last. Operations that pay come first: a refund, cancellation or
+ * look-up is shown only while nothing else is known.
  */
 export function currentEvent({ states }: Snapshot): Event | undefined {
   const resources = states.filter((state) => !isCall(state));
@@ -18,9 +18,9 @@ export function currentEvent({ states }: Snapshot): Event | undefined {
 }
 
 /**
- * The event that a watch begins with: the current state, unless that is no success and the outcome
- * of a call is unknown. To begin with the failure of an earlier attempt would show as failed what
- * may have been paid.
+ * The first event of a watch: the current state. But if no success is known and a call's outcome is
+ * unknown, it is the event that reports this: the failure of an earlier attempt would show as
+ * failed what may have been paid.
  */
 export function firstEvent(snapshot: Snapshot): Event | undefined {
   const succeeded = snapshot.states.some(

@@ -11,33 +11,33 @@ import type { Entry, Rank } from "./log.ts";
 
 export interface EntryOptions {
   readonly source: EventSource;
-  /** A callback's body as it came. */
+  /** A callback's raw body. */
   readonly raw?: Uint8Array;
-  /** Stands in where the body has no external_id: that of the request which it answers. */
+  /** The external_id of the answered request: used if the body has none. */
   readonly externalId?: string;
   /**
-   * That of the call which it answers: stands in where the body names none, or none that is known.
-   * Without it a body that names none is of a payment.
+   * The operation of the answered call: used if the body names none, or one outside the contract.
+   * Without it, a body that names no operation counts as a payment.
    */
   readonly operation?: PaymentOperation;
-  /** Whether it was made with `confirm: false`; left out where this gateway did not make it. */
+  /** Whether the payment was made with `confirm: false`; absent if this gateway did not make it. */
   readonly held?: boolean;
-  /** The id of the call that it answers. */
+  /** The id of the answered call. */
   readonly call?: string;
-  /** Tells an end apart from others of its operation where the service gives no operation_id. */
+  /** Stands in for a missing operation_id, to distinguish final states of one operation. */
   readonly attempt?: string;
 }
 
 /**
- * What a payment transaction tells the log. Undefined when it does not say which payment it is
- * about: it lacks an external_id, or each of payment_id, id and transaction_id.
+ * The log entry for a payment transaction. Undefined if the transaction does not say which payment
+ * it is about: it lacks an external_id, or all of payment_id, id and transaction_id.
  */
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
   const { details } = payment;
   const unread = unreadFieldsOf(payment);
   const operation = operationName(payment.operation, options.operation, unread);
   const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
-  // A status that was not understood must not pass for one that was not told.
+  // `isSuccess` replaces a status that is absent, but not one that could not be read.
   const mayBeShort = given === "" && !unread.some((path) => statusPaths.has(path));
   const status = mayBeShort && payment.isSuccess ? "success" : given;
   const { status: receipt, code } = fiscalizationOf(payment);
@@ -58,9 +58,9 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
 }
 
 /**
- * What a payout transaction tells the log. Undefined when it lacks an external_id or a
- * transaction_id. The set of statuses is open: `ends` says which are the ends, and all but `init` are
- * steps between.
+ * The log entry for a payout transaction. Undefined if it lacks an external_id or a transaction_id.
+ * The set of statuses is open: `ends` lists the final ones; all others except `init` are
+ * intermediate.
  */
 export function payoutEntry(
   payout: Payout,
@@ -69,7 +69,7 @@ export function payoutEntry(
 ): Entry | undefined {
   const given = payout.status?.toLowerCase() ?? "";
   const end = ends.success.has(given) ? "success" : ends.failure.has(given) ? "failure" : undefined;
-  // The log's own words for the ends are only steps where they are none of the service's.
+  // Where `ends` does not list `success` or `failure`, which the log takes for final, rename it.
   const status = end ?? (rankOfEnd(given) === 2 ? `step:${given}` : given);
   return entry(options, {
     kind: EventKind.PAYOUT,
@@ -120,14 +120,14 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
   identity.push(...facts.fiscalization);
-  // Two bodies that differ in what was not understood must not pass for one.
+  // Two bodies that differ in unread fields must not count as the same event.
   if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
   return {
     event,
     kind,
     source,
     externalId,
-    // The event has all of them whole; the state is one for many events, and has a bound.
+    // The event keeps these texts in full. The state serves many events, so its texts are bounded.
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
@@ -144,7 +144,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   };
 }
 
-/** An amount as it was told; empty for a text that is too long to be one. */
+/** An amount as the service sent it; empty if the text is too long to be one. */
 function decimalOf(amount = ""): string {
   return amount.length <= maxDecimalChars ? amount : "";
 }
@@ -157,7 +157,7 @@ const subjectFields: Readonly<Record<Kind, (id: string) => MessageInitShape<type
     [EventKind.PAYOUT]: (transactionId) => ({ transactionId }),
   };
 
-/** Fields of payments and payouts that tell two callbacks apart. */
+/** Fields that distinguish two callbacks about one payment or payout. */
 const identityPaths: ReadonlySet<string> = new Set([
   "operation",
   "details",
@@ -171,10 +171,10 @@ const identityPaths: ReadonlySet<string> = new Set([
   "status_code",
 ]);
 
-/** Fields by which a payment says how far it has come. */
+/** Fields that hold a payment's status. */
 const statusPaths: ReadonlySet<string> = new Set(["details", "details.status"]);
 
-/** The service's words for the end of a payout, in lower case: its interface does not show them. */
+/** The service's final payout statuses, in lower case. Its specification does not list them. */
 export interface PayoutEnds {
   readonly success: ReadonlySet<string>;
   readonly failure: ReadonlySet<string>;
@@ -211,7 +211,7 @@ function operationName(
   asked: PaymentOperation | undefined,
   unread: readonly string[],
 ): string {
-  // A new operation of the service must not pass for the payment itself.
+  // An operation that the contract does not have must not count as the payment itself.
   if (unread.includes("operation") && asked === undefined) return "unknown";
   return operationNames[given] ?? operationNames[asked ?? PaymentOperation.PAYMENT] ?? "payment";
 }

@@ -3,13 +3,12 @@ import { stateKey } from "./merge.ts";
 
 export const noFacts: Facts = { operations: [], held: false, folded: 0 };
 
-/** Ends that paid nothing, of which an external_id keeps the newest. */
+/** How many failures an external_id keeps: the newest ones. */
 export const maxFailures = 100;
 
 /**
- * A fact as it is stored: the key of its operation, rank, status, operation_id, and what no store has
- * to understand: status_code, amount, currency, `1` or `0` if it is known whether it is held, and the
- * time in milliseconds.
+ * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
+ * or `0`, or empty if unknown, and `atMs` is in milliseconds.
  */
 export type StoredFact = [
   key: string,
@@ -23,7 +22,7 @@ export type StoredFact = [
   atMs: string,
 ];
 
-/** What an entry tells, to be stored; the store adds when. */
+/** The stored fact of an entry. With Redis, append-event.lua sets the time. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
   const { rank, status, statusCode = "", amount = "", currency = "", held } = entry;
   const operationId = entry.isAttempt ? "" : entry.operationId;
@@ -35,9 +34,10 @@ export function storedFact(entry: Entry, atMs: number): StoredFact {
 }
 
 /**
- * Takes a fact into those of its external_id, in place: it stands instead of the one of the same
- * operation, and what it does not tell stays as it was told. append-event.lua does the same.
- * @returns the keys of failures that are one too many: their states go
+ * Adds a fact to those of its external_id, in place. It replaces the fact of the same operation,
+ * but keeps that one's amount, currency and `held` if it has none itself. append-event.lua does the
+ * same.
+ * @returns the keys of the failures that are one too many: their states have to be deleted
  */
 export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
   const { facts } = kept;
@@ -54,21 +54,24 @@ export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
   return gone;
 }
 
-/** What is kept of an external id beside the states of its operations. */
+/** What stores keep of an external id beside the states of its operations. */
 export interface Kept {
   facts: StoredFact[];
-  /** Calls with `confirm: false` of which it is not known yet which payment they made. */
+  /** Ids of calls with `confirm: false` whose payment is not known yet. */
   holds: string[];
   folded: number;
 }
 
 /**
- * Takes up what an answer tells of a hold, in place: its call is noted no more, and the payment that
- * became known before the answer is held or not. A call that was settled without its answer made one
- * of the payments that are known by then: what was held by its note is held by itself from then on,
- * and no later payment is. append-event.lua does the same.
- * @returns whether that may be another state than before: the answer is an event then, though it
- * repeats what was told, or comes late
+ * Applies what an entry says about a hold, in place. append-event.lua does the same.
+ * - An entry with a call removes the note of that call.
+ * - An answer marks its payment as held or not, if the payment became known before the answer.
+ * - A call that was settled without its answer made one of the payments that are known by now. If
+ *   it was noted and its entry says `held`, those that are not marked yet become held. Later
+ *   payments do not.
+ *
+ * @returns whether this may change the state of the external_id. Then the answer is stored as an
+ * event, even if it repeats what is known or comes late.
  */
 export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined): boolean {
   const wasNoted = kept.holds.length > 0;
@@ -85,21 +88,21 @@ export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined)
   return (held === "1") !== wasNoted;
 }
 
-/** What became of a call, not of a payment or payout. */
+/** Whether a fact is about a call rather than a payment or payout. */
 function isOfCall([key]: StoredFact): boolean {
   return (JSON.parse(key) as string[])[1] === "call";
 }
 
-/** Calls that are noted at once, at most: more than can be open. */
+/** Most calls noted for one external_id: more than can be open. */
 export const maxHolds = 100;
 
-/** The calls, with one of them noted, or noted no more. note-hold.lua does the same. */
+/** The noted calls, with `call` added (`isHolding`) or removed. note-hold.lua does the same. */
 export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {
   const others = holds.filter((other) => other !== call);
   return isHolding ? [...others, call].slice(-maxHolds) : others;
 }
 
-/** Of states that were stored before there were facts: what they tell. */
+/** The facts of states that were stored before stores kept facts. */
 export function factsOfStates(
   states: readonly {
     readonly subjectId: string;
@@ -118,7 +121,7 @@ export function factsOfStates(
     ]);
 }
 
-/** An end of anything that is no success: of an attempt, a refund, or a call that was settled. */
+/** Whether a fact is a final state but no success: of an attempt, a refund, or a settled call. */
 function isFailure([, rank, status]: StoredFact): boolean {
   return rank === "2" && status !== "success";
 }

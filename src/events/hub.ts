@@ -2,19 +2,22 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Topic } from "./log.ts";
 import { isAbout, subjectKey } from "./topics.ts";
 
-/** Gets events as they are stored. Neither method may throw or wait. */
+/** Receives events as they are stored. Neither method may throw or block. */
 export interface Follower {
   event(event: Event): void;
-  /** Nothing follows. */
+  /** Delivery has ended with this error. */
   fail(error: Error): void;
 }
 
-/** Who in this process follows one account's log. Delivery is in the order of the calls. */
+/** One account's followers in this process. They receive events in the order of `publish`. */
 export class Hub {
   readonly #ofSubject = new Map<string, Set<Follower>>();
   readonly #ofKinds = new Map<Follower, Topic>();
 
-  /** Attaches a follower of the topic. @returns what detaches it, as often as it is called. */
+  /**
+   * Attaches a follower to a topic. @returns a function that detaches it; it may be called
+   * repeatedly
+   */
   follow(topic: Topic, follower: Follower): () => void {
     if (!("externalId" in topic)) {
       this.#ofKinds.set(follower, topic);
@@ -39,7 +42,7 @@ export class Hub {
     }
   }
 
-  /** Lets all followers go. */
+  /** Detaches all followers with an error. */
   fail(error: Error): void {
     const all = [...this.#ofSubject.values()].flatMap((followers) => [...followers]);
     for (const follower of [...all, ...this.#ofKinds.keys()]) follower.fail(error);
@@ -47,7 +50,7 @@ export class Hub {
     this.#ofKinds.clear();
   }
 
-  /** How many follow. */
+  /** Number of followers. */
   get size(): number {
     let size = this.#ofKinds.size;
     for (const followers of this.#ofSubject.values()) size += followers.size;

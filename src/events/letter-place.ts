@@ -1,8 +1,8 @@
 import { GatewayError } from "../errors.ts";
 
 /**
- * The number that a place of a dead letter stands for; undefined without one.
- * @throws GatewayError INVALID_ARGUMENT
+ * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
+ * @throws GatewayError INVALID_ARGUMENT for text that is not a place
  */
 export function numberOf(place: string | undefined): number | undefined {
   if (place === undefined) return undefined;

@@ -1,10 +1,10 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 
-/** A cursor in a request: text that `Event.cursor` once was. */
+/** Position of an event in an account's log: the text of `Event.cursor`. See cursor.ts. */
 export type Cursor = string;
 
-/** What a reader reads: one payment or payout, or all of an account of some kinds (empty: all). */
+/** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
 export type Topic =
   | { readonly kind: Kind; readonly externalId: string }
   | { readonly kinds: readonly EventKind[] };
@@ -12,46 +12,52 @@ export type Topic =
 /** How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. */
 export type Rank = 0 | 1 | 2;
 
-/** Something learned of a payment or payout, before it has a place in the log. */
+/** What became known of a payment or payout, before the log gives it a cursor. */
 export interface Entry {
-  /** The event without `cursor`, `received_at` and the states, which the log sets. */
+  /** The event without `cursor`, `received_at` and `state`, which the log sets. */
   readonly event: Event;
   readonly kind: Kind;
   readonly source: EventSource;
   readonly externalId: string;
   /**
-   * payment_id or transaction_id: state is kept per subject and operation. This text and those below
-   * are digests where they are longer than an id of a request may be.
+   * payment_id, transaction_id, or the id of a lost call: state is kept per subject and operation.
+   * This text and those below are replaced by a digest if longer than an id in a request may be.
    */
   readonly subjectId: string;
-  /** payment, confirm, refund, …; `payout` for payouts; `unknown` for one not in the contract. */
+  /**
+   * payment, confirm, refund, …; `payout`; `call` for a lost call; `unknown` if not in the
+   * contract.
+   */
   readonly operation: string;
-  /** operation_id where given, else what tells attempts apart, if anything does. */
+  /** operation_id if the service gave one, else what distinguishes attempts, if anything does. */
   readonly operationId: string;
-  /** The operation_id is not the service's: nobody is shown it. */
+  /** `operationId` is not the service's: no client sees it. */
   readonly isAttempt?: boolean;
   readonly rank: Rank;
-  /** Status text in lower case, to tell two different final states apart; empty if not told. */
+  /** Status text in lower case, to distinguish final states; empty if the service sent none. */
   readonly status: string;
   readonly statusCode?: string;
-  /** Decimal text. */
+  /** Decimal text; empty if the service's text is too long to be an amount. */
   readonly amount?: string;
   readonly currency?: string;
   /**
-   * Whether it was made with `confirm: false`; absent where this gateway cannot know. Of a call that
-   * was settled: what it made is held, if the call is noted as a hold.
+   * Whether the payment was made with `confirm: false`; absent if this gateway cannot know. On the
+   * entry of a settled call, true marks what the call made as held, if the call is noted as a hold.
    */
   readonly held?: boolean;
   /**
-   * The call whose answer it is, or that was settled or turned out as not done: it is noted as a hold
-   * no more.
+   * The call that this entry answers, settles or reports as not done: it is no longer noted as a
+   * hold.
    */
   readonly call?: string;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string;
-  /** Digest of payment_id, operation, operation_id, status and status_code. */
+  /**
+   * Digest of what makes two events the same: kind, subject, operation, operation_id, status,
+   * status_code and receipt.
+   */
   readonly identity: string;
-  /** `traceparent` of the span that made it known; see trace-of.ts. */
+  /** `traceparent` of the span that appends it; see trace-of.ts. */
   readonly trace?: string;
 }
 
@@ -61,26 +67,28 @@ export interface Appended {
    * - `duplicate`: nothing was stored or published.
    */
   readonly outcome: "stored" | "duplicate";
-  /** The stored event; for a duplicate, absent. */
+  /** The stored event; absent for a duplicate. */
   readonly event?: Event;
-  /** The operation had another final state already: both are kept. */
+  /** The operation already had a different final state: both events are kept. */
   readonly conflict: boolean;
 }
 
-/** State of one operation of one subject, as its highest-ranking event told it. */
+/** State of one operation of one subject, from its highest-ranking event. */
 export interface OperationState {
   readonly operation: string;
   readonly subjectId: string;
   readonly operationId: string;
   readonly rank: Rank;
   readonly status: string;
-  /** Cursor of the first event of this operation: which attempt is the latest. */
+  /** Cursor of the operation's first event: it shows which attempt is the latest. */
   readonly since: Cursor;
   /** The event that set the state. */
   readonly event: Event;
 }
 
-/** What is known of one operation, without its event: enough to tell the state of its external_id. */
+/**
+ * What is known of one operation, without its event; the external_id's state follows from these.
+ */
 export interface Fact {
   /** payment_id, transaction_id, or the id of a call. */
   readonly subjectId: string;
@@ -89,15 +97,15 @@ export interface Fact {
   /** operation_id where given, else empty. */
   readonly operationId: string;
   readonly rank: Rank;
-  /** In lower case; empty if not told. */
+  /** In lower case; empty if the service sent none. */
   readonly status: string;
   readonly statusCode: string;
-  /** Decimal text; empty if not told. */
+  /** Decimal text; empty if the service sent none. */
   readonly amount: string;
   readonly currency: string;
-  /** When the log learned of this state, in milliseconds since the epoch. */
+  /** When the log stored this state, in milliseconds since the epoch. */
   readonly atMs: number;
-  /** Made with `confirm: false`, or not; undefined if this gateway did not make it. */
+  /** Whether it was made with `confirm: false`; undefined if this gateway did not make it. */
   readonly held?: boolean;
 }
 
@@ -105,7 +113,10 @@ export interface Fact {
 export interface Facts {
   /** In the order in which they became known; failures beyond the newest 100 are left out. */
   readonly operations: readonly Fact[];
-  /** A payment was about to be made with `confirm: false`: what no answer tells of is taken for held. */
+  /**
+   * A call with `confirm: false` is noted as a hold (`noteHold`): operations without a `held` of
+   * their own count as held.
+   */
   readonly held: boolean;
   /** How many failures were left out. */
   readonly folded: number;
@@ -115,13 +126,13 @@ export interface Facts {
 export interface Snapshot {
   /** One per subject and operation, in the order of the events that set them. */
   readonly states: readonly OperationState[];
-  /** The same without events, and what was left out: what the state of the external id follows from. */
+  /** The same operations without events; the state of the external id follows from them. */
   readonly facts: Facts;
-  /** Position of the snapshot: reading behind it yields exactly what came after the snapshot. */
+  /** Position of the snapshot: reading after it yields exactly the later events. */
   readonly cursor: Cursor;
 }
 
-/** A callback whose signature was right but whose body was not understood. */
+/** A callback with a valid signature whose body could not be turned into an event. */
 export interface DeadLetter {
   /** Digest of kind and body: the same body is kept once. */
   readonly id: string;
@@ -132,67 +143,69 @@ export interface DeadLetter {
   readonly receivedAtMs: number;
 }
 
-/** A dead letter that is found again. */
+/** A dead letter as the log returns it. */
 export interface StoredDeadLetter extends Omit<DeadLetter, "body"> {
-  /** Absent when it was sealed with a password that is no longer accepted. */
+  /** Absent if it was encrypted with a password that is no longer accepted. */
   readonly body?: string;
-  /** Where it stands among those of its account, also once it is removed. */
+  /** Its position among those of its account; lists can continue from it even after its removal. */
   readonly place: string;
 }
 
 export interface DeadLettersOptions {
   /** Default: the oldest first. */
   readonly newestFirst?: boolean;
-  /** The place of a letter: the list goes on behind it. */
+  /** The place of a letter: the list continues after it. */
   readonly behind?: string | undefined;
 }
 
-/** An operation that pays and has not come to its end, as far as the log knows. */
+/** A paying operation without a final state, as far as the log knows. */
 export interface Unfinished {
   readonly kind: Kind;
   readonly externalId: string;
   readonly subjectId: string;
   readonly operation: string;
-  /** How long ago the log first heard of it. */
+  /** Time since the log first recorded it as unfinished. */
   readonly ageMs: number;
 }
 
 export interface ReadOptions {
   /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
-  /** Hears the place that is read on from, before `read` resolves. */
+  /** Called with the cursor that reading starts from, before `read` resolves. */
   readonly onStart?: ((place: Cursor) => void) | undefined;
-  /** Hears what ends the iteration as soon as it is known, also while nobody asks for an event. */
+  /** Called at once with the error that ends the iteration, even while no `next` is pending. */
   readonly onFail?: ((error: Error) => void) | undefined;
-  /** Offered each live event while a `next` waits; what it does not take resolves the `next`. */
+  /** Offered each live event while a `next` is pending; what it declines goes to the `next`. */
   readonly push?: Push | undefined;
 }
 
 /**
- * Takes an event to its reader in the call that stores it, without a copy for each reader. False: it
- * cannot take it now, and the iteration yields it. It neither throws nor waits.
+ * Delivers an event to its reader within the call that stores it, without a copy for each reader.
+ * Returns false if it cannot take the event now: then the iteration yields it. Must not throw or
+ * block.
  */
 export type Push = (event: Event) => boolean;
 
 /**
- * The log of what became known of payments and payouts: append, look up, read on from any place.
- * One log serves all merchant accounts and keeps them apart; nothing of one is reachable by another.
+ * The log of events about payments and payouts: append, look up, and read on from any cursor. One
+ * log serves all merchant accounts and keeps them separate: no account can reach another's data.
  *
- * What every implementation promises (and `test/contracts/event-log.ts` holds it to):
+ * What every implementation promises (and `test/contracts/event-log.ts` checks):
  * - append is atomic: stored, deduplicated, merged into the state and published in one step;
- * - cursors of an account grow with each event, and their text order is their order;
- * - `read` yields each event of the topic behind its start exactly once, in order, live after the
- *   stored ones, with no gap between the two;
- * - state never goes back in rank; of two different final states success stands (see merge.ts);
- * - each event carries the state of its external id after it (see payment-state.ts), and of failures
- *   an external id keeps the newest 100.
+ * - an account's cursors grow with each event, and their order as text is the order of the events;
+ * - `read` yields each event of the topic after its start exactly once, in order: stored events,
+ *   then live ones, without a gap between the two;
+ * - state never goes back in rank; of two different final states success wins (see merge.ts);
+ * - each event carries the state of its external id after it (see payment-state.ts), and an
+ *   external id keeps the newest 100 of its failures.
  *
- * Events are shared by all readers: nobody changes one.
+ * All readers share one object per event: nobody may change it.
  *
  * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
- * identity. A response or a reconciliation is one of any earlier entry with the same identity, and
- * also when it would take its operation back in rank: it teaches nothing then, unless it is the first
- * to tell whether the payment is held, and that is not what was noted.
+ * identity. A response or a reconciliation is a duplicate of any earlier entry with the same
+ * identity, and also if it would lower the rank of its operation, since it adds nothing. The
+ * exception is the first entry that says whether the payment is held, if that differs from what was
+ * noted.
  */
 export interface EventLog {
   /** Whether what was appended survives this process. */
@@ -200,21 +213,21 @@ export interface EventLog {
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
   /**
-   * Notes that a call is about to make a payment with `confirm: false`, or that it made none: while
-   * one is noted, what becomes known of attempts that no answer told of is a hold. No event, and
-   * nothing is known of an external id by it alone.
+   * Notes that a call is about to make a payment with `confirm: false`, or that it made none. While
+   * a call is noted, attempts without an answer count as held. This publishes no event, and does
+   * not make an external id known by itself.
    * @throws GatewayError UNAVAILABLE when the store is out of reach
    */
   noteHold(account: string, externalId: string, call: string, isHolding: boolean): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
   snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined>;
   /**
-   * Events of a topic behind `after`: `latest` is from now on, `earliest` from the oldest kept.
-   * The start is fixed when the promise resolves: what is appended after that will be yielded.
-   * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
-   * cursor older than what is kept or ahead of the log. The iteration throws RESOURCE_EXHAUSTED
-   * when its live buffer (1,000 events) is full and UNAVAILABLE when the log is closed, both with
-   * `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
+   * Events of a topic after a cursor; `latest` is from now on, `earliest` from the oldest kept. The
+   * start is fixed when the promise resolves: everything appended later is yielded.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log, older than what is kept, or ahead of the log. The iteration throws
+   * RESOURCE_EXHAUSTED when its live buffer (1,000 events) is full and UNAVAILABLE when the log is
+   * closed, both with `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
    */
   read(
     account: string,
@@ -223,10 +236,10 @@ export interface EventLog {
     options: ReadOptions,
   ): Promise<AsyncIterable<Event>>;
   /**
-   * The newest `limit` kept events of one payment or payout, oldest first; with `before` the newest of
-   * those before that cursor.
-   * @throws GatewayError INVALID_ARGUMENT for a text that never was a cursor; OUT_OF_RANGE for a
-   * cursor of another log
+   * The newest `limit` kept events of one payment or payout, oldest first; with `before`, the
+   * newest of those before that cursor.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log
    */
   history(
     account: string,
@@ -235,31 +248,35 @@ export interface EventLog {
     limit: number,
     before?: Cursor,
   ): Promise<Event[]>;
-  /** The cursor behind which exactly the newest `count` kept events are, or all if there are fewer. */
+  /**
+   * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
+   */
   cursorBefore(account: string, count: number): Promise<Cursor>;
   /**
-   * Keeps a body that was not understood, once per id. Letters are kept until they are removed.
-   * @throws GatewayError UNAVAILABLE when it cannot be kept: nothing was acknowledged.
+   * Stores a dead letter, once per id, until it is removed.
+   * @throws GatewayError UNAVAILABLE when it cannot be stored: nothing was acknowledged.
    */
   addDeadLetter(account: string, letter: DeadLetter): Promise<void>;
   /**
-   * The dead letters of an account, in the order in which they came. A few at a time are read, as they
-   * are asked for: what is removed meanwhile may be missing, all else is told once.
-   * @throws GatewayError INVALID_ARGUMENT for a place that never was one
+   * The dead letters of an account, in the order of their arrival. The iteration reads a few at a
+   * time: letters that are removed meanwhile may be missing, all others come exactly once.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a place
    */
   deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
   deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
-  /** How many there are. */
   countDeadLetters(account: string): Promise<number>;
-  /** Forgets a dead letter, after it was replayed or given up. Whether it was there. */
+  /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
   removeDeadLetter(account: string, id: string): Promise<boolean>;
   /**
-   * Operations that pay, that the log first heard of so long ago, and of which it knows no end: the
-   * oldest first. The newest 100,000 of an account are kept in mind.
+   * Paying operations without a final state that the log has known for at least `forMs`
+   * milliseconds, oldest first. The newest 100,000 of an account are kept.
    */
   unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]>;
-  /** Tells of them no more, until another event without an end comes: somebody looks after them. */
+  /**
+   * Drops operations that the caller takes care of from `unfinished`. The next event that is not
+   * final adds its operation again.
+   */
   dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void>;
-  /** Ends all reads; a closed log takes nothing more. */
+  /** Ends all reads. A closed log accepts nothing more. */
   close(): Promise<void>;
 }

@@ -1,21 +1,22 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Cursor, Entry, OperationState } from "./log.ts";
 
-/** What an entry means to the state of its operation. */
+/** How an entry affects the state of its operation. */
 export interface Merge {
   /** The entry becomes the state. */
   readonly replaces: boolean;
-  /** The entry would take the operation back: its event comes late. */
+  /** The entry has a lower rank than the state, and no other operation_id: it arrived late. */
   readonly late: boolean;
-  /** One operation has come to two different ends. */
+  /** The operation has two different final states. */
   readonly conflict: boolean;
 }
 
 /**
- * Holds an entry against the state of its operation: rank never goes back, of
- * equal ranks the newer one stands. Of two different ends success stands, whichever came first: to
- * show as failed what was paid would have it paid twice. Two ends with different operation_ids (two
- * partial refunds, say) are two things that happened, no conflict, and neither makes the other late.
+ * Compares an entry with the state of its operation. Rank never goes back; of equal ranks the newer
+ * entry wins. Of two different final states success wins, whichever came first: a payment that is
+ * paid but shown as failed would be paid again. Final states with different operation_ids (two
+ * partial refunds, say) are separate operations: they do not conflict, and neither makes the other
+ * late.
  */
 export function merge(held: Step | undefined, entry: Step): Merge {
   if (!held) return { replaces: true, late: false, conflict: false };
@@ -31,16 +32,19 @@ export function merge(held: Step | undefined, entry: Step): Merge {
   return { replaces: entry.status === "success", late: false, conflict: !another };
 }
 
-/** What is told apart of an operation's events. */
+/** What `merge` compares of a state and an entry. */
 type Step = Pick<OperationState, "operationId" | "rank" | "status">;
 
-/** The state that an event makes; `since` stays that of the operation's first event. */
+/** The state that an event sets; `since` stays that of the operation's first event. */
 export function stateOf(entry: Entry, event: Event, since: Cursor): OperationState {
   const { operation, subjectId, operationId, rank, status } = entry;
   return { operation, subjectId, operationId, rank, status, since, event };
 }
 
-/** Which of an external id's states an entry belongs to: refunds of one payment are told apart. */
+/**
+ * Key of the state that an entry belongs to, within its external id. Each refund of a payment has a
+ * state of its own, if it has an operation_id.
+ */
 export function stateKey({
   subjectId,
   operation,

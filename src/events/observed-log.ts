@@ -3,7 +3,7 @@ import { type KindName, kinds } from "../model/kinds.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 
-/** What appending to the log came to, for metrics. */
+/** Receives the outcome of each append, for metrics. */
 export interface AppendObserver {
   onAppend(append: {
     readonly account: string;
@@ -15,7 +15,10 @@ export interface AppendObserver {
   }): void;
 }
 
-/** A log whose appends are told of, and traced: the trace is kept beside the event. */
+/**
+ * Wraps a log so that each append is traced and reported to the observer. The event remembers its
+ * trace (trace-of.ts).
+ */
 export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObserver): EventLog {
   return {
     durable: log.durable,

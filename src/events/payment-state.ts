@@ -5,18 +5,18 @@ import { type Kind, kindOf } from "../model/kinds.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**
- * What the operations of an external_id amount to: is it paid? The one place
- * that says so; it follows from the set of operations alone, whatever the order in which they became
- * known.
+ * Computes the state of a payment from all operations of its external_id: is it paid? Only this
+ * function decides that. The result depends on the set of operations alone, not on their order.
  *
- * - A success is taken back by a `cancel` of its payment_id, or by one whose payment_id is of no
- *   operation that pays.
+ * - A `cancel` takes back the success of its payment_id. If no paying operation has its payment_id,
+ *   it takes back every success.
  * - A payment that was made with `confirm: false` is held until a `confirm` succeeds.
- * - Refunds count by their own amounts, each operation_id once. What cannot be added up (an amount or
- *   a currency that is missing, or two of them) is not all of it.
- * - A call without an understood answer leaves open whatever is not proven to be paid.
+ * - Refunds count by their own amounts, each operation_id once. If the amounts cannot be compared
+ *   (one is missing, or the currencies differ), the refund counts as partial.
+ * - A call without an understood answer makes the state UNKNOWN, unless the payment is proven to be
+ *   paid.
  *
- * @param callIsOpen a call that moves money is out beside what the log knows
+ * @param callIsOpen whether a money-moving call is open, in addition to what the log shows
  */
 export function paymentState({ operations, held }: Facts, callIsOpen = false): PaymentState {
   const paying = operations.filter(({ operation }) => payingOperations.has(operation));
@@ -32,7 +32,7 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
       !cancels.some(({ subjectId }) => subjectId === fact.subjectId),
   );
   const confirmed = authorized.filter(({ operation }) => operation === "confirm");
-  // A confirmation may be of less than what was held.
+  // A confirmation may be for less than the held amount, so only confirmed amounts count.
   const moved =
     confirmed.length > 0 ? confirmed : authorized.filter((fact) => !(fact.held ?? held));
   const isOpen = callIsOpen || operations.some(isOpenCall);
@@ -51,7 +51,7 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   return PaymentState.UNSPECIFIED;
 }
 
-/** The same of a payout, which is done or not. */
+/** Like `paymentState`, for a payout: only `payout` operations and open calls count. */
 export function payoutState({ operations }: Facts, callIsOpen = false): PayoutState {
   const payouts = operations.filter(({ operation }) => operation === "payout");
   if (payouts.some(succeeded)) return PayoutState.PAID;
@@ -60,7 +60,7 @@ export function payoutState({ operations }: Facts, callIsOpen = false): PayoutSt
   return payouts.length > 0 ? PayoutState.FAILED : PayoutState.UNSPECIFIED;
 }
 
-/** The state of a payout as its events carry it. */
+/** `Event.state` carries the state of a payout as the PaymentState of the same name. */
 const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
   [PayoutState.UNSPECIFIED]: PaymentState.UNSPECIFIED,
   [PayoutState.PENDING]: PaymentState.PENDING,
@@ -73,12 +73,12 @@ function stateOfPayout(state: PayoutState): PaymentState {
   return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
 }
 
-/** The same the other way; undefined for what a payout cannot be. */
+/** The state of a payout whose event carries `state`; undefined if no payout can have it. */
 export function payoutStateOf(state: PaymentState): PayoutState | undefined {
   return Object.values(PayoutState).find((value) => stateOfPayout(value) === state);
 }
 
-/** Sets the state that an external id is in by these facts on an event of it. */
+/** Sets an event's state to that of its external id, computed from `facts`. */
 export function setState(event: Event, facts: Facts, callIsOpen = false): void {
   event.state = stateAfter(kindOf(event.kind), facts, callIsOpen);
 }
@@ -93,7 +93,7 @@ const states: Readonly<Record<Kind, (facts: Facts, callIsOpen: boolean) => Payme
   [EventKind.PAYOUT]: (facts, callIsOpen) => stateOfPayout(payoutState(facts, callIsOpen)),
 };
 
-/** Operations of payments and payouts that move the money itself. */
+/** Operations that pay. Refunds, cancellations and look-ups do not. */
 export const payingOperations: ReadonlySet<string> = new Set([
   "payment",
   "recurrent",
@@ -101,7 +101,7 @@ export const payingOperations: ReadonlySet<string> = new Set([
   "payout",
 ]);
 
-/** The same of a payment's operation as the contract has it; one that is not told is a payment. */
+/** Whether a payment's operation pays. One that the service did not send counts as a payment. */
 export function isPayingOperation(operation: PaymentOperation | undefined): boolean {
   return payingValues.has(operation ?? PaymentOperation.UNSPECIFIED);
 }
@@ -121,14 +121,17 @@ function isOpenCall({ operation, rank }: Fact): boolean {
   return operation === "call" && rank < 2;
 }
 
-/** Whether refunds are known to be all of what was paid. */
+/** Whether the refunds are known to cover all that was paid. */
 function isCovered(successes: readonly Fact[], refunds: readonly Fact[]): boolean {
   const [total, refunded] = [sumOf(successes), sumOf(refunds)];
   if (!total || !refunded || total.currency !== refunded.currency) return false;
   return refunded.units >= total.units;
 }
 
-/** In millionths, which is as fine as a decimal of the contract; undefined if it is unknown. */
+/**
+ * The sum in millionths, the finest unit of the contract's decimals; undefined if an amount is not
+ * known or the currencies differ.
+ */
 function sumOf(facts: readonly Fact[]): { units: bigint; currency: string } | undefined {
   let units = 0n;
   const currency = facts[0]?.currency ?? "";

@@ -1,9 +1,9 @@
 /**
- * What was seen, for a while: remembered for a fixed time after it was added, and at most `limit`
- * of it. Adding what is known does not prolong it.
+ * A set of keys, each remembered for a fixed time after it was added, and at most `limit` of them.
+ * Adding a known key again does not prolong its time.
  */
 export class Seen {
-  /** In the order of their time, since all last equally long. */
+  /** Oldest first. All keys last equally long, so this is also the order in which they expire. */
   readonly #addedAt = new Map<string, number>();
   readonly #lastsMs: number;
   readonly #limit: number;
@@ -23,7 +23,7 @@ export class Seen {
     if (this.#addedAt.size > this.#limit) this.#forgetOldest();
   }
 
-  /** Forgets what was added longer ago than it lasts. */
+  /** Removes keys whose time is over. */
   sweep(nowMs: number): void {
     for (const addedAt of this.#addedAt.values()) {
       if (addedAt >= nowMs - this.#lastsMs) return;

@@ -6,11 +6,10 @@ import { putSecrets, splitSecrets } from "../secrets/secret-fields.ts";
 import { rememberTrace } from "./trace-of.ts";
 
 /**
- * An event as it is stored: its bytes in protobuf without its secret fields and, where it has some,
- * before them a field more, which holds them sealed. They open only together with the event that
- * they were taken from. Behind it stands, in a field that the message does not have either, the trace
- * that made it known (`traceOf` tells it). Whoever does not know these fields reads the event all the
- * same.
+ * Encodes an event for storage: its protobuf bytes without the secret fields. If it has secrets, a
+ * field before them holds these encrypted; they decrypt only together with the rest of the event.
+ * If it is traced, a field after them holds the `traceparent` (`traceOf` returns it). The message
+ * defines neither field, so readers that do not know them still read the event.
  */
 export function writeEvent(seal: Seal, event: Event, traceparent?: string): Buffer {
   const { open: without, secrets } = splitSecrets(EventSchema, event);
@@ -24,7 +23,7 @@ export function writeEvent(seal: Seal, event: Event, traceparent?: string): Buff
 
 export interface StoredEvent {
   readonly event: Event;
-  /** Its secret fields could not be opened, and are absent. */
+  /** Its secret fields could not be decrypted, and are absent. */
   readonly locked: boolean;
 }
 
@@ -43,18 +42,19 @@ export function readEvent(seal: Seal, bytes: Uint8Array): StoredEvent {
 }
 
 /**
- * Of the numbers that no field of a contract may have (19000 to 19999). Who does not know it skips it.
+ * One of the field numbers that protobuf reserves (19000 to 19999), so no contract uses it. Readers
+ * that do not know it skip it.
  */
 const sealedField = 19_000;
 
-/** Far beyond the numbers of the message's own fields. */
+/** Far above the numbers of the message's own fields. */
 export const traceField = 15_000;
 
 function traceOnWire(traceparent: string): Uint8Array {
   return new BinaryWriter().tag(traceField, WireType.LengthDelimited).string(traceparent).finish();
 }
 
-/** What stood behind the message is remembered beside it, and no part of it. */
+/** Moves the trace out of the message's unknown fields, so that it is no part of the event. */
 function withTrace(event: Event): Event {
   const unknown = event.$unknown;
   if (!unknown) return event;

@@ -9,32 +9,38 @@ import { createTurns } from "./turns.ts";
 /** Some stored events of a topic, in order. */
 export interface Page {
   readonly events: readonly Event[];
-  /** Every event of the topic up to here is on this page or before it. */
+  /** Every event of the topic up to here is on this page or an earlier one. */
   readonly upTo: Cursor;
-  /** As they were when the page was read: at `upTo === bounds.tail` nothing more was stored. */
+  /**
+   * Bounds of the log when the page was read. At `upTo === bounds.tail` nothing more was stored.
+   */
   readonly bounds: Bounds;
 }
 
-/** One account's log, as a reader needs it; what the log's implementations differ in. */
+/** What a reader needs of one account's log; each implementation of the log provides it. */
 export interface StoredLog {
-  /** Attaches to what is stored from now on, at the latest. May tell of earlier events too. */
+  /**
+   * Attaches a follower. Once the promise resolves, it receives every newly stored event; it may
+   * also receive earlier ones. Returns a function that detaches it.
+   */
   follow(topic: Topic, follower: Follower): Promise<() => void>;
   bounds(): Promise<Bounds>;
-  /** At most `limit` events behind a cursor, or from the oldest kept. */
+  /** At most `limit` events after a cursor, or from the oldest kept. */
   page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page>;
 }
 
-/** Events that may wait for a live reader. */
+/** Most events that may wait for one live reader. */
 export const liveBuffer = 1_000;
 const pageSize = 256;
-/** Of all readers of this process, whose event loop they share. */
+/** One for all readers of this process, which share its event loop. */
 const turns = createTurns({ eventsPerTurn: 32, pagesAtOnce: 4 });
 
 /**
- * Reads a topic of one account's log: what is stored, then what comes, without a gap or a repeat
- * between the two. The live part is attached first; what reaches it while stored events are still
- * being read is told by its cursor. When it overflows in that time it is dropped, and reading goes
- * on from the store. @see EventLog.read for what it throws.
+ * Reads a topic of one account's log: stored events, then live ones, without a gap or a repeat
+ * between the two. It attaches to live events first. Those that arrive while stored events are
+ * still being read wait in the live buffer, and their cursors show which of them are repeats. If
+ * the buffer overflows in that time, it is dropped, and reading continues from the store.
+ * @see EventLog.read for what it throws
  */
 export async function readOn(
   log: StoredLog,
@@ -60,7 +66,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   #position: Cursor = "";
   #page: Page | undefined;
   #live = false;
-  /** All that came before was asked for and taken: a `next` waits for the next event. */
+  /** The reader has taken all earlier events, and a `next` waits for another. */
   #waits = false;
   #overflowed = false;
   #ended = false;
@@ -75,7 +81,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
     this.#options = options;
   }
 
-  /** Attaches the live part and fixes the place to read from. */
+  /** Attaches to live events and fixes the cursor to read from. */
   async start(after: Cursor | "latest" | "earliest"): Promise<void> {
     if (this.#signal.aborted) throw errorOfAbort(this.#signal);
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -84,7 +90,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       if (after === "latest") {
         this.#position = (await this.#log.bounds()).tail;
       } else {
-        // The first page is read at once, so that the retention cannot overtake `earliest`.
+        // Read the first page now, or the retention could delete what `earliest` stands for.
         this.#page = await this.#nextPage(after === "earliest" ? undefined : after);
         this.#position = after === "earliest" ? this.#page.bounds.floor : after;
       }
@@ -173,7 +179,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       if (!this.#goesOn()) return;
       const caughtUp = page === undefined || page.upTo === page.bounds.tail;
       if (caughtUp && !this.#overflowed) return;
-      // Collecting begins anew before the page is read: what the page misses is in the queue.
+      // Queue live events again before the page is read: what the page misses is in the queue.
       this.#overflowed = false;
       this.#page = await this.#nextPage(this.#position);
     }
@@ -200,7 +206,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 }
 
-/** The reader may not have seen an event yet, and has no cursor but this one. */
+/** Adds `resumeCursor` to an error: a reader that has received no event has no other cursor. */
 function resumableFrom(resumeCursor: Cursor, error: Error): Error {
   if (!(error instanceof GatewayError) || error.code === "OUT_OF_RANGE") return error;
   const { code, message, details, cause } = error;

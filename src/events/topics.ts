@@ -1,12 +1,12 @@
 import type { Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { Topic } from "./log.ts";
 
-/** Names one payment or payout within an account. */
+/** Key of one payment or payout within an account. */
 export function subjectKey(kind: EventKind, externalId: string): string {
   return `${kind}:${externalId}`;
 }
 
-/** Whether a reader of the topic is to get the event. */
+/** Whether a topic includes an event. */
 export function isAbout(topic: Topic, event: Event): boolean {
   if ("externalId" in topic) {
     return topic.kind === event.kind && topic.externalId === event.externalId;

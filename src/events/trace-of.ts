@@ -1,8 +1,8 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 
 /**
- * Which span made an event known, as a `traceparent`: those who deliver it link to that. It is kept
- * beside the event and is no part of it, so that no reader is shown it.
+ * The `traceparent` of the span that appended an event; spans that deliver the event link to it. It
+ * is kept outside the message, so that no client receives it.
  */
 export function traceOf(event: Event): string | undefined {
   return traces.get(event);

@@ -1,13 +1,13 @@
 import { Deque } from "../collections/deque.ts";
 
 /**
- * Shares the event loop among the readers of stored events, which could take all of it: what is stored
- * comes at once, and each event is work for whoever it is sent to.
+ * Shares the event loop between readers of stored events and all other work. Stored events are
+ * available all at once, and sending each one takes time: readers could block everything else.
  */
 export interface Turns {
-  /** Undefined if the reader may go on at once, else a promise of its turn. */
+  /** Undefined if the reader may continue at once, else a promise that resolves at its turn. */
   take(): Promise<void> | undefined;
-  /** Reads a page when few others are being read. */
+  /** Reads a page as soon as fewer than `pagesAtOnce` others are being read. */
   page<T>(read: () => Promise<T>): Promise<T>;
 }
 
@@ -38,7 +38,7 @@ export function createTurns({ eventsPerTurn, pagesAtOnce }: TurnsOptions): Turns
     setImmediate(turn);
   }
 
-  /** The next page begins in a turn of its own: the last one is decoded by then. */
+  /** Starts the next page in a turn of its own: by then the last one is decoded. */
   function nextPage(): void {
     reading -= 1;
     pages.shift()?.();

@@ -2,13 +2,19 @@ import type { Kind } from "../model/kinds.ts";
 import type { Entry, Unfinished } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
-/** So many of an account are kept in mind; of more the oldest are forgotten first. */
+/** Most unfinished operations kept per account; beyond that the oldest are dropped. */
 export const maxUnfinished = 100_000;
 
-/** Far more than ids of requests and of the service make: what is longer is not looked up. */
+/**
+ * Far more than the ids of requests and of the service need. Operations with longer members are not
+ * recorded, so they are never looked up.
+ */
 const maxMemberChars = 2_048;
 
-/** How the operation of an entry is remembered until its end; undefined for those that are not. */
+/**
+ * Text under which an operation is recorded until its final state; undefined if it is not recorded,
+ * because it does not pay or its ids are too long.
+ */
 export function memberOf({ kind, externalId, subjectId, operation }: Named): string | undefined {
   if (!payingOperations.has(operation)) return undefined;
   const member = JSON.stringify([kind, externalId, subjectId, operation]);

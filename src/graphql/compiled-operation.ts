@@ -29,24 +29,25 @@ import {
 } from "graphql";
 
 /**
- * Executes one operation. Undefined for variables that are refused: what is wrong with them GraphQL.js
- * tells, and nothing was begun.
+ * Executes one operation. Returns undefined, with nothing executed, if GraphQL.js must do so: it
+ * reports invalid variables, and executes combinations of variables that are not compiled.
  */
 export type ExecuteCompiled = (
   args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
 ) => Promise<ExecutionResult> | undefined;
 
 /**
- * Compiles a valid query or mutation: which fields each type is asked for, and how their values are
- * completed, is looked up once. It does what GraphQL.js does (`execution/Executor`), by its own
- * functions for variables, arguments and errors, but for what that makes anew for each operation: an
- * abort by exception at the end of each, and tables by weak reference that hold the memory of an
- * operation for long after it. `test/graphql/compiled-operation.test.ts` compares the two.
+ * Compiles a valid query or mutation: looks up once which fields each type needs, and how their
+ * values are completed. The result is that of GraphQL.js (`execution/Executor`), whose functions
+ * for variables, arguments and errors it uses. It avoids two costs of GraphQL.js in each operation:
+ * an abort by exception at its end, and weak tables that retain its memory long after. See
+ * `test/graphql/compiled-operation.test.ts`, which compares the two.
  *
- * Of a document with `@skip` and `@include` there is a plan for each combination of the variables that
- * they ask, made when it is first asked for.
+ * A document with `@skip` or `@include` has one plan for each combination of the variables in them,
+ * compiled when that combination first occurs.
  *
- * Resolvers find in their `info` what is known beforehand: the field, its nodes, types and schema.
+ * The `info` of resolvers has only what is known when compiling: the field, its nodes, types and
+ * schema.
  * @returns undefined for what is left to GraphQL.js: other directives, variables of fragments
  */
 export function compileOperation(
@@ -68,8 +69,8 @@ export function compileOperation(
 }
 
 /**
- * What a subscription shows of an event: the `data` of its result. Undefined where it is not known at
- * once and whole: a field has to be read, or failed.
+ * Returns the `data` of a subscription's result for an event. Undefined if it is not available at
+ * once and in full: a field needs a read, or failed.
  */
 export type ShowEvent = (
   event: unknown,
@@ -77,8 +78,8 @@ export type ShowEvent = (
 ) => Record<string, unknown> | undefined;
 
 /**
- * Compiles what a valid subscription asks of its events, as `compileOperation` does. The resolver of
- * its one field is left out: it is taken to return the event of a delivery.
+ * Compiles what a valid subscription selects from its events, as `compileOperation` does. The
+ * resolver of its root field is not called: it is assumed to return the event of a delivery.
  */
 export function compileSubscription(
   schema: GraphQLSchema,
@@ -102,7 +103,7 @@ export function compileSubscription(
   };
 }
 
-/** Finds the plan that the values of an operation's variables ask for; undefined if there is none. */
+/** Returns the plan for the values of an operation's variables; undefined if none is compiled. */
 type PlanOf = (variables: VariableValues) => readonly FieldPlan[] | undefined;
 
 function compilePlans(
@@ -132,12 +133,12 @@ function compilePlans(
   };
 }
 
-/** A plan for each of their combinations would be too much. */
+/** More variables in `@skip` and `@include` would have too many combinations, each with a plan. */
 const maxConditions = 4;
 
 const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
 
-/** The variables that `@skip` and `@include` ask anywhere in a document. */
+/** The variables in `@skip` and `@include` anywhere in a document. */
 function conditionsOf(document: DocumentNode): readonly string[] {
   const names = new Set<string>();
   visit(document, {
@@ -158,8 +159,8 @@ type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variable
 type Path = NonNullable<GraphQLResolveInfo["path"]>;
 
 /**
- * Makes of what a resolver returned what the result shows. Only a leaf does without its path.
- * @throws what is wrong with it
+ * Converts what a resolver returned to the value in the result. Only a leaf may omit its path.
+ * @throws an error if the value does not fit its type
  */
 type Complete = (run: Run, value: unknown, path: Path | undefined) => unknown;
 
@@ -171,7 +172,7 @@ interface FieldPlan {
   readonly field: GraphQLField<unknown, unknown>;
   readonly info: GraphQLResolveInfo;
   readonly isNonNull: boolean;
-  /** Its value has nothing below it. */
+  /** Whether its value is a scalar or an enum. */
   readonly isLeaf: boolean;
   readonly complete: Complete;
 }
@@ -179,11 +180,11 @@ interface FieldPlan {
 class Compiler {
   readonly #schema: GraphQLSchema;
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
-  /** What is asked of objects, which is compiled behind what leads there. */
+  /** Selections of objects that are still to be compiled, after the fields that lead to them. */
   readonly #later: (() => void)[] = [];
-  /** The variables that decide what is asked for. */
+  /** The values of the variables in `@skip` and `@include`. */
   #asked: ReadonlyMap<string, boolean> = new Map();
-  /** Of all plans together. */
+  /** Fields of all plans together. */
   #fields = 0;
 
   constructor(schema: GraphQLSchema, { definitions }: DocumentNode) {
@@ -194,7 +195,7 @@ class Compiler {
     }
   }
 
-  /** Undefined for what is not compiled. */
+  /** Undefined if GraphQL.js has to execute the operation. */
   compile(
     { selectionSet }: OperationDefinitionNode,
     type: GraphQLObjectType,
@@ -212,7 +213,7 @@ class Compiler {
     }
   }
 
-  /** What the selections ask of objects of a type, in the order of the result. */
+  /** The fields that the selections ask of objects of a type, in the order of the result. */
   fieldsOf(selections: readonly SelectionSetNode[], type: GraphQLObjectType): FieldPlan[] {
     const grouped = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
@@ -230,7 +231,7 @@ class Compiler {
       if (selection.directives?.some((directive) => !this.#lets(directive))) continue;
       if (selection.kind === Kind.FIELD) {
         const key = selection.alias?.value ?? selection.name.value;
-        // Of a plain object it would be the prototype.
+        // On a plain object, this key would set the prototype.
         if (key === "__proto__") throw new NotCompiled();
         const nodes = grouped.get(key);
         if (nodes) nodes.push(selection);
@@ -250,7 +251,7 @@ class Compiler {
     }
   }
 
-  /** Whether a directive leaves what it stands at in the result. */
+  /** Whether a directive keeps its selection in the result. */
   #lets({ name, arguments: given }: DirectiveNode): boolean {
     const value = given?.[0]?.value;
     const isAsked =
@@ -280,7 +281,7 @@ class Compiler {
     const name = node?.name.value ?? "";
     const field = this.#schema.getField(parentType, name);
     if (!field) return undefined;
-    // Fields that are asked for again below each of many fragments multiply.
+    // A fragment is compiled again wherever it is spread, so nested fragments multiply fields.
     this.#fields += 1;
     if (this.#fields > maxFields) throw new NotCompiled();
     const { schema } = { schema: this.#schema };
@@ -395,10 +396,10 @@ class Compiler {
   }
 }
 
-/** More fields than any document within the limits has, but for those written to have. */
+/** Within the limits, only a document written to multiply its fields has more. */
 const maxFields = 2_000;
 
-/** What a value is completed for. */
+/** The field that a value is completed for. */
 interface About {
   readonly nodes: readonly FieldNode[];
   readonly info: GraphQLResolveInfo;
@@ -408,14 +409,14 @@ function selectionsOf(nodes: readonly FieldNode[]): SelectionSetNode[] {
   return nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
 }
 
-/** One operation under way. */
+/** The execution of one operation. */
 class Run {
   readonly contextValue: unknown;
   readonly #variables: VariableValues;
   readonly #errors: GraphQLError[] = [];
-  /** Where errors are: what is below is null already, and no other error is told of it. */
+  /** Paths that are null because of an error. No further error is reported at or below them. */
   readonly #nulled = new Set<Path | undefined>();
-  /** Whatever fails, or has to be waited for, ends it by an exception. */
+  /** Whether an error, or a promise, ends the execution by an exception. */
   readonly #isAtOnce: boolean;
   #isOver = false;
 
@@ -474,7 +475,7 @@ class Run {
     let value: unknown;
     try {
       value = this.#resolve(plan, source);
-      // Most fields are plain values: where one stands is asked only when it is wrong.
+      // Most fields are plain values, whose path is needed only for an error.
       if (plan.isLeaf && !isPromiseLike(value)) return plan.complete(this, value, undefined);
     } catch (error) {
       return this.#fail(error, plan, pathOf(plan, prev));
@@ -494,7 +495,7 @@ class Run {
     return typeof value === "function" ? value.call(source, args, this.contextValue, info) : value;
   }
 
-  /** A value as the result shows it, or null with an error told. @throws where there can be no null */
+  /** The value in the result, or null with its error recorded. @throws if null is not allowed */
   shown(value: unknown, complete: Complete, about: Failing, path: Path): unknown {
     try {
       if (isPromiseLike(value)) {
@@ -518,7 +519,7 @@ class Run {
   ): Promise<unknown> {
     try {
       const ready = await value;
-      // Nobody waits for it any more.
+      // The result is complete already, so this value is not needed.
       if (this.#isOver) throw new Error("Aborted!");
       return await complete(this, ready, path);
     } catch (error) {
@@ -550,15 +551,15 @@ const noArguments: Readonly<Record<string, unknown>> = Object.freeze({});
 
 type Fields = Record<string, unknown>;
 
-/** What an error is located by, and how far it reaches. */
+/** The nodes that an error is located at, and whether it also fails the parent. */
 type Failing = Pick<FieldPlan, "nodes" | "isNonNull">;
 
-/** Nobody waits for these any more, and nobody hears of how they end. */
+/** Ignores how promises end that are no longer awaited. */
 function leave(values: readonly unknown[] = []): void {
   for (const value of values) if (value instanceof Promise) value.catch(() => {});
 }
 
-/** Nobody waits for it: what it is needed for is not known at once. */
+/** Abandons a promise whose value is needed at once. @returns the error that ends the execution */
 function leaveLater(value: PromiseLike<unknown>): Error {
   value.then(undefined, () => {});
   return new Error("not known at once");

@@ -5,7 +5,7 @@ import { createLoaders, type Loaders } from "./loaders.ts";
 import type { OperationLifetime } from "./operation-lifetime.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
-/** What surrounds one request by HTTP or one operation by WebSocket. */
+/** What the server provides for one HTTP request or one WebSocket operation. */
 export interface Surroundings {
   readonly lifetime: OperationLifetime;
   /** @throws GatewayError when the caller is not known or not allowed. */
@@ -18,14 +18,17 @@ export interface Context {
   readonly core: Core;
   readonly call: Call;
   readonly record: OperationRecord;
-  /** Lifts the operation's time limit: it is a stream. */
+  /** Called for a stream: removes the operation's time limit. */
   readonly liftDeadline: () => void;
   readonly live: Live;
-  /** Reads of this operation; renewed where what they remember may have changed. */
+  /** Cached reads of this operation; replaced when a cached value may have changed. */
   loaders: Loaders;
 }
 
-/** The longest that one query, one mutation or the links of one event may take. */
+/**
+ * Default time limit of a query or mutation, and time limit of the reads for one event of a
+ * subscription, in milliseconds.
+ */
 export const operationTimeoutMs = 60_000;
 
 export function createContext(
@@ -39,7 +42,7 @@ export function createContext(
   return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
 }
 
-/** The part of an operation that the core gets. */
+/** The operation as the core's `Call`. */
 export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
   const { signal, requestId, record, deadlineMs, idempotencyKey, slot } = lifetime;
   return {
@@ -54,7 +57,7 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
   };
 }
 
-/** Forgets what was read: a mutation or a further event of a stream may have changed it. */
+/** Discards cached reads: a mutation or a new event of a stream may have changed the values. */
 export function renewLoaders(context: Context, call: Call = context.call): void {
   context.loaders = createLoaders(context.core, call);
 }

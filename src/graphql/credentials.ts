@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Credentials } from "../auth/identify.ts";
 
-/** Where a request says who is calling: its headers and `?watch_token=`. */
+/** The credentials of an HTTP request: its headers and `?watch_token=`. */
 export function credentialsOf({ headers, url }: IncomingMessage): Credentials {
   return {
     header: (name) => headers[name]?.toString(),
@@ -11,12 +11,12 @@ export function credentialsOf({ headers, url }: IncomingMessage): Credentials {
   };
 }
 
-/** The members of a `connection_init` payload that stand for headers, by their lower-case names. */
+/** Headers that a `connection_init` payload may carry, in lower case. */
 const initHeaders = new Set(["authorization", "x-merchant-account", "x-customer-auth"]);
 
 /**
- * A WebSocket says it in the payload of `connection_init`, since a browser cannot set the headers of
- * its upgrade request. What the payload has goes before what the upgrade request had.
+ * The credentials of a WebSocket. A client may send them in the payload of `connection_init`, since
+ * a browser cannot set headers of the upgrade request. The payload overrides those headers.
  */
 export function initCredentialsOf(
   request: IncomingMessage,

@@ -7,8 +7,8 @@ interface Cache<Value> {
 const size = 1_000;
 
 /**
- * Keeps what was made of the newest documents, by their texts. A document that has data in it, and
- * not in its variables, comes once: it is not kept, and neither is a card number within it.
+ * Caches values by the text of their document, for the most recently used documents. A document
+ * with inline data is unlikely to be sent again: it is not cached, nor is a card number in it.
  */
 export function createDocumentCache<Value>(): Cache<Value> {
   const kept = new Map<string, Value>();
@@ -31,5 +31,5 @@ export function createDocumentCache<Value>(): Cache<Value> {
   };
 }
 
-/** A text, a number longer than any `first`, or a comment, which may say anything. */
+/** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
 const hasData = /["#]|\d{4}/;

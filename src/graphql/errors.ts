@@ -7,19 +7,19 @@ import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-name
 import { RequestError } from "./request-error.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
 
-/** What a GatewayError is to a GraphQL client. */
+/** How a GatewayError appears to a GraphQL client. */
 interface Mapping {
   /** `extensions.code`. */
   readonly code: string;
-  /** `extensions.code` where the payments service's own error stands behind it. */
+  /** `extensions.code` if the error comes from an Error object of the payments service. */
   readonly upstream: string;
-  /** HTTP status, where the whole request fails for it. */
+  /** The HTTP status, if the error fails the whole request. */
   readonly status: number;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
 }
 
-/** Every code that the gateway has, and what it is called here. */
+/** How each code of a GatewayError appears in GraphQL. */
 export const mappings: Readonly<Record<ErrorCode, Mapping>> = {
   CANCELLED: both("CANCELLED", 499, true),
   UNKNOWN: { code: "UPSTREAM_ERROR", upstream: "UPSTREAM_ERROR", status: 502, retryable: false },
@@ -52,7 +52,7 @@ function both(code: string, status: number, retryable: boolean): Mapping {
   return { code, upstream: code, status, retryable };
 }
 
-/** Seconds until a retry may succeed, rounded up; undefined when nothing is known. */
+/** Seconds until a retry may succeed, rounded up; undefined if the error does not say. */
 export function retryAfterSeconds(error: GatewayError): number | undefined {
   const { retryAfterMs } = error.details;
   return retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000);
@@ -66,9 +66,9 @@ export interface ErrorFormatterOptions {
 }
 
 /**
- * Any error as a client may see it, in `errors`. GatewayErrors go by the table; GraphQL's own keep
- * their text less the values that it quotes, since a value may be a secret; all else is masked, and
- * logged. An error that stands for the whole request carries its HTTP status.
+ * Formats any error for `errors` in a response. GatewayErrors follow `mappings`. Errors of
+ * GraphQL.js keep their text without the values that it quotes, since a value may be a secret. All
+ * others are masked and logged. An error that fails the whole request carries its HTTP status.
  */
 export function createErrorFormatter(
   log: Logger,
@@ -89,7 +89,7 @@ export function createErrorFormatter(
   };
 }
 
-/** The `extensions.code` that a client sees of an error, masked or not yet. */
+/** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
 export function codeOf(error: unknown): string {
   const cause = originOf(error);
   if (cause instanceof GatewayError) {
@@ -133,14 +133,14 @@ function fromGateway(
   });
 }
 
-/** What proxies and clients of HTTP know for it: the budget of the account is 429. */
+/** Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget. */
 const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
 
 function httpOf({ status }: Mapping) {
   return { status, ...(status === 401 && { headers: { "www-authenticate": "Bearer" } }) };
 }
 
-/** The payments service's Error object, of which absent members are left out. */
+/** The payments service's Error object, without absent members. */
 function upstreamExtension(error: UpstreamError) {
   const { code, param, paymentId, errorId } = error;
   const type = errorTypeName(error);
@@ -153,13 +153,13 @@ function upstreamExtension(error: UpstreamError) {
   };
 }
 
-/** As the enum ErrorType has it. */
+/** The name of its type in the enum ErrorType; undefined if it is unset or unknown. */
 function errorTypeName(error: UpstreamError): string | undefined {
   const known = ErrorTypeSchema.values.find(({ number }) => number !== 0 && number === error.type);
   return known?.name.slice(ErrorTypeSchema.sharedPrefix?.length);
 }
 
-/** A GET whose `variables` are no JSON: the parser's own message would quote them. */
+/** For a GET whose `variables` are not JSON. The parser's own message would quote them. */
 function notJson(): GraphQLError {
   const message = "variables and extensions must be JSON";
   return new RequestError(message, "BAD_REQUEST", { status: 400 });

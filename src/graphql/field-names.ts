@@ -7,17 +7,17 @@ import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_servi
 import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
 import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
 
-/** How callers of an edge know a field of the proto. */
+/** Rewrites proto field names in a text to the names that the callers of an edge use. */
 export type Spelling = (text: string) => string;
 
-/** Fields as GraphQL's arguments and inputs have them, in a path or within a sentence. */
+/** Field names of GraphQL arguments and inputs, in a path or within a sentence. */
 export const graphqlSpelling: Spelling = (text) =>
   text.replace(/[a-z0-9_]+/g, (word) => names.get(word) ?? word);
 
-/** Fields as the parameters of `/watch` have them. */
+/** Field names of the query parameters of `/watch`. */
 export const watchSpelling: Spelling = (text) => text.replace(/\bafter_cursor\b/g, "after");
 
-/** The refused fields of a request in a spelling, `path` within `input` where that is another. */
+/** Rewrites the rejected fields of a request: `toPath` converts paths, `spelling` messages. */
 export function spelled(
   fields: readonly FieldViolation[],
   spelling: Spelling,
@@ -26,7 +26,7 @@ export function spelled(
   return fields.map(({ path, message }) => ({ path: toPath(path), message: spelling(message) }));
 }
 
-/** What an error says, of whose fields `fields` are the spelling. */
+/** The message of an error. One that lists its fields is written anew from `fields`. */
 export function messageOf(error: GatewayError, fields: readonly FieldViolation[]): string {
   const isMadeOfThem = error.details.reason === "INVALID_FIELDS" && fields.length > 0;
   return isMadeOfThem ? textOfFields(fields) : error.message;

@@ -1,5 +1,6 @@
 /**
- * What GraphiQL opens with, a tab each: they run as they are, against a gateway that has just started.
+ * The documents that GraphiQL opens with, one per tab. They run unchanged against a gateway that
+ * has just started.
  */
 export const firstDocuments: readonly { readonly query: string }[] = [
   {

@@ -1,30 +1,30 @@
-/** What one operation may be. More is refused before anything is asked of the upstream. */
+/** Limits of one operation. One that exceeds them is rejected before any upstream call. */
 export const limits = {
-  /** Longest body of a request and longest WebSocket message, in bytes: as for callbacks and RPC. */
+  /** Longest request body and WebSocket message, in bytes: as for callbacks and RPC. */
   messageBytes: 1024 * 1024,
-  /** Operations that one WebSocket may have under way. A page takes one for each list or detail. */
+  /** Operations in progress on one WebSocket. A page needs one for each list or detail. */
   operationsPerSocket: 100,
   /**
-   * Longest document, in UTF-16 code units. Data goes into variables; of our largest mutation and
-   * every field of a payment a document has some 8,000. Parsed documents are kept, so that this
-   * bounds memory as well.
+   * Longest document, in UTF-16 code units. Data belongs in variables; a document with our largest
+   * mutation and every field of a payment has some 8,000. Parsed documents are cached, so this
+   * limits memory as well.
    */
   documentLength: 64 * 1024,
-  /** Words and signs of a document: it is read no further. All fields of a payment are some 150. */
+  /** Tokens of a document: the parser stops there. All fields of a payment take some 150. */
   tokens: 2_000,
   /**
-   * Fields within fields. The longest way that tells something new is
-   * events, payment, events, payment, operationInfo and a field: 6. Introspection is not counted.
+   * Nesting depth of fields. The longest useful path is events, payment, events, payment,
+   * operationInfo and a field: 6. Introspection is not counted.
    */
   depth: 10,
-  /** Renamed fields of a whole document. A page that shows a list of payments takes one for each. */
+  /** Aliases in a whole document. A page that shows a list of payments needs one for each. */
   aliases: 50,
-  /** Renamed fields within introspection, where each may multiply the whole schema. */
+  /** Aliases within introspection, where each may repeat the whole schema. */
   introspectionAliases: 5,
   /** Values in the variables of one operation, at all depths. The largest payment has some 200. */
   values: 10_000,
-  /** How many faults of a request are reported. */
+  /** Validation errors that are reported for one request, at most. */
   faults: 10,
-  /** See `operation-cost.ts`: about a hundred calls of the upstream, at its default of 10 a second. */
+  /** See `operation-cost.ts`. About a hundred upstream calls, at the default of 10 a second. */
   cost: 1_000,
 } as const;

@@ -2,46 +2,49 @@ import type { Push } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 
-/** What an event is to all who asked for it by one document with the same variables. */
+/** The result of one event for all subscriptions with the same document and variables. */
 export interface SharedResult {
   /** The result of the operation, as JSON. */
   readonly json: string;
-  /** What `encode` makes of it, once for all of them. */
+  /** The result as `encode` writes it, encoded once for all of them. */
   as<Encoded>(encode: Encode<Encoded>): Encoded;
 }
 
 export type Encode<Encoded> = (json: string, event: Event) => Encoded;
 
-/** Undefined for an event of which the operation shows what has to be read, or what fails. */
+/**
+ * The shared result of an event; undefined if the result needs a read or has an error, so that
+ * GraphQL.js has to execute it.
+ */
 export type ResultOf = (event: Event) => SharedResult | undefined;
 
 /**
- * What a subscription and the event stream that carries it tell each other: the GraphQL engine
- * stands between the two and knows nothing of cursors.
+ * The state that a subscription shares with the transport that sends its events. The GraphQL engine
+ * between the two does not pass cursors on.
  */
 export interface Live {
   /**
-   * The cursor that a client resumes from by the header `Last-Event-ID`. It goes over the argument
-   * `after`: an EventSource that connects again repeats its address, with the argument as it was.
+   * The cursor in the header `Last-Event-ID`. It overrides the argument `after`: an EventSource
+   * that reconnects repeats its URL, with the original argument.
    */
   readonly lastEventId: string | undefined;
-  /** Where a client goes on from that has every delivery up to the last one. */
+  /** The cursor from which a client resumes that has received every delivery so far. */
   cursor: string | undefined;
   /** Set when the last delivery is an error, which ended the stream. */
   readonly failure: { readonly error: unknown } | undefined;
   readonly isOpen: boolean;
-  /** The place that the open stream goes on from; undefined when its first event tells. */
+  /** The cursor that the stream starts from, unless the caller named it or an event comes first. */
   readonly start: string | undefined;
-  /** Resolves when the stream has found its place. */
+  /** Resolves when the stream is open: from then on it misses no event. */
   readonly opened: Promise<void>;
   /** Whether the stream has failed. */
   readonly isFailing: boolean;
-  /** Set by the transport: hears that the stream has failed, also while its client reads nothing. */
+  /** Set by the transport: called when the stream fails, even while its client reads nothing. */
   onFailing: (() => void) | undefined;
 
-  /** Set by the operation: what its client gets of an event, where all who ask the same get the same. */
+  /** Set by the operation if it can share results with identical subscriptions. */
   resultOf: ResultOf | undefined;
-  /** Set by the transport once it can write events to the client past the engine. */
+  /** Set by the transport once it can write events to the client without the GraphQL engine. */
   push: Push | undefined;
 
   open(from: string | undefined): void;
@@ -49,12 +52,12 @@ export interface Live {
   failed(error: unknown): void;
 }
 
-/** @param lastEventId the header; an empty one is none */
+/** @param lastEventId the header `Last-Event-ID`; an empty one counts as absent */
 export function createLive(lastEventId: string | undefined): Live {
   return new LiveStream(lastEventId || undefined);
 }
 
-/** Each request has one, and few open a stream: nothing is made before it is needed. */
+/** Every request has one, but few open a stream: the promise is created when first needed. */
 class LiveStream implements Live {
   readonly lastEventId: string | undefined;
   cursor: string | undefined = undefined;
@@ -91,7 +94,8 @@ class LiveStream implements Live {
 
   failed(error: unknown): void {
     this.failure = { error };
-    // One that has had nothing goes on from where it said: that was not where its stream ended.
+    // A client that has received no cursor resumes from the one in its own request. Sent as an
+    // `id`, that one would come back in `Last-Event-ID` and count as the end of an earlier stream.
     if ((this.cursor ?? this.start) === undefined || !(error instanceof GatewayError)) return;
     this.cursor = error.details.resumeCursor ?? this.cursor;
   }

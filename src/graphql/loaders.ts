@@ -30,12 +30,12 @@ import {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { KindName } from "../model/kinds.ts";
 
-/** Who a wallet read is about: the customer that was named, or none when the caller's token says. */
+/** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
-/** The reads of one operation: the same read twice is one call. Each fails as the core does. */
+/** The reads of one operation, each made only once. They reject with the core's errors. */
 export interface Loaders {
-  /** Without more than its externalId when an unknown outcome is all that is known of it. */
+  /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
   payment(externalId: string): Promise<Payment>;
   /** As `payment`. */
   payout(externalId: string): Promise<Payout>;
@@ -44,22 +44,22 @@ export interface Loaders {
   history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
-  /** Takes it that a payment or payout is of this external_id, as it was asked for. */
+  /** Records the external_id in the request that a payment or payout answers. */
   name(resource: Payment | Payout, externalId: string): void;
-  /** The external_id that a payment or payout is of, also where the service did not say so. */
+  /** The external_id of a payment or payout, even if the service did not return it; else empty. */
   externalIdOf(resource: Payment | Payout): string;
-  /** The state of the external_id that a payment or payout is of, as it was when that was told. */
+  /** The external_id's state as of this payment or payout; undefined without an external_id. */
   stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
-  /** The payment or payout that an event told of. */
+  /** The payment or payout in an event; null if it has none of this kind. */
   resourceOf(event: Event, kind: KindName): Payment | Payout | null;
-  /** What else was told of a payment or payout that was looked up by one of these loaders. */
+  /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
   customerOf(item: WalletItem): Customer;
 }
 
-/** Whether the calls for a payment or payout are all accounted for. */
+/** Whether a call's outcome is unknown, and whether an operator has to find out an outcome. */
 export type OutcomeFlags = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
 
 export interface State {
@@ -67,7 +67,7 @@ export interface State {
   readonly cursor: string;
 }
 
-/** @param read runs each read, as `createMemory` does */
+/** @param read makes or reuses each read, as `createMemory` does */
 export function createLoaders(core: Core, call: Call, read: Memory = createMemory()): Loaders {
   return new OperationLoaders(core, call, read);
 }
@@ -76,7 +76,7 @@ class OperationLoaders implements Loaders {
   readonly #core: Core;
   readonly #call: Call;
   readonly #read: Memory;
-  /** Made when the first thing is to be remembered. They go with the operation, or with the event. */
+  /** Created when first needed; freed with the operation, or with the event. */
   #notes: Map<object, Notes> | undefined;
 
   constructor(core: Core, call: Call, read: Memory) {
@@ -99,7 +99,7 @@ class OperationLoaders implements Loaders {
     return this.#read("payment", [externalId], async () => {
       const request = create(GetPaymentRequestSchema, { externalId });
       const answer = await this.#core.getPayment(request, this.#call);
-      // A copy: the events of the payment share the message.
+      // A copy with notes of its own: the payment's events share the message.
       const payment = { ...(answer.payment ?? create(PaymentSchema)) };
       const { operations } = answer;
       Object.assign(this.#notesOf(payment), { name: externalId, flags: answer, operations });
@@ -196,7 +196,7 @@ class OperationLoaders implements Loaders {
   resourceOf(event: Event, kind: KindName): Payment | Payout | null {
     const { resource } = event;
     if (resource.case !== kind) return null;
-    // A copy: what is remembered of it is this event's.
+    // A copy, so that its notes belong to this event alone.
     const ofEvent = this.#notesOf(event);
     ofEvent.resource ??= { ...resource.value };
     const about = this.#notesOf(ofEvent.resource);
@@ -215,29 +215,29 @@ class OperationLoaders implements Loaders {
   }
 }
 
-/** Of what has no id there is none. */
+/** The history of a payment or payout without an external_id. */
 const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
-/** The state of an event, as its payment or payout has it. */
+/** Converts the state of an event to that of its payment or payout. */
 const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"] | undefined>> = {
   payment: (state) => state,
   payout: payoutStateOf,
 };
 
-/** What one operation remembers of a message beside it. */
+/** What one operation records about a message, besides its fields. */
 interface Notes {
-  /** The external_id that it was asked for by. */
+  /** The external_id in the request for it. */
   name?: string;
   flags?: OutcomeFlags & State;
   state?: State;
   operations?: readonly OperationSummary[];
-  /** The customer whose wallet it is in. */
+  /** The customer whose wallet the item is in. */
   owner?: Customer;
   /** The payment or payout of an event. */
   resource?: Payment | Payout;
 }
 
-/** A read, and what tells it from others. */
+/** A read and its cache key. */
 interface Read {
   readonly id: string;
   readonly read: () => Promise<unknown>;
@@ -250,16 +250,16 @@ type Memory = <Value>(
 ) => Promise<Value>;
 
 /**
- * One DataLoader for all that an operation reads, made when something is: what was read once, or is
- * being read, is not read again. A failure is remembered too. The upstream reads one thing at a time,
- * so that a batch has nothing to send together.
+ * Caches all reads of an operation in one DataLoader, which is created at the first read: a read
+ * that is done, failed or in progress is not made again. Reads are not batched, since the upstream
+ * has no request for several at once.
  */
 function createMemory(): Memory {
   let loader: DataLoader<Read, unknown, string> | undefined;
   return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
     loader ??= new DataLoader<Read, unknown, string>(readAll, {
       cacheKeyFn: ({ id }) => id,
-      // Nothing is gained by waiting for more.
+      // Do not wait for more reads: they would not be sent together.
       batchScheduleFn: queueMicrotask,
     });
     return loader.load({ id: JSON.stringify([kind, key]), read }) as Promise<Value>;
@@ -270,7 +270,7 @@ function readAll(reads: readonly Read[]): Promise<unknown[]> {
   return Promise.all(reads.map(({ read }) => read().catch(asError)));
 }
 
-/** DataLoader tells failures from values by their class. */
+/** DataLoader recognises failures by their class, `Error`. */
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error("a read failed", { cause: thrown });
 }

@@ -5,7 +5,7 @@ import { codeOf } from "./errors.ts";
 import type { OperationRecord } from "./operation-record.ts";
 import { rootFieldsOf } from "./root-fields.ts";
 
-/** Keeps the record of each operation, whatever becomes of it. */
+/** Fills the record of each operation, including those that are rejected before execution. */
 export function observesOperations(): Plugin<Context, Surroundings> {
   return {
     onRequestParse({ request: { method }, serverContext }) {
@@ -36,7 +36,7 @@ export function observesOperations(): Plugin<Context, Surroundings> {
   };
 }
 
-/** Tells the record what an operation asks for. */
+/** Records the type and the root fields of an operation. */
 export function recordOperation(
   record: OperationRecord,
   { document, operationName }: ExecutionArgs,
@@ -51,10 +51,10 @@ export function recordOperation(
   record.asks(operation.operation, fields);
 }
 
-/** The names of the fields at the root of each operation. They go with their documents. */
+/** The root field names of each operation. Freed with their documents. */
 const fieldsOf = new WeakMap<OperationDefinitionNode, readonly string[]>();
 
-/** A stream whose events are made within its operation's span. */
+/** Wraps a stream: makes its events within the operation's span, and records their errors. */
 function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
   const iterator = results[Symbol.asyncIterator]();
   const watched: AsyncIterableIterator<T> = {
@@ -71,7 +71,7 @@ function recorded<T>(results: AsyncIterable<T>, record: OperationRecord) {
   return watched;
 }
 
-/** Tells the record how an operation ended. Errors may not be masked yet. */
+/** Records the first error of a result, if there is one. It may not be masked yet. */
 export function recordError(record: OperationRecord, result: unknown): void {
   const { errors } = (result ?? {}) as { errors?: unknown };
   if (Array.isArray(errors) && errors.length > 0) record.failed(codeOf(errors[0]));

@@ -14,11 +14,11 @@ import {
   type SelectionSetNode,
 } from "graphql";
 
-/** What a field says of its cost, in its `extensions`. */
+/** The cost of a field, as declared in its `extensions`. */
 export interface CostExtensions {
-  /** Default: 10 for the fields of Query, Mutation and Subscription, 1 for other objects. */
+  /** Default: 10 for fields of the root types, 1 for other fields with objects, 0 for scalars. */
   readonly cost?: number;
-  /** How many of what is below there may be: a number, or the argument that says so. Default: 1. */
+  /** Most objects that the field returns: a number, or the argument that sets it. Default: 1. */
   readonly listSize?: number | { readonly argument: string; readonly byDefault: number };
 }
 
@@ -26,8 +26,8 @@ export interface CostExtensions {
 export const upstreamCallCost = 10;
 
 /**
- * What an operation may cost at most: 1 for each object and 10 for each call of the upstream, times
- * the lengths of the lists that they are in. Scalars cost nothing.
+ * The highest possible cost of an operation: 1 for each object and 10 for each upstream call, times
+ * the lengths of the lists that contain them. Scalars cost nothing.
  */
 export function costOf(
   schema: GraphQLSchema,
@@ -42,7 +42,7 @@ export function costOf(
   return cost;
 }
 
-/** Those that no variable changes. They go with their documents. */
+/** Costs that depend on no variable. Freed with their documents. */
 const costs = new WeakMap<OperationDefinitionNode, number>();
 
 function countCost(
@@ -120,7 +120,7 @@ function lengthOf(
     node.arguments?.find(({ name }) => name.value === argument),
     given,
   );
-  // What is no number is refused when the field is resolved.
+  // Null means the default. Any other value is rejected when the field is resolved.
   return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : byDefault;
 }
 

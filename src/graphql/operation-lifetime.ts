@@ -2,9 +2,9 @@ import type { UnderWay } from "../collections/under-way.ts";
 import type { Slot } from "../net/admission.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
-/** One operation and how long it lives: until its client goes away or its time is over. */
+/** One operation, which lasts until its client leaves or its deadline passes. */
 export interface OperationLifetime {
-  /** Ties its log records together; told to the client. */
+  /** Identifies its log records; the client receives it. */
   readonly requestId: string;
   readonly record: OperationRecord;
   readonly idempotencyKey: string | undefined;
@@ -14,9 +14,9 @@ export interface OperationLifetime {
   readonly deadlineMs: number;
   /** The operation's slot among the calls in flight. */
   readonly slot: Slot | undefined;
-  /** Lifts the deadline, and gives the slot back: the operation is a stream. */
+  /** Removes the deadline and gives the slot back: the operation is a stream, or is over. */
   readonly liftDeadline: () => void;
-  /** The client is gone, or has its answer: what still runs for it is cancelled. */
+  /** Called when the client has left or has its response: cancels what still runs for it. */
   readonly end: () => void;
 }
 
@@ -27,8 +27,8 @@ export interface OperationLifetimeOptions {
   readonly timeoutMs: number;
   readonly slot?: Slot;
   /**
-   * Queries and mutations that have no answer yet, and are no streams: what aborts them tells their
-   * clients why.
+   * Queries and mutations without a response yet, but no streams. Their clients receive the reason
+   * of an abort.
    */
   readonly underWay: UnderWay<AbortController>;
 }

@@ -1,7 +1,7 @@
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
-/** Every operation, for metrics. */
+/** Receives every operation, for metrics. */
 export interface GraphqlObserver {
   /** An operation begins; the returned function is called when it ends. */
   onOperation(connection: Connection): (ended: {
@@ -10,35 +10,35 @@ export interface GraphqlObserver {
     readonly transport: string;
     readonly code: string;
     readonly durationMs: number;
-    /** Of its span, if that is sampled. */
+    /** The trace context of its span, if that is sampled. */
     readonly traceparent?: string | undefined;
   }) => void;
 }
 
 export type Connection = "http" | "websocket";
 
-/** One operation in the log, in metrics and as a span: what it asked for, by whom, how it ended. */
+/** One operation in the log, in metrics and as a span: its fields, its caller and how it ended. */
 export interface OperationRecord {
   readonly connection: Connection;
-  /** How a stream reaches its reader. */
+  /** Transport of a stream: `sse`, `multipart` or `websocket`. */
   readonly streamsBy: string;
   readonly span: Span;
   /** The caller's name. */
   caller?: string;
-  /** It is an operation indeed, and not a browser's question whether it may ask. */
+  /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void;
-  /** What it asks for. Names are the schema's own, and few. */
+  /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
   asks(type: "query" | "mutation" | "subscription", fields: readonly string[]): void;
-  /** An error with this `extensions.code` goes to the client. The first one counts. */
+  /** Records the `extensions.code` that the client receives. Only the first call counts. */
   failed(code: string): void;
-  /** It is over. Only the first time counts. */
+  /** Reports the end of the operation. Only the first call counts. */
   settle(): void;
 }
 
 export interface RecordOptions {
   readonly requestId: string;
   readonly connection: Connection;
-  /** How a stream reaches its reader. Default: by SSE, or the WebSocket itself. */
+  /** Transport of a stream. Default: `sse` over HTTP, `websocket` over WebSocket. */
   readonly streamsBy?: "sse" | "multipart";
   readonly span: Span;
   readonly log: Log;
@@ -80,7 +80,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
     },
     failed(given) {
       if (code !== "OK") return;
-      // All are the gateway's or the library's own; what does not look like one is none.
+      // Codes come from the gateway or from libraries; anything in another form counts as OTHER.
       code = /^[A-Z_]{2,40}$/.test(given) ? given : "OTHER";
       if (serverFailures.has(code)) span.fail(code);
     },
@@ -100,7 +100,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         caller: record.caller,
         transport,
       };
-      // The end of a connection is reported outside the span's context.
+      // A connection's close event, which may call this, runs outside the span's context.
       span.run(() => {
         if (code === "INTERNAL_SERVER_ERROR") log.error(entry, "graphql");
         else log.info(entry, "graphql");
@@ -125,7 +125,7 @@ const serverFailures: ReadonlySet<string> = new Set([
   "DEADLINE_EXCEEDED",
 ]);
 
-/** Begins the span of an operation that came with these headers. */
+/** Starts the span of an operation, below the span that the request's headers name. */
 export function startOperationSpan(
   tracing: Tracing,
   { method = "GET", headers, httpVersion }: IncomingRequest,

@@ -9,15 +9,15 @@ import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
 
 /**
- * Holds a document to the limits that its text alone tells: this runs before validation, whose own
- * work grows with the document.
- * @param introspection whether the schema may be asked for
+ * Checks the limits that depend on a document alone. Runs before validation, whose own work grows
+ * with the document.
+ * @param introspection whether introspection is allowed
  * @throws GraphQLError with OPERATION_TOO_COMPLEX or INTROSPECTION_DISABLED
  */
 export function checkShape(document: DocumentNode, introspection: boolean): void {
   let aliases = 0;
   let introspectionAliases = 0;
-  // How many of the nodes above ask for the schema.
+  // How many enclosing nodes are introspection.
   let within = 0;
   visit(document, {
     FragmentDefinition: {
@@ -52,12 +52,12 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
   }
 }
 
-/** An operation that is refused for what it would take. `how` completes "the operation …". */
+/** The error for an operation beyond a limit. `how` completes "the operation …". */
 export function tooComplex(how: string): RequestError {
   return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { status: 400 });
 }
 
-/** The fields that tell about the schema; `__typename` tells no more than an answer's own data. */
+/** Introspection fields. `__typename` reveals no more than the data of a response does. */
 const metaFields: ReadonlySet<string> = new Set(["__schema", "__type"]);
 
 function introspectionDisabled(): RequestError {

@@ -19,9 +19,9 @@ export interface OverloadOptions {
   readonly formatError: (error: unknown) => GraphQLError;
 }
 
-/** Sheds operations that the process can't take on. */
+/** Rejects operations while the process is overloaded. */
 export interface Overload {
-  /** Before the body of a request is read: starts it in its turn, or answers it with a refusal. */
+  /** Called before a request's body is read: starts it in its turn, or answers with a refusal. */
   enterByHttp(
     request: IncomingMessage,
     response: ServerResponse,
@@ -29,9 +29,12 @@ export interface Overload {
   ): void;
   /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
   enterBySocket(socket: WebSocket): Promise<Slot>;
-  /** The refusal of what only its document shows to move no money: queries and new streams. */
+  /**
+   * The refusal of an operation that was admitted only because it could move money, but is a query
+   * or a new stream by its document. Empty for all others.
+   */
   refusalsOf(args: ExecutionArgs): readonly GraphQLError[];
-  /** Refuses these. */
+  /** Applies `refusalsOf` before an operation is executed. */
   readonly plugin: Plugin<Context, Surroundings>;
 }
 
@@ -45,7 +48,7 @@ export function createOverload(options: OverloadOptions): Overload {
     const headers = answerHeaders(corsOrigins);
     exposeHeaders(headers, origin, corsOrigins);
     if (isWatch(request)) {
-      // Any status but 200 is final to an EventSource; this one has it come back.
+      // An EventSource gives up after any status but 200. This response makes it reconnect.
       const retryMs = Math.round(1_000 + Math.random() * 2_000);
       response.writeHead(200, { ...headers, "content-type": eventStreamType });
       response.end(`retry: ${retryMs}\n\n`);
@@ -71,7 +74,7 @@ export function createOverload(options: OverloadOptions): Overload {
 
   return {
     enterByHttp(request, response, start) {
-      // A preflight costs nothing, and without it a page could not read the refusal.
+      // A preflight is exempt: it costs nothing, and a page needs it to read the refusal.
       const kind = kindOf(request);
       admission.enter({
         kind,
@@ -92,7 +95,7 @@ export function createOverload(options: OverloadOptions): Overload {
         admission.enter({
           kind: "unknown",
           owner: socket,
-          // Its promise must be settled: who waits for it looks.
+          // The promise must always settle: its caller checks whether the socket is still open.
           isGone: () => false,
           start: resolve,
           refuse() {
@@ -121,13 +124,13 @@ function kindOf(request: IncomingMessage): CallKind {
   return request.method === "GET" ? "other" : "unknown";
 }
 
-/** What an EventSource sends. */
+/** Whether a request is for an event stream, as an EventSource sends it. */
 function isWatch({ method, url, headers }: IncomingMessage): boolean {
   const { accept = "" } = headers;
   return method === "GET" && (accept.includes(eventStreamType) || !!url?.startsWith(watchPath));
 }
 
-/** GraphQL over HTTP: an answer whose status says whether the operation was run. */
+/** The media type of GraphQL over HTTP whose status shows whether the operation was executed. */
 export const graphqlType = "application/graphql-response+json";
 
 interface Refusal {

@@ -24,9 +24,7 @@ import { faultsOfVariables } from "./variables.ts";
 
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
-/**
- * Reads who is calling before the body is read: a request without credentials costs nothing more.
- */
+/** Authenticates before the body is read: a request without credentials costs nothing more. */
 export function authenticates(): GatewayPlugin {
   return {
     async onRequestParse({ serverContext }) {
@@ -35,7 +33,7 @@ export function authenticates(): GatewayPlugin {
   };
 }
 
-/** Refuses what a page of another origin made a browser send, before anything else is done. */
+/** Rejects, before any other work, what a page of another origin made a browser send. */
 export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPlugin {
   return {
     onRequestParse({ request: { headers } }) {
@@ -57,8 +55,8 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
 }
 
 /**
- * Takes JSON bodies only, and as they are: what is compressed is not opened. Forms, plain text and
- * bodies without a type are what a foreign page can make a browser send without asking first.
+ * Accepts only JSON bodies that are not compressed. Forms, plain text and bodies without a type are
+ * rejected: a page of another origin can make a browser send those without a CORS preflight.
  */
 export function takesJsonOnly(): GatewayPlugin {
   return {
@@ -75,7 +73,7 @@ export function takesJsonOnly(): GatewayPlugin {
       if (!requestParser) return;
       setRequestParser(async (request) =>
         orNotJson(async () => {
-          // Read as text, what is not UTF-8 would be replaced, not refused (RFC 8259, section 8.1).
+          // Reading text would replace invalid UTF-8, not reject it (RFC 8259, section 8.1).
           const body = new Uint8Array(await request.arrayBuffer());
           if (!isUtf8(body)) throw notUtf8("the body must be UTF-8");
           return requestParser(new fetchAPI.Request(request.url, { method, headers, body }));
@@ -94,8 +92,8 @@ function unsupported(message: string): RequestError {
 }
 
 /**
- * Yoga has a status of the GraphQL kind for what is no JSON: 200, to those who take JSON alone. A body
- * whose client left before its end is none either.
+ * Replaces Yoga's error for a body that is not JSON, whose status would be 200 for clients that
+ * accept only `application/json`. A body that ends early gets the same error.
  */
 async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
   try {
@@ -108,7 +106,10 @@ async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
 
 const jsonType = /^application\/json *(?:;|$)/i;
 
-/** Runs the documents that requests name by an id, or those alone. WebSockets ask `documentOf`. */
+/**
+ * Finds the document that a request names by its id or text; rejects it if only trusted documents
+ * are allowed and it is none. The WebSocket protocol calls `documentOf` itself.
+ */
 export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>): GatewayPlugin {
   return {
     onParams({ params, setParams, request }) {
@@ -121,7 +122,7 @@ export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>):
   };
 }
 
-/** Holds operations to the limits, before their validation and before their execution. */
+/** Enforces the limits on operations before they are validated and before they are executed. */
 export function limitsOperations(introspection: boolean): GatewayPlugin {
   const checked = new WeakSet<DocumentNode>();
   return {
@@ -153,7 +154,7 @@ export function limitsOperations(introspection: boolean): GatewayPlugin {
   };
 }
 
-/** What is wrong with an operation that is valid: its variables, or what it may cost. */
+/** Errors of a valid operation: invalid variables, or too high a cost. */
 export function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
   const { schema, document, operationName, variableValues } = args;
   const operation = getOperationAST(document, operationName);
@@ -181,7 +182,7 @@ export function parseShort(
   }
 }
 
-/** The faults of a document, up to the limit. */
+/** The validation errors of a document, at most `limits.faults`. */
 export function validateShort(
   { introspection }: { readonly introspection: boolean },
   schema: GraphQLSchema,
@@ -193,7 +194,7 @@ export function validateShort(
   return validate(schema, document, rules, options);
 }
 
-/** Gives the errors of validation the form that all others have. */
+/** Formats validation errors like all other errors. */
 export function formatsValidationErrors(format: (error: unknown) => GraphQLError): GatewayPlugin {
   return {
     onValidate() {
@@ -206,7 +207,7 @@ export function formatsValidationErrors(format: (error: unknown) => GraphQLError
   };
 }
 
-/** Refuses operations of which it is not clear what their `Idempotency-Key` names. */
+/** Rejects operations whose `Idempotency-Key` could name more than one mutation. */
 export function refusesAmbiguousIdempotencyKey(): GatewayPlugin {
   return {
     onExecute({ args, setResultAndStopExecution }) {
@@ -216,7 +217,7 @@ export function refusesAmbiguousIdempotencyKey(): GatewayPlugin {
   };
 }
 
-/** An `Idempotency-Key` names one call: with several mutations in one operation, none is run. */
+/** An `Idempotency-Key` names one call, so an operation with several mutations is rejected. */
 export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
   const { document, operationName } = args;
   const { call } = args.contextValue as Context;
@@ -228,9 +229,7 @@ export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
   return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
 }
 
-/**
- * Operations are executed by GraphQL.js, as on the straight path: errors are the same in every word.
- */
+/** Executes with GraphQL.js, as the straight path does, so that error texts are identical. */
 export function executesByGraphqlJs(): GatewayPlugin {
   return {
     onExecute({ setExecuteFn }) {
@@ -240,8 +239,8 @@ export function executesByGraphqlJs(): GatewayPlugin {
 }
 
 /**
- * An operation that cannot begin, such as without a variable that it needs, is a request error: see
- * `RequestErrorOptions.ofGraphql`.
+ * Executes an operation. If it cannot begin, for example because a required variable is missing,
+ * the result is a request error: see `RequestErrorOptions.ofGraphql`.
  */
 export function executeOperation(args: ExecutionArgs): ReturnType<typeof execute> {
   const result = execute(args);

@@ -1,6 +1,6 @@
 import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 
-/** A request that this edge refuses. Its message quotes nothing that the caller sent. */
+/** An error for a request that this edge rejects. Its message quotes nothing from the request. */
 export class RequestError extends GraphQLError {
   constructor(
     message: string,
@@ -13,11 +13,12 @@ export class RequestError extends GraphQLError {
 }
 
 export interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes"> {
-  /** Of HTTP, where the whole request fails for it. */
+  /** The HTTP status, if the error fails the whole request. */
   readonly status?: number;
   /**
-   * It is a request error of GraphQL's own algorithms: `application/json` is answered 200 for it, and
-   * `application/graphql-response+json` with the status (GraphQL over HTTP, Status Codes).
+   * Whether it is a request error as GraphQL defines it: the response has status 200 as
+   * `application/json`, and `status` as `application/graphql-response+json` (GraphQL over HTTP,
+   * Status Codes).
    */
   readonly ofGraphql?: boolean;
 }

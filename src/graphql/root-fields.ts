@@ -7,8 +7,8 @@ import {
 } from "graphql";
 
 /**
- * The fields that an operation asks for at its root, with those of its fragments, by the names that
- * they have in the answer. Each fragment is visited once, however often it is spread.
+ * The root fields of an operation, with those of its fragments, by their names in the response.
+ * Each fragment is visited once, however often it is spread.
  */
 export function rootFieldsOf(
   document: DocumentNode,

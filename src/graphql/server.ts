@@ -71,7 +71,7 @@ export interface GraphqlServerOptions {
   readonly tracing?: Tracing;
   /** Turns GraphiQL off. */
   readonly production: boolean;
-  /** Whether the schema may be asked for, and is hinted at in errors. Default: not in production. */
+  /** Whether introspection works and errors suggest schema names. Default: not in production. */
   readonly introspection?: boolean;
   /** Documents that requests may name by their ids. Default: none. */
   readonly trustedDocuments?: TrustedDocumentsOptions;
@@ -79,15 +79,18 @@ export interface GraphqlServerOptions {
   readonly corsOrigins?: readonly string[];
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs?: number;
-  /** Which operations are taken on. Default: all. */
+  /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
-  /** Hears of what the limits cut and refuse. */
+  /** Receives each cut connection and each refused operation. */
   readonly limitObserver?: LimitObserver;
-  /** Bytes that may wait for the clients of all WebSockets together. Default: 128 MiB. */
+  /** Unread bytes of all WebSocket clients together, at most. Default: 128 MiB. */
   readonly maxUnreadBytes?: number;
   /** Whether ordinary operations take the straight path. Default: yes. */
   readonly straight?: boolean;
-  /** Longest silence on an event stream, and how often a WebSocket is pinged. Default: 15,000. */
+  /**
+   * Longest silence on an event stream and ping interval of a WebSocket, in milliseconds. Default:
+   * 15,000.
+   */
   readonly heartbeatMs?: number;
 }
 
@@ -97,25 +100,26 @@ export interface GraphqlServer {
   /** Answers a request for a path below `/watch/`. */
   handleWatch(request: IncomingMessage, response: ServerResponse): void;
   /**
-   * Serves `graphql-transport-ws` at `/graphql` of a listener, all of whose upgrades it answers. The
-   * returned function stops that and closes the sockets, each when its operations are over.
-   * @param misdirection which of them are refused by their headers alone
+   * Serves `graphql-transport-ws` at `/graphql` of a listener, and answers all of its upgrade
+   * requests. The returned function stops serving and closes each socket when its operations are
+   * over.
+   * @param misdirection which upgrade requests are refused by their headers alone
    */
   attachWebSocket(
     server: Server,
     misdirection?: Misdirection,
   ): (times: DrainTimes) => Promise<void>;
   /**
-   * Ends the queries and mutations that have no answer yet: their clients are told `reason`, or that
-   * the outcome is unknown where money may have moved. Live streams end when the core ends them.
+   * Ends the queries and mutations without a response: their clients receive `reason`, or an
+   * unknown outcome where money may have moved. Live streams end when the core ends them.
    */
   endCalls(reason: GatewayError): void;
 }
 
 /**
- * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by Server-Sent
- * Events, WebSocket and the parts of Apollo's clients. The plain watches
- * of `/watch` stand on its streams.
+ * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by
+ * Server-Sent Events, WebSocket and Apollo's multipart protocol. The plain watches of `/watch` use
+ * the same streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
@@ -211,7 +215,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       span.set({ "http.response.status_code": response.statusCode });
       record.settle();
       span.end();
-      // To abort costs an exception, which only what still runs needs.
+      // An abort creates an exception: skip it when nothing of the operation still runs.
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
     });
@@ -242,7 +246,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         addRateLimit(headers);
         exposeHeaders(headers, request.headers.origin, corsOrigins);
         await turnEnd();
-        // Headers that are given at once and a text of known length behind them leave as one piece.
+        // With the length set, Node writes the head and a text body to the socket in one piece.
         const { length } = ready.body;
         const bytes = Buffer.byteLength(ready.body);
         headers["content-length"] = bytes;
@@ -265,19 +269,19 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const head = { status, headers: Object.entries(streamHeaders(format)) };
       return await sendEventStream(head, stream, response, heartbeats);
     }
-    // Its client left before its body was there.
+    // The client left before its whole body had arrived.
     const isStraight = answerType !== undefined || format !== undefined;
     if (isStraight && request.destroyed && !request.complete) return void response.destroy();
     setHeaders(response, headers);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
-    // An answer that nobody reads holds nobody's slot.
+    // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
     const stream = streams.get(lifetime);
     if (stream) return await sendEventStream(answered, stream, response, heartbeats);
     const budget: OutgoingHttpHeaders = {};
     addRateLimit(budget);
     setHeaders(response, budget);
-    // What is left of a request that was given up is never read: nothing may wait behind it.
+    // The rest of an abandoned body is never read, so no request may follow on this connection.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);
   }
@@ -324,15 +328,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 const defaultHeartbeatMs = 15_000;
 
 /**
- * GraphiQL with its scripts in the page: no browser has to fetch them from elsewhere. They are megabytes,
- * and loaded when somebody first opens it.
+ * GraphiQL with its scripts in the page, so that a browser fetches nothing from elsewhere. The
+ * scripts are megabytes, and are loaded when GraphiQL is first opened.
  */
 async function renderWithScripts(options: GraphiQLOptions): Promise<string> {
   const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
   return renderGraphiQL(options);
 }
 
-/** CORS for one request: other origins than the listed ones get no word of it. */
+/** The CORS options of one request. An origin that is not listed gets no CORS headers. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
   return origin !== null && allowed.includes(origin) && { origin, ...cors };
 }

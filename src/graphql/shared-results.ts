@@ -10,8 +10,8 @@ import type { Encode, ResultOf, SharedResult } from "./live.ts";
 import { createLoaders } from "./loaders.ts";
 
 /**
- * Gives each subscription the results that it shares with others. One is made without the caller and
- * without the core: a selection that asks for either is executed for each client, by the engine.
+ * Lets identical subscriptions share the result of an event. A shared result is made without the
+ * caller and the core: GraphQL.js executes a selection that needs either, for each client.
  */
 export function sharesResults(): Plugin<Context, Surroundings> {
   return {
@@ -38,7 +38,7 @@ type Show = (
   variableValues: NonNullable<ExecutionArgs["variableValues"]>,
 ) => SharedResult | undefined;
 
-/** They go with their documents. */
+/** Freed with their documents. */
 const shows = new WeakMap<OperationDefinitionNode, Show | null>();
 
 function showOf(
@@ -89,7 +89,7 @@ class Result implements SharedResult {
   }
 }
 
-/** A context in which nothing but the event itself is known. */
+/** A context that offers the event's own data only: any other access throws. */
 function createOwnContext(): Pick<Context, "loaders"> {
   return new Proxy(
     { loaders: createLoaders(untouched as Core, untouched as unknown as Call, refuse) },

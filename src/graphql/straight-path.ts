@@ -44,9 +44,9 @@ export interface StraightPathOptions {
   readonly overload: Pick<Overload, "refusalsOf">;
 }
 
-/** An answer that is ready to be written. */
+/** A response that is ready to be written. */
 export interface StraightAnswer {
-  /** Without errors: no field of the operation runs on. */
+  /** Whether the result has no errors: then no field of the operation still runs. */
   readonly whole: boolean;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -54,26 +54,26 @@ export interface StraightAnswer {
 }
 
 /**
- * The straight path of what nearly every request is: a POST of JSON with one query or mutation that is
- * valid. It takes the same steps as Yoga, by the same functions, without fetch's objects between them:
- * identify, receive, decode, find the document, check, execute, mask, encode. Whatever is out of the
- * ordinary goes to Yoga. `test/graphql/straight-path.test.ts` sends the same requests both ways and
- * holds the answers to be the same.
+ * Serves ordinary requests without Yoga: nearly all are a JSON POST with one valid query or
+ * mutation. It takes the same steps as Yoga with the same functions, but without fetch objects
+ * between them: identify, receive, decode, find the document, check, execute, mask, encode. Any
+ * other request goes to Yoga. `test/graphql/straight-path.test.ts` sends the same requests both
+ * ways and compares the responses.
  */
 export interface StraightPath {
-  /** The type of the answer to a request that may be served here; undefined for one that is Yoga's. */
+  /** The media type of the response if this path may serve a request; undefined if Yoga must. */
   answerTypeOf(request: IncomingMessage): string | undefined;
-  /** Undefined for a request that is Yoga's after all: its body, if it was read, goes with it. */
+  /** Serves a request; undefined if Yoga must after all, which then gets the body that was read. */
   answer(
     request: IncomingMessage,
     answerType: string,
     surroundings: Surroundings,
   ): Promise<StraightAnswer | undefined>;
-  /** How a subscription is answered that may be served here; undefined for one that is Yoga's. */
+  /** The stream format if this path may serve a subscription; undefined if Yoga must. */
   streamFormatOf(request: IncomingMessage): StreamFormat<ExecutionResult> | undefined;
   /**
-   * The results of a subscription, as its client may see them. Undefined for a request that is Yoga's
-   * after all: for what is no subscription, or none that begins.
+   * The results of a subscription, with errors formatted for its client. Undefined if Yoga must
+   * serve the request after all: it is not a subscription, or cannot begin.
    */
   subscribe(
     request: IncomingMessage,
@@ -84,10 +84,10 @@ export interface StraightPath {
 export function createStraightPath(options: StraightPathOptions): StraightPath {
   const { core, schema, corsOrigins, documentOf, formatError, overload } = options;
   const findDocument = createFindDocument(options);
-  // They go with their documents.
+  // Freed with their documents.
   const executes = new WeakMap<OperationDefinitionNode, Execute>();
 
-  /** What Yoga would execute; undefined for what it would refuse, or not execute at once. */
+  /** The query or mutation in a body; undefined for a subscription, or what Yoga would reject. */
   function operationOf(body: Buffer): Operation | undefined {
     const found = find(paramsOf(body));
     if (!found || found.operation.operation === "subscription") return undefined;
@@ -207,7 +207,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
   }
 }
 
-/** What the events of a subscription are to its client, made within its operation's span. */
+/** Executes a subscription's events into results for its client, within the operation's span. */
 function shownResults(
   source: AsyncIterator<unknown>,
   validated: ValidatedSubscriptionArgs,
@@ -238,7 +238,7 @@ interface Operation {
 
 type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<ExecutionResult>;
 
-/** What its headers say of a request that is served here. */
+/** Whether the head of a POST is such that this path may serve it. */
 function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
   if (method !== "POST" || url !== "/graphql" || headers.expect !== undefined) return false;
   if (!plainAuthority.test(headers.host ?? "")) return false;
@@ -249,7 +249,7 @@ function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
   return jsonType.test(headers["content-type"] ?? "");
 }
 
-/** An EventSource's request, or one like it. */
+/** The same for a GET, as an EventSource sends it. */
 function isOrdinaryGet({ url = "", headers }: IncomingMessage): boolean {
   if (!plainUrl.test(url) || !isUtf8Address(url) || headers.expect !== undefined) return false;
   if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined) {
@@ -262,7 +262,7 @@ const plainUrl = /^\/graphql\?[!-"$-~]+$/;
 
 const jsonType = /^application\/json(?:; *charset=utf-8)?$/;
 
-/** The first type that is asked for, where all of them are ours. */
+/** The response type by the first type in `Accept`; undefined if a type is unsupported here. */
 function answerTypeOf(accept = "*/*"): string | undefined {
   const known = answerTypes.get(accept);
   if (known !== undefined || !plainAccept.test(accept)) return known;
@@ -271,7 +271,7 @@ function answerTypeOf(accept = "*/*"): string | undefined {
 
 const plainAccept =
   /^(?:(?:application\/graphql-response\+json|application\/json|\*\/\*)(?:; *q=[\d.]{1,5})?(?:, *|$))+$/;
-/** What most clients say. */
+/** The `Accept` headers of most clients. */
 const answerTypes: ReadonlyMap<string, string> = new Map([
   ["*/*", "application/json"],
   ["application/json", "application/json"],
@@ -291,7 +291,7 @@ function receive(request: IncomingMessage): Promise<Buffer | undefined> {
   });
 }
 
-/** Yoga's adapter takes what it finds here for a body that somebody has read before it. */
+/** Passes a body on: Yoga's adapter takes `request.body` for a body that was read already. */
 function handOver(request: IncomingMessage, body: Buffer): void {
   Object.assign(request, { body: Readable.from([body]) });
 }
@@ -304,7 +304,7 @@ interface Params {
   readonly documentId?: unknown;
 }
 
-/** The members of a body that has what it should, and nothing else. */
+/** The parameters in a JSON body; undefined if a member is unknown or has a wrong type. */
 function paramsOf(body: Buffer): Params | undefined {
   let params: unknown;
   const text = body.toString();
@@ -321,7 +321,7 @@ function paramsOf(body: Buffer): Params | undefined {
   return params;
 }
 
-/** The same of an address; undefined where Yoga has to say what is wrong with it. */
+/** The parameters in a URL; undefined if Yoga has to report what is wrong with it. */
 function paramsOfUrl(url: string): Params | undefined {
   const search = new URLSearchParams(url.slice(url.indexOf("?") + 1));
   const textOf = (name: string) => search.get(name) || undefined;
@@ -368,7 +368,7 @@ function documentTextOf(
   }
 }
 
-/** Documents within the limits that are valid, each parsed and validated once. */
+/** Parses and validates documents, with a cache. Undefined for one that is invalid or too large. */
 function createFindDocument({ schema, introspection }: StraightPathOptions) {
   const documents = createDocumentCache<DocumentNode>();
   return (text: string): DocumentNode | undefined => {
@@ -386,7 +386,7 @@ function createFindDocument({ schema, introspection }: StraightPathOptions) {
   };
 }
 
-/** Yoga's own words for a result: status, headers and JSON. */
+/** Writes a result with Yoga's own function: status, headers and JSON. */
 function encode(result: ExecutionResult, answerType: string): StraightAnswer {
   const encoded = processRegularResult(result, plainFetch, answerType) as unknown as Encoded;
   const { status, headers, body } = encoded;

@@ -1,11 +1,11 @@
 import { type GraphQLSchema, parse, validate } from "graphql";
 import { RequestError } from "./request-error.ts";
 
-/** The documents that the operator knows. */
+/** The documents that the operator has registered. */
 export interface TrustedDocumentsOptions {
   /** Their texts by their ids, usually the SHA-256 of the text in hex. */
   readonly documents: ReadonlyMap<string, string>;
-  /** Whether all others are refused. */
+  /** Whether all other documents are rejected. */
   readonly only: boolean;
 }
 
@@ -18,15 +18,17 @@ export class WrongDocumentError extends Error {
 export interface DocumentParams {
   readonly query?: unknown;
   readonly documentId?: unknown;
-  /** Apollo's and urql's: `{persistedQuery: {sha256Hash}}`. */
+  /** Apollo's and urql's form: `{persistedQuery: {sha256Hash}}`. */
   readonly extensions?: unknown;
 }
 
 /**
- * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or by
- * its text. The returned function gives the text to run, undefined for a request that names none.
+ * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or
+ * by its text. The returned function returns the text to run; undefined for a request that names
+ * none.
  * @throws WrongDocumentError at once for a document that does not fit the schema, and later
- * RequestError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or PERSISTED_QUERY_ONLY
+ * RequestError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or
+ * PERSISTED_QUERY_ONLY
  */
 export function createDocumentOf(
   schema: GraphQLSchema,
@@ -44,7 +46,7 @@ export function createDocumentOf(
     const text = typeof query === "string" && query !== "" ? query : undefined;
     if (text === undefined) {
       if (id === undefined) return undefined;
-      // The messages are those that Apollo's clients look for.
+      // Apollo's clients look for exactly these messages.
       throw documents.size === 0
         ? refusal("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED")
         : refusal("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND");

@@ -21,8 +21,8 @@ import { RequestError } from "./request-error.ts";
 type Variables = Readonly<Record<string, unknown>>;
 
 /**
- * What is wrong with the variables of an operation, at most `limits.faults` of it, before the executor
- * looks: its own errors quote what was sent as often as something is wrong with it.
+ * The errors of an operation's variables, at most `limits.faults`. Runs before GraphQL.js checks
+ * them, since each of its errors quotes the value that was sent.
  */
 export function faultsOfVariables(
   schema: GraphQLSchema,
@@ -37,7 +37,7 @@ export function faultsOfVariables(
   for (const definition of variableDefinitions) {
     const name = definition.variable.name.value;
     const type = inputTypeOf(schema, definition);
-    // What is no input type, and what is required and absent, is left to the executor.
+    // GraphQL.js reports what is not an input type, and required variables that are absent.
     if (!type || !Object.hasOwn(variables, name)) continue;
     const faults = new Faults(limits.faults - errors.length);
     check(variables[name], type, name, faults);
@@ -52,7 +52,7 @@ export function faultsOfVariables(
   return errors;
 }
 
-/** They go with their documents. */
+/** Freed with their documents. */
 const inputTypes = new WeakMap<VariableDefinitionNode, GraphQLInputType | null>();
 
 function inputTypeOf(
@@ -70,7 +70,7 @@ function inputTypeOf(
 
 const code = "BAD_USER_INPUT";
 
-/** Counts what is in lists and objects, and they themselves; nothing is looked at behind the bound. */
+/** Counts values at all depths, including lists and objects themselves, and stops beyond `max`. */
 function holdsMoreThan(max: number, variables: Variables): boolean {
   let count = 0;
   const pending: object[] = [variables];
@@ -90,7 +90,7 @@ interface Fault {
   readonly what: string;
 }
 
-/** The first faults of a value: nothing is looked at behind the last that is told. */
+/** The first faults of a value. Checks stop when it is full. */
 class Faults {
   readonly told: Fault[] = [];
   readonly #max: number;
@@ -146,7 +146,7 @@ function faultOfLeaf(
   try {
     if (type.coerceInputValue(value, true) !== undefined) return undefined;
   } catch (error) {
-    // The messages of our own scalars quote nothing; those of GraphQL's own do.
+    // Messages of our own scalars quote no value; those of the built-in scalars do.
     if (!isEnumType(type) && !builtIn.has(type.name) && error instanceof Error) {
       return error.message;
     }
@@ -172,7 +172,7 @@ function checkObject(
   for (const key in given) {
     count += 1;
     if (Object.hasOwn(fields, key)) continue;
-    // A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place.
+    // A key that is no GraphQL name of up to 64 characters is misplaced data: it is not quoted.
     const named = fieldName.test(key) ? ` "${key}"` : "";
     faults.tell(path, `${type.name} has no such field${named}`);
   }

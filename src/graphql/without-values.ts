@@ -1,9 +1,9 @@
 import { GraphQLError } from "graphql";
 
 /**
- * GraphQL's messages quote the values that they refuse, whole input objects even: a card number sent
- * as a number, say, would stand in the answer and in every log behind it. Names of types, fields and
- * variables stay, values go.
+ * The error without the values in its message. GraphQL.js quotes the values that it rejects, even
+ * whole input objects: a card number that was sent as a number would appear in the response and in
+ * logs. Names of types, fields and variables stay.
  */
 export function withoutValues(error: GraphQLError, located: GraphQLError): GraphQLError {
   const { originalError: _, http, ...extensions } = { ...error.extensions, ...located.extensions };
@@ -20,7 +20,7 @@ export function withoutValues(error: GraphQLError, located: GraphQLError): Graph
   });
 }
 
-/** "Did you mean …" tells, guess by guess, the schema to whom introspection does not. */
+/** Removes "Did you mean …", which would reveal the schema guess by guess without introspection. */
 export function withoutHints(error: GraphQLError): GraphQLError {
   const at = error.message.indexOf(" Did you mean ");
   if (at < 0) return error;
@@ -33,13 +33,13 @@ function isSyntaxError({ message }: GraphQLError): boolean {
   return message.startsWith("Syntax Error: ");
 }
 
-/** Names of the schema are short; a caller's own name of a field may be as long as the document. */
+/** Names in the schema are short; a field name that the caller made up may fill the document. */
 const maxMessageLength = 1_000;
 
 /**
- * A message up to where it begins to quote a value: behind the first of GraphQL's phrases that do. They
- * are searched for and not matched, since a message is as long as what it quotes, which a caller may
- * fill with whatever takes an expression longest.
+ * A message up to the first phrase of GraphQL.js that introduces a quoted value, in limited length.
+ * Phrases are found by plain search: a caller chooses the quoted text, and could choose a long one
+ * on which a regular expression is slow.
  */
 function cut(message: string): string {
   return withoutQuote(message).slice(0, maxMessageLength);
@@ -66,13 +66,17 @@ function withoutQuote(message: string): string {
   return `${message.slice(0, end)}${end === asked ? "?" : "."}`;
 }
 
-/** Where the first of these phrases stands; the length of the text if there is none. */
+/** Index of the first of these phrases in a text; the text's length if there is none. */
 function firstOf(text: string, phrases: readonly string[], from = 0): number {
   const positions = phrases.map((phrase) => text.indexOf(phrase, from)).filter((at) => at >= 0);
   return Math.min(text.length, ...positions);
 }
 
-/** A name that GraphQL has no room for is no field that was misspelt, but data at the wrong place. */
+/**
+ * Where a message begins to quote an unknown field that is not a GraphQL name of at most 64
+ * characters: such a name is misplaced data rather than a misspelt field. The message's length if
+ * it quotes none.
+ */
 function strangeField(message: string): number {
   const phrase = ' not to include unknown field "';
   const at = firstOf(message, [phrase]);

@@ -7,24 +7,26 @@ import type { Intent, MoneyMethod } from "./store.ts";
 
 /** What the event log says about a call that has no understood answer, or a pending one. */
 export type Evidence =
-  /** It is over, or can move no money any more; `mark` is that of what it made, where that is known. */
+  /** The call is over, or can move no money any more. `mark` is that of what it made, if known. */
   | { readonly kind: "settled"; readonly mark?: string }
-  /** The service has it: it goes on as this payment or payout. */
+  /** The service has the call, which continues as this payment or payout. */
   | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
 
 /**
- * Reads what became of a call from the events of its external_id; undefined while they do not say.
- * What one call made is no word about another one, so each state is evidence for one call at most:
- * - not for this one if it is marked as accounted for (`Intent.answered`), or began before the call;
- * - not if another call that is open has the first claim to it: one that is running, since its own
- *   answer will tell, or one of unknown outcome that began earlier;
- * - a failure is not if it may be that of an attempt which was refused without naming its payment.
+ * Reads what became of a call from the events of its external_id; undefined while they do not show
+ * it. What one call made says nothing about another call, so each state is evidence for one call at
+ * most:
+ * - not for this call if the state is marked as accounted for (`Intent.answered`), or began before
+ *   the call;
+ * - not if another open call has the first claim to it: a running one, since its own answer will
+ *   settle it, or one of unknown outcome that began earlier;
+ * - a failure is not if it may be that of an attempt that was refused without naming its payment.
  *
- * A success of a payment settles every CreatePayment, whosever it was: at most one payment per
- * external_id succeeds (spec, Payments). Not once it is cancelled or refunded whole: whether the
- * service then takes another payment the spec does not say.
- * @param open all calls for the external_id that are open, this one too, as `IntentStore.open` returns them
- * them; the snapshot is read behind them
+ * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
+ * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
+ * whole: the spec does not say whether the service then takes another payment.
+ * @param open all open calls for the external_id, this one too, as `IntentStore.open` returns them;
+ * the snapshot must be read after them
  */
 export function evidenceOf(
   intent: Intent,
@@ -47,7 +49,7 @@ export function evidenceOf(
   return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
 }
 
-/** What the service calls the operation that a method asks for; the likeliest first. */
+/** The service's names for the operation that a method asks for, likeliest first. */
 export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
   CreatePayment: ["payment"],
   CreateRecurrentPayment: ["recurrent", "payment"],
@@ -55,24 +57,24 @@ export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
   RequestPayout: ["payout"],
 };
 
-/** The method that asks for an operation; undefined for one that no call here asks for. */
+/** The method that asks for an operation; undefined if no call of this gateway asks for it. */
 export function methodOf(operation: string): MoneyMethod | undefined {
   const methods = Object.keys(operations) as MoneyMethod[];
   return methods.find((method) => operations[method][0] === operation);
 }
 
-/** What distinguishes the effects of a call from those of others for its external_id. */
+/** The mark of a call: it identifies what the call made among all calls for its external_id. */
 export function markOf(
   method: MoneyMethod,
   { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
 ): string {
-  // A confirmation goes under the id of the payment that it confirms.
+  // A confirmation has the id of the payment that it confirms.
   return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
 }
 
 /**
- * Marks a call that was refused. Its failure may yet be reported; where the refusal names no payment
- * (or names the one that was to be confirmed), it is not known of which.
+ * The mark of a call that was refused. The service may still report its failure; if the refusal
+ * names no payment (or only the one that was to be confirmed), it is unknown which failure that is.
  */
 export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
   return method === "ConfirmPayment" ? nameless : boundedId(paymentId ?? nameless);
@@ -89,7 +91,7 @@ export function isOperationOf(method: MoneyMethod, { operation }: OperationState
   return operations[method].includes(operation);
 }
 
-/** Whether what was paid or held is still, in part at least. */
+/** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
 function isStanding({ facts }: Snapshot): boolean {
   const operations = facts.operations.filter(({ operation }) => operation !== "call");
   return standing.has(paymentState({ ...facts, operations }));
@@ -105,7 +107,7 @@ function succeeded({ status }: OperationState): boolean {
   return status === "success";
 }
 
-/** The state that is left for a call when those before it have taken theirs. */
+/** The state that is left for a call when the calls with an earlier claim have taken theirs. */
 function claimed(
   intent: Intent,
   open: readonly Intent[],
@@ -115,7 +117,8 @@ function claimed(
   const take = ({ method, answered, startedAtMs }: Intent) => {
     const all = states
       .filter((state) => isOperationOf(method, state) && !answered.includes(markOf(method, state)))
-      // Failures last: to take one for a call's end while something goes on could have it repeated.
+      // Failures last: to take one for a call's end while another attempt goes on could get the
+      // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || beganAtMs(method, a) - beganAtMs(method, b));
     let namelessLeft = answered.filter((mark) => mark === nameless).length;
     const found = all.find((state) => {
@@ -150,8 +153,8 @@ function byClaim(a: Intent, b: Intent): number {
 }
 
 /**
- * When the log first received it, on the clock that intents are timed by too. Confirmations of one
- * payment share a state: there the last one received counts.
+ * When the log first received the state, in milliseconds on the clock that also times intents.
+ * Confirmations of one payment share a state: there the last event counts.
  */
 function beganAtMs(method: MoneyMethod, { since, event }: OperationState): number {
   return decodeCursor(method === "ConfirmPayment" ? event.cursor : since).ms;

@@ -4,17 +4,17 @@ import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import type { Ending, Intent } from "./store.ts";
 
 /**
- * How an ending found its call: `late` if the call's outcome is noted as unknown, and then the ending is
- * not written before it is published; undefined if the call is not open.
+ * How the store had a call when its ending came. `late`: its outcome was already stored as unknown, and
+ * the ending is not written until it is published; undefined: the store did not have the call.
  */
 export type Found = "inTime" | "late" | undefined;
 
-/** Hears of an ending that comes late. */
+/** Called for an ending that comes late. */
 export type OnLateEnding = (account: string, intent: Intent, ending: Ending) => Promise<unknown>;
 
 /**
- * The write of an ending, for an outbox that repeats it until it succeeds. A late ending is published
- * first: if this process dies in between, the call is still open, and the reconciler settles it.
+ * An outbox write of an ending. A late ending is published before it is written: if this process dies
+ * in between, the call stays open, and the reconciler settles it.
  */
 export function endingWrite(
   write: (isPublished: boolean) => Promise<Found>,
@@ -30,12 +30,13 @@ export function endingWrite(
 }
 
 /**
- * Tells those who watch what became of a call whose own process could not write its end in time, so
- * that others told them that its outcome is unknown.
+ * Publishes the outcome of a call whose own process could not write its ending in time, so that
+ * another process published it as UNKNOWN.
  */
 export function publishLateEndings(log: Pick<EventLog, "append">): OnLateEnding {
   return async (account, intent, ending) => {
-    // Who keeps the key is no caller, and has told what it found.
+    // `key: "keep"` means that events or the reconciler ended the call, not its own process: the
+    // outcome is already published.
     if (ending.state === "unknown" || ending.key === "keep") return;
     const outcome = ending.key === "free" ? CallOutcome.NOT_DONE : CallOutcome.SETTLED;
     await log.append(account, callOutcomeEntry(intent, outcome));

@@ -1,9 +1,9 @@
 type Write = () => Promise<void>;
 
 /**
- * Writes that could not be made yet. They are made in their order, but for those that failed when
- * others behind them did not: each must do no harm when it is made twice, or late. It goes on trying
- * by itself until all are made.
+ * Writes that could not be made yet, tried again until all are made. They are made in order, but a
+ * write that fails may be overtaken by later ones: each write must do no harm when it is made
+ * twice, or late.
  */
 export class Outbox {
   readonly #onStateChange: (state: "shared" | "alone", cause?: unknown) => void;
@@ -20,7 +20,7 @@ export class Outbox {
     return this.#writes.size === 0;
   }
 
-  /** Writes now, or, behind what waits already, as soon as it can be done. Never throws. */
+  /** Makes the write as soon as it can be made, after those that wait already. Never throws. */
   async write(write: Write): Promise<void> {
     if (this.isEmpty) {
       try {
@@ -42,7 +42,10 @@ export class Outbox {
     this.#tryLater();
   }
 
-  /** Makes all writes that wait. @throws what the first one that fails throws; it stays, with the rest. */
+  /**
+   * Makes all waiting writes.
+   * @throws the error of the first one that fails; failed and remaining writes stay
+   */
   flush(): Promise<void> {
     if (this.isEmpty) return Promise.resolve();
     this.#flushing ??= this.#flush().finally(() => {
@@ -88,7 +91,7 @@ export class Outbox {
   }
 }
 
-/** Writes under way at a time: after a long absence there are many, and calls wait for them. */
+/** Writes under way at a time: after a long outage there are many, and calls wait for them. */
 const atOnce = 100;
 
 const retryMs = 250;

@@ -1,7 +1,7 @@
 import { kindOf } from "../model/kinds.ts";
 import type { Intent, IntentState, MoneyMethod } from "./store.ts";
 
-/** An intent as the fields of its hash, names and values in turn; its times are the store's to set. */
+/** The fields of an intent's Redis hash, names and values in turn. The store sets the times. */
 export function intentFields(intent: Intent): string[] {
   return Object.entries({
     id: intent.id,
@@ -17,7 +17,7 @@ export function intentFields(intent: Intent): string[] {
   }).flat();
 }
 
-/** The intent of a hash; undefined if the hash is gone. */
+/** Reads an intent from its hash; undefined if that is gone or only notes that the call ended. */
 export function readIntent(fields: Readonly<Record<string, string>>): Intent | undefined {
   if (!fields.id) return undefined;
   return {
@@ -37,7 +37,7 @@ export function readIntent(fields: Readonly<Record<string, string>>): Intent | u
   };
 }
 
-/** Marks as they are stored. Lua's empty list is written as an empty object. */
+/** Reads stored marks. Lua writes an empty list as an empty object. */
 export function marksOf(stored: string | undefined): string[] {
   return Object.values(JSON.parse(stored || "[]") as Record<string, string>);
 }

@@ -19,16 +19,16 @@ export interface CallStores {
 export interface OpenCall {
   readonly intent: Intent;
   readonly evidence: Evidence | undefined;
-  /** The log knows what the call made: its answer was written there. */
+  /** The log has the operation that the call made: its answer was written there. */
   readonly isRecorded: boolean;
-  /** Those who watch were told that nobody knows its outcome, and nothing since. */
+  /** The last published outcome of the call is UNKNOWN or NEEDS_OPERATOR. */
   readonly isToldUnknown: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
 export interface OpenCalls {
   readonly openCalls: readonly OpenCall[];
-  /** Without the calls whose outcome is in the events: nothing further is expected of them. */
+  /** Without the calls whose outcome the events show: nothing more is expected of these. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -39,7 +39,7 @@ export async function openCallsOf(
   kind: Kind,
   externalId: string,
 ): Promise<OpenCalls> {
-  // Read before the events are: what is settled in between shows in them.
+  // Read before the events: a call that is settled in between shows in the events.
   const open = await intents.open(account, kind, externalId);
   const snapshot = await log.snapshot(account, kind, externalId);
   const openCalls = open.map((intent) => ({
@@ -48,7 +48,7 @@ export async function openCallsOf(
     isRecorded:
       isNamed(intent) &&
       snapshot?.states.some(
-        // A confirmation goes under the id of the payment that it confirms.
+        // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ) === true,
     isToldUnknown: stateOfCall(snapshot, intent.id)?.rank === 1,
@@ -69,23 +69,23 @@ function withoutExplained(snapshot: Snapshot, openCalls: readonly OpenCall[]): S
   };
 }
 
-/** What is unknown about the calls for an external_id, as callers see it. */
+/** The flags that callers see about the open calls for an external_id. */
 export function outcomeFlags(openCalls: readonly OpenCall[]): {
   outcomeUnknown: boolean;
   needsOperator: boolean;
 } {
   const unexplained = openCalls.filter(({ evidence }) => !evidence);
   return {
-    // An answer that could not be written is looked up as one that never came.
+    // An answer that could not be written to the log counts like one that never came.
     outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
     needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
   };
 }
 
 /**
- * Ends an intent that is not running any more, as far as the events of its external_id tell what
- * became of it, and notifies watchers. @returns whether it needs to be looked at no longer, or
- * `arrived`: it goes on as a pending one.
+ * Ends an intent that is not running any more if the events of its external_id show what became of
+ * it, and notifies watchers.
+ * @returns `settled` if it needs no more looks, `arrived` if it goes on as a pending one
  */
 export async function settleByEvents(
   { log, intents }: CallStores,
@@ -93,7 +93,7 @@ export async function settleByEvents(
   { intent, evidence, isToldUnknown }: OpenCall,
 ): Promise<"settled" | "arrived" | undefined> {
   if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
-  // Its answer may have come while it was told as unknown.
+  // A pending call has its answer, which may have come after the call was published as UNKNOWN.
   const isKnownNow = intent.state === "pending" ? isToldUnknown : evidence !== undefined;
   if (isKnownNow) {
     const isShown = evidence !== undefined;
@@ -112,8 +112,8 @@ export async function settleByEvents(
 }
 
 /**
- * Settles the calls of unknown outcome for an external_id of which the service says that it is paid:
- * after doubt, that means that one of them paid it.
+ * Settles the calls of unknown outcome for an external_id that the service reports as already paid:
+ * one of them must have paid it.
  * @param intent the call that got this answer
  * @param said the Error object that says so; it may name the payment
  */
@@ -136,7 +136,7 @@ export async function settleAsPaid(
   const [first] = open;
   if (!first) return;
   if (!first.evidence) {
-    // It may mean a payment that was taken back since, which is no evidence.
+    // The Error object may be about a payment that was taken back since, which is no evidence.
     if (known.snapshot && isOfKnown(said, known.snapshot)) return;
     await stores.log.append(account, successEntry(first.intent, said));
     ({ open } = await look());
@@ -144,7 +144,7 @@ export async function settleAsPaid(
   for (const openCall of open) await settleByEvents(stores, account, openCall);
 }
 
-/** Whether it may be about a payment whose success is on record. */
+/** Whether the Error object may be about a payment whose success is in the log. */
 function isOfKnown({ paymentId }: AlreadyPaid, { states }: Snapshot): boolean {
   return states.some(
     ({ operation, status, subjectId }) =>

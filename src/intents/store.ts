@@ -8,27 +8,30 @@ export type MoneyMethod =
   | "ConfirmPayment"
   | "RequestPayout";
 
-/** A call that is about to be sent. It holds no card data, nor anything else of the request. */
+/**
+ * The intent of a call: the record that is stored before the call is sent. It holds no card data,
+ * and nothing of the request except its external_id.
+ */
 export interface NewIntent {
-  /** Unique; what is written for another id changes nothing. */
+  /** Unique; writes for another id do not change this intent. */
   readonly id: string;
   readonly method: MoneyMethod;
   readonly kind: Kind;
   readonly externalId: string;
-  /** Longest that the call takes until it has ended here; after that its replica is gone. */
+  /** The lease: longest time until this process ends the call. After that its replica is gone. */
   readonly leaseMs: number;
   readonly key?: KeyUse;
 }
 
 /** One use of an `Idempotency-Key`. */
 export interface KeyUse {
-  /** Of method and key. */
+  /** Digest of account, method and key. */
   readonly digest: string;
-  /** Of the other methods and the key, which must not have been used for any of them. */
+  /** Digests of the key with the other methods; it must not have been used with any of them. */
   readonly otherDigests?: readonly string[];
   /**
-   * Keyed hashes of the request, one per password that is accepted, the present one first: they
-   * distinguish another request, and reveal nothing of its content.
+   * Keyed hashes of the request, one per accepted password, the current one first: they tell
+   * another request apart, and reveal nothing of its content.
    */
   readonly fingerprints: readonly string[];
 }
@@ -37,7 +40,7 @@ export interface KeyUse {
  * How far a call has come:
  * - `running`: begun and not ended; once its lease is over, its outcome is unknown;
  * - `unknown`: sent, and no answer was understood;
- * - `pending`: answered, and what it made has not come to its end.
+ * - `pending`: answered, but what it made is not at its end, or the answer is not in the log yet.
  */
 export type IntentState = "running" | "unknown" | "pending";
 
@@ -47,14 +50,14 @@ export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "exte
   /** In milliseconds since the epoch, on the store's clock. */
   readonly startedAtMs: number;
   readonly leaseUntilMs: number;
-  /** The payment_id or transaction_id of a pending one. */
+  /** The payment_id or transaction_id of a pending call; empty if not known. */
   readonly subjectId: string;
   /**
-   * Marks of attempts for the external_id that are accounted for: what they do is not its doing (see
-   * evidence.ts). As of now from `open`; else as of its beginning.
+   * Marks (see evidence.ts) of attempts for the external_id that other calls account for: their
+   * states are no evidence for this call. From `open`: as of now; else as of the call's start.
    */
   readonly answered: readonly string[];
-  /** How often it was looked up, and how often in a row the service did not know it. */
+  /** How often the call was looked up, and how often in a row the service did not know it. */
   readonly checks: number;
   readonly notFound: number;
   /** Given up: an operator has to look. */
@@ -63,7 +66,7 @@ export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "exte
 }
 
 export type Begun =
-  /** Go. What must not be sent any more once the lease is over. */
+  /** The call may be sent, but not once its lease is over. */
   | { readonly kind: "started"; readonly intent: Intent }
   /** Another call of the method has no understood answer yet for the external_id. */
   | { readonly kind: "inFlight" }
@@ -77,17 +80,17 @@ export type Begun =
   | { readonly kind: "keyAnswered"; readonly answer: Buffer };
 
 /**
- * What became of a call. An unknown outcome is remembered as unknown under its key. `mark` is what is
- * told from now on as `answered` to those that are open for the external_id.
+ * What became of a call. An unknown outcome is stored under the call's key, too. `mark` is added to
+ * `answered` of the open calls for the external_id.
  */
 export type Ending =
-  /** It was never sent, or is over. */
+  /** The call was never sent, or is over. */
   | { readonly state: "closed"; readonly mark?: string; readonly key: KeyEnding }
   | {
       readonly state: "pending";
-      /** Empty when the answer did not name what it made. */
+      /** Empty when the answer did not name its payment or payout. */
       readonly subjectId: string;
-      /** Default: the subject's id, if it has one. */
+      /** Default: `subjectId`, unless that is empty. */
       readonly mark?: string;
       readonly key: KeyEnding;
     }
@@ -99,10 +102,10 @@ export function markOfEnding(ending: Ending): string | undefined {
   return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
 }
 
-/** What becomes of the call's key: it is free again, or has this answer, or stays as it is. */
+/** What becomes of the call's key: free again, left as it is, or stored with this sealed answer. */
 export type KeyEnding = "free" | "keep" | Buffer;
 
-/** What is pending without a call of ours, or without one that is still remembered. */
+/** A pending payment or payout whose call this gateway did not make, or no longer stores. */
 export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
   readonly subjectId: string;
   /** How long ago it was first reported. */
@@ -112,12 +115,12 @@ export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId
 /** A payment or payout. */
 export type Subject = Pick<NewIntent, "kind" | "externalId">;
 
-/** When an intent is looked at next, and what is remembered of the looks before. */
+/** When an intent is looked at next, and the counts of the looks so far. */
 export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
 }
 
-/** For metrics. Intents beyond the oldest 1,000 are not looked into. */
+/** For metrics: counts over at most 1,000 intents of an account. */
 export interface IntentStats {
   readonly unknown: number;
   readonly pending: number;
@@ -128,23 +131,23 @@ export interface IntentStats {
 /** See `IntentStore.unsettled`. */
 export interface Unsettled {
   readonly intents: readonly UnsettledIntent[];
-  /** How many there are, with those that are not listed. */
+  /** How many there are, including those that are not listed. */
   readonly total: number;
 }
 
 export interface UnsettledIntent extends Intent {
-  /** When it is looked at next, in milliseconds since the epoch; absent for one that was given up. */
+  /** When it is looked at next, in milliseconds since the epoch; absent once it was given up. */
   readonly nextLookMs?: number;
 }
 
 /**
- * What all replicas know of calls that move money: their intents, recorded before anything leaves,
- * the lock on an external_id, and the uses of `Idempotency-Key`.
+ * What all replicas know of calls that move money: intents, recorded before anything is sent; the
+ * locks on external_ids; and the uses of `Idempotency-Key`.
  *
  * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
  * - begin is one step: key, lock and intent are taken together or not at all;
- * - the lock is of method, kind and external_id: each open call holds its own until it has an answer,
- *   so that what was adopted beside another call is ended, or given up, by itself;
+ * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
+ *   answer, so that ending a call, or giving it up, does not release the lock of another one;
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
  * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
  * - an ending is never lost while this process lives: it is written once the store is back.
@@ -154,35 +157,36 @@ export interface IntentStore {
   begin(account: string, intent: NewIntent): Promise<Begun>;
   /** Never throws: what cannot be written now is written later. Ending it again does no harm. */
   end(account: string, intent: Intent, ending: Ending): Promise<void>;
-  /** Calls for one external_id that are not settled, the oldest first, as they are at one instant. */
+  /** Unsettled calls for one external_id, the oldest first, as they are at one instant. */
   open(account: string, kind: Kind, externalId: string): Promise<Intent[]>;
 
   /**
-   * Looks after what is pending as after an answered call, from now on; a repeat changes nothing.
-   * @returns false if so many are looked after that this one has to wait
+   * Stores an intent for a pending payment or payout, which is then looked up like an answered
+   * call; a repeat changes nothing.
+   * @returns false if there are too many, so that this one has to wait
    */
   track(account: string, pending: Pending): Promise<boolean>;
-  /** Those whose time to be looked at has come, the longest due first. Leases that ran out count. */
+  /** Intents that are due for a look, the longest due first, also those whose lease ran out. */
   due(account: string, limit: number): Promise<Intent[]>;
-  /** Looks again later. */
+  /** Sets when the intent is due next. */
   postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
   /**
-   * Makes those of these external_ids due now, unless they are running.
-   * @returns whether any is due now
+   * Makes the intents of these external_ids due now, except running ones.
+   * @returns whether any of them is due now
    */
   scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean>;
   /** Stops looking it up, releases the lock, and keeps the intent for an operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;
   /**
-   * Calls of unknown or pending outcome, for people: those that were given up first, then the unknown
-   * ones, the oldest first. Beyond 1,000 that are due first, and 1,000 that were given up last, none
-   * is looked into.
+   * Calls of unknown or pending outcome, for operators: those that were given up come first, then
+   * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
+   * and the 1,000 that were given up last are sure to be considered.
    */
   unsettled(account: string, limit: number): Promise<Unsettled>;
-  /** The clock by which intents are timed, in milliseconds since the epoch, as it was last received. */
+  /** The store's clock as last received, in milliseconds since the epoch. It times the intents. */
   nowMs(account: string): number;
-  /** Makes the holder the one that looks, or keeps it so, for `ttlMs`. False: another one does. */
+  /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -197,16 +201,13 @@ export interface IntentStoreOptions {
 /** How long an `Idempotency-Key` is remembered. */
 export const keyRetentionMs = 24 * 3_600_000;
 
-/** How long intents are kept behind `giveUpMs`: what was given up stays visible that long. */
+/** How long intents are kept after `giveUpMs`: calls that were given up stay visible that long. */
 export const keptBeyondMs = 7 * 24 * 3_600_000;
 
-/** How many marks of answered attempts are remembered of an external_id. */
+/** How many marks of answered attempts are kept per external_id. */
 export const maxAnswered = 50;
 
-/**
- * How long it is remembered that a call is over, so that what was held up on its way to the store
- * does not begin it again.
- */
+/** How long a store notes that a call is over, so that a delayed write does not begin it again. */
 export const endedForMs = 10 * 60_000;
 
 /** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
@@ -214,10 +215,10 @@ export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boole
   return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
 }
 
-/** Of an account, while fewer intents are open what is pending without a call of ours is tracked too. */
+/** `track` takes another intent only while an account has fewer open intents than this. */
 export const maxTracked = 10_000;
 
-/** What is pending, as an intent. */
+/** The intent of a pending payment or payout; a repeat has the same id. */
 export function intentOf(pending: Pending, nowMs: number): Intent {
   const { method, kind, externalId, subjectId, ageMs } = pending;
   const name = JSON.stringify([method, kind, externalId, subjectId]);

@@ -1,9 +1,12 @@
 import { isUnknown, type Unsettled, type UnsettledIntent } from "./store.ts";
 
-/** How many intents are looked into, of those that are due first and of those given up last. */
+/** How many intents are considered, of those that are due first and of those given up last each. */
 export const maxInspected = 1_000;
 
-/** Those of unknown or pending outcome in the order in which people care for them. */
+/**
+ * Intents of unknown or pending outcome, the most urgent first: given up, unknown, pending. Each
+ * group has its oldest first.
+ */
 export function unsettledOf(
   all: readonly UnsettledIntent[],
   limit: number,

@@ -1,21 +1,21 @@
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 
-/** What money moves as: what calls are for, events are about and callbacks come for. */
+/** Payment or payout: each call that moves money, each event and each callback is about one. */
 export type Kind = Exclude<
   (typeof EventKind)[keyof typeof EventKind],
   typeof EventKind.UNSPECIFIED
 >;
 
-/** The words for each kind. A kind that is missing here, or in any other table of them, does not compile. */
+/** Names by kind. Code that lacks a kind here, or in another table by kind, does not compile. */
 export const kinds = {
   [EventKind.PAYMENT]: { name: "payment", resource: "payments" },
   [EventKind.PAYOUT]: { name: "payout", resource: "payouts" },
 } as const satisfies Readonly<Record<Kind, { readonly name: string; readonly resource: string }>>;
 
-/** In tokens, key names, metrics and traces, and on the console. */
+/** A kind's name in tokens, key names, metrics and traces, and on the console. */
 export type KindName = (typeof kinds)[Kind]["name"];
-/** In the paths of callbacks. */
+/** A kind's segment in the paths of callbacks and of plain watches. */
 export type Resource = (typeof kinds)[Kind]["resource"];
 
 export const allKinds = Object.keys(kinds).map(Number) as readonly Kind[];
@@ -25,7 +25,7 @@ export function isKind(value: number): value is Kind {
   return Object.hasOwn(kinds, value);
 }
 
-/** A kind that was stored. @throws GatewayError INTERNAL for one that a newer gateway wrote */
+/** Checks a stored kind. @throws GatewayError INTERNAL if only a newer gateway knows it */
 export function kindOf(value: number): Kind {
   if (isKind(value)) return value;
   throw new GatewayError("INTERNAL", `kind ${value} is not known: a newer gateway stored it`);

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 
 /**
- * Whether what stands in the address of a request is percent-encoded UTF-8. Who reads other bytes out
- * of it gets replacement characters, or other letters than were sent.
+ * Whether a request's URL holds nothing but percent-encoded UTF-8. Other bytes would be decoded as
+ * replacement characters, or as other letters than the client sent.
  */
 export function isUtf8Address(url: string): boolean {
   if (!suspicious.test(url)) return true;

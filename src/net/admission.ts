@@ -1,42 +1,46 @@
 /**
- * What a call is to the limits: one that moves money is refused last. `unknown` is a call whose body
- * will tell: it gets in as if it moved money, and its slot tells whether it must. A `watch` opens a
- * stream: it lets calls go before it. One that is `exempt` waits for its turn, and that is all.
+ * How the limits treat a call. Calls that move `money` are refused last. An `unknown` call is
+ * admitted as if it moved money, before its body shows whether it does; `Slot.moneyOnly` says
+ * whether it must. A `watch` opens a stream; calls go before it. An `exempt` call waits for its
+ * turn, but it is never refused and not counted.
  */
 export type CallKind = "other" | "money" | "unknown" | "watch" | "exempt";
 
 /** One call's slot among those in flight. */
 export interface Slot {
-  /** The call got in only because it moves money, or may. */
+  /** The call was admitted only because it moves, or may move, money. */
   readonly moneyOnly: boolean;
-  /** Gives the slot back; once is enough. */
+  /** Gives the slot back. Further calls have no effect. */
   leave(): void;
-  /** The call waits for its client, whose time is no work of ours: it does not count meanwhile. */
+  /** Stops counting the call while it waits for its client and costs the gateway no work. */
   suspend(): void;
   resume(): void;
 }
 
-/** A call whose headers are there, before anything is spent on it. Exactly one of the three follows. */
+/**
+ * A call whose headers have arrived, before any work on it. It is either started, refused or, if
+ * its client has left, dropped.
+ */
 export interface Arrival {
   readonly kind: CallKind;
   /** Its connection: connections take turns. */
   readonly owner: object;
-  /** How long its client waits for the answer, in milliseconds, where it says so. */
+  /** How long its client waits for the answer, in milliseconds, if the request says so. */
   readonly timeoutMs?: number | undefined;
-  /** Its client has left already: it is neither started nor refused. */
+  /** Whether its client has left: such a call is neither started nor refused in its turn. */
   readonly isGone: () => boolean;
   readonly start: (slot: Slot) => void;
   readonly refuse: () => void;
 }
 
-/** Where calls begin, or are refused because the process has more than it can serve. */
+/** Starts calls in turn, and refuses those that are more than the process can serve. */
 export interface Admission {
   enter(arrival: Arrival): void;
   readonly inFlight: number;
 }
 
 export interface AdmissionOptions {
-  /** Calls in flight at once; `undefined` refuses none. */
+  /** Most calls in flight at once; with `undefined`, no call is refused. */
   readonly maxCalls: number | undefined;
   readonly clock?: Clock;
 }
@@ -50,46 +54,53 @@ export interface Clock {
 
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
-/** Longest wait for a turn while there is a standing queue, and while there is none. */
+/**
+ * Longest waits for a turn: of other calls and of those that move money while there is a standing
+ * queue, of every call at any time (`burst`), and of watches.
+ */
 const maxQueueMs = { other: 10, money: 25, burst: 3_000, watch: 10_000 } as const;
 /**
- * Share of the time that a client gives its call which may go by before the call begins. A wait that
- * is short by itself is never too long: such a call ends by its own deadline, and nobody is told of
- * an overload that is none.
+ * Share of its client's time-out that a call may spend waiting for its turn. A wait of up to
+ * `maxQueueMs.other` never counts as too long: a call with a very short time-out then ends by its
+ * own deadline, and does not report an overload that does not exist.
  */
 const shareOfWaiting = 0.4;
-/** A call that was let in waits longer than was expected before it is refused after all. */
+/** A call that is already in the queue is refused only at this many times the longest wait. */
 const lateFactor = 1.75;
-/** A connection that has but one call waiting is not what the queue comes from: it waits longer. */
+/** A connection with only one waiting call does not cause the queue: its call may wait longer. */
 const lonelyFactor = 4;
 /**
- * Calls that were late for so long come of no burst: thousands at once, that wait for the first answer
- * to an Idempotency-Key say, are one, and are served whole.
+ * Calls that are late for this long show an overload, not a burst. A burst is served completely:
+ * for example, thousands of calls that wait for the first answer to one Idempotency-Key.
  */
 const standingMs = 3_000;
-/** When no call was late for so long, it is over. */
+/** A standing queue is over when no call was late for this long. */
 const overMs = 1_000;
-/** How much of what was learned of earlier calls still counts after one more. */
+/** Weight that the measured cost of earlier calls keeps after each further call. */
 const memory = 0.995;
-/** Calls that are begun in one turn of the event loop, and the time after which no more are. */
+/** Most calls that a turn of the event loop starts, and the time after which it starts no more. */
 const perTurn = 16;
 const turnMs = 10;
-/** Of so many that are begun while calls and watches wait, one is a watch. */
+/** While both calls and watches wait, one of this many starts is a watch. */
 const watchEvery = 4;
 
 /**
- * Calls wait for their turn: each turn of the event loop begins a few of them, one connection's after
- * another's, so that one that sends a thousand at once holds up itself, and calls that are reset
- * meanwhile cost next to nothing. Two things are refused, other calls before those that move money.
- * Calls in flight beyond `maxCalls`, which bounds memory and what piles up behind a slow upstream.
- * And those whose turn will come, by what calls have taken lately, or did come, too late: for their
- * client's deadline, or for a burst, which is served whole; and once calls have been late for three
- * seconds, so that the process is beyond its peak, beyond `maxQueueMs`. The second needs no number of
- * the operator's: it follows what calls cost on the machine.
+ * Puts calls in a queue. Each turn of the event loop starts a few of them and takes the connections
+ * in turn, so that a connection with a thousand calls at once delays only itself, and a call that
+ * is reset while it waits costs next to nothing. Calls are refused, other calls before those that
+ * move money:
+ * - beyond `maxCalls` in flight, which bounds memory and the calls that pile up behind a slow
+ *   upstream;
+ * - when their wait for a turn, as expected from the cost of recent calls or as measured, is too
+ *   long for their client's deadline or for any burst (a burst is served completely). Once calls
+ *   have been late for three seconds, so that the process is overloaded, the shorter limits of
+ *   `maxQueueMs` apply. These limits need no setting: the wait follows what calls cost on the
+ *   machine.
  *
- * Watches stand in a line of their own. When a replica dies, its thousands come here at once: no call
- * waits behind them, and they are no sign that the process has too many calls. Nobody who watches
- * waits for an answer, and to refuse one only brings it back, so they wait longer.
+ * Watches have a queue of their own. When a replica dies, its thousands of watches arrive here at
+ * once: calls do not wait behind them, and they are no sign that the process has too many calls. A
+ * watch may wait longer, because its client waits for no answer and would only connect again if it
+ * were refused.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
   const calls = createLine();
@@ -100,21 +111,24 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   let lastLateMs = Number.NEGATIVE_INFINITY;
   let lastOnTimeMs = clock.now();
   let standing = false;
-  /** Steps of the next turn of the loop, those left of this one, and its times. */
+  /** Steps planned for the next turn, those left of this one, and this turn's start and limit. */
   let planned = 0;
   let left = 0;
   let sinceMs = 0;
   let untilMs = 0;
-  /** Calls of the last turn, if this one follows at once; those of late, and how long they took. */
+  /** Calls of the last turn, 0 after an idle one; recent calls, and how long they took. */
   let taken = 0;
   const lately = { calls: 100, ms: 50 };
 
-  /** Which calls of a client may go on that have waited, or would wait, so long. */
+  /**
+   * Which calls are admitted that have waited, or are expected to wait, for `waitMs`. `ahead`
+   * counts the other waiting calls of their connection.
+   */
   function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
     if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
     const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
     if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
-    // However late they all are, each turn has some to begin.
+    // However late the calls are, each turn must have some to start: the last few are not shed.
     const sheds = standing && calls.size >= perTurn;
     const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
     if (countedMs > maxQueueMs.money) return "none";
@@ -122,7 +136,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     return "all";
   }
 
-  /** The same of a watch. */
+  /** Whether a watch is admitted after such a wait. */
   function admitsWatch(waitMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
     if (maxCalls === undefined || maxOtherCalls === undefined) return true;
     const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
@@ -130,9 +144,9 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     return !isLate && inFlight < maxOtherCalls;
   }
 
-  /** How long the call would wait that comes after so many of its connection's. */
+  /** Expected wait of a call behind `ahead` others of its connection. */
   function expectedMs(line: Line, ahead: number): number {
-    // It goes to the end of the line, and again for each that is before it on its own connection.
+    // Connections take turns: the call and each one ahead of it wait for a round over all of them.
     const before = Math.min(line.size, (ahead + 1) * line.owners);
     return (before * lately.ms) / lately.calls;
   }
@@ -148,7 +162,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
   const refuses = (which: Admitted, kind: CallKind) =>
     kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
 
-  /** Each call is begun in a callback of its own, whose work is done before the next looks at the time. */
+  /** Each call starts in its own callback: its work is done before the next checks the time. */
   function plan(): void {
     for (; planned < Math.min(calls.size + watches.size, perTurn); planned++) clock.nextTurn(step);
   }
@@ -171,7 +185,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     if (first || clock.now() < untilMs) beginNext();
     if (left > 0) return;
     plan();
-    // Between this turn and one that comes later, the process had nothing to do.
+    // No turn follows at once: the idle time until the next one is no cost of these calls.
     if (planned === 0) taken = 0;
   }
 
@@ -194,7 +208,7 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
     const waitedMs = clock.now() - atMs;
     const isLate = waitedMs > maxQueueMs.other;
     taken += 1;
-    // A neighbour that is on time does not show that those with many calls are.
+    // A connection's only call being on time does not show that connections with many calls are.
     if (isLate || behind > 0 || calls.size === 0) observe(isLate);
     const which = admitted(waitedMs / lateFactor, behind, arrival.timeoutMs);
     if (arrival.isGone()) return false;
@@ -272,12 +286,12 @@ interface Waiting {
   readonly atMs: number;
 }
 
-/** Those that wait, in order; connections take turns. */
+/** A queue of waiting calls or watches, in which connections take turns. */
 interface Line {
   readonly size: number;
-  /** Connections. */
+  /** Number of connections in the queue. */
   readonly owners: number;
-  /** How many of one connection's wait. */
+  /** Number of one connection's entries. */
   of(owner: object): number;
   push(waiting: Waiting): void;
   shift(): Waiting | undefined;
@@ -306,7 +320,7 @@ function createLine(): Line {
       const [owner, queue] = next;
       const waiting = queue.shift() as Waiting;
       size -= 1;
-      // The owner goes to the end of the line.
+      // The owner goes to the end of the queue.
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
       return waiting;
@@ -314,7 +328,7 @@ function createLine(): Line {
   };
 }
 
-/** A slot that nothing bounds. */
+/** A slot that counts against no limit. */
 export const freeSlot: Slot = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
 
 const processClock: Clock = {

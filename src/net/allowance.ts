@@ -4,7 +4,7 @@ export interface Rate {
   readonly perSecond: number;
 }
 
-/** The returned function takes one of what is allowed; false when nothing is left. */
+/** Returns a function that takes one from the allowance; it returns false when nothing is left. */
 export function createAllowance(rate: Rate, now = Date.now): () => boolean {
   let left = rate.burst;
   let at = now();

@@ -2,12 +2,12 @@ import { IncomingMessage } from "node:http";
 import type { Slot } from "./admission.ts";
 import type { Request } from "./request.ts";
 
-/** How long a request may take to arrive before it counts as waiting for its client. */
+/** How long a request's body may take to arrive before the request's slot is suspended. */
 const graceMs = 100;
 
 /**
- * A request whose body is late must not hold the place of one that is there. What is returned is
- * called when the body has arrived, or never will.
+ * Suspends a request's slot while its body is late, so that it does not take the place of a request
+ * that has arrived. Call the returned function when the body has arrived, or never will.
  */
 export function countArrival(slot: Slot): () => void {
   const late = setTimeout(slot.suspend, graceMs);
@@ -17,7 +17,7 @@ export function countArrival(slot: Slot): () => void {
   };
 }
 
-/** The same for a request whose events tell. */
+/** The same for a Node request, whose events show when its body has arrived. */
 export function suspendWhileArriving(request: Request, slot: Slot): void {
   if (request instanceof IncomingMessage && request.complete) return;
   const arrived = countArrival(slot);

@@ -4,17 +4,17 @@ import { maxTimerMs } from "./timeout-header.ts";
 export interface AgeLimits {
   /** How long a connection takes new calls, give or take a tenth, in milliseconds; 0: for ever. */
   readonly maxConnectionAgeMs: number;
-  /** How long the streams of a connection go on after that. */
+  /** How long the streams of a connection go on after that, in milliseconds. */
   readonly connectionAgeGraceMs: number;
-  /** Longest a unary call may take, whatever its caller asks for. */
+  /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
   readonly maxUnaryTimeoutMs: number;
 }
 
-/** What becomes of a connection as it ages. */
+/** What to do with a connection as it ages. */
 export interface Aging {
-  /** It is to take no new calls: those under way go on. */
+  /** The connection must accept no new calls; calls in flight go on. */
   onOld(): void;
-  /** Nothing that was to end by itself can be left: it is cut. */
+  /** All streams and calls have had their time to end: cut the connection. */
   onEnd(): void;
 }
 
@@ -22,17 +22,17 @@ export interface Aging {
 export interface ConnectionAge {
   readonly isOld: boolean;
   /**
-   * Aborts when its streams are to end: with UNAVAILABLE, so that they are taken up elsewhere. Absent
-   * where connections last for ever.
+   * Aborts with UNAVAILABLE when the connection's streams must end, so that clients resume them on
+   * another connection. Undefined if connections last for ever.
    */
   readonly ending: AbortSignal | undefined;
-  /** Stops the clock, when the connection is closed. */
+  /** Stops the timer. Call it when the connection is closed. */
   stop(): void;
 }
 
 /**
- * Ages a connection, so that callers come to balance their calls over servers that were added since it
- * was opened. Jitter keeps connections that were opened at once from going at once.
+ * Limits a connection's age, so that callers spread their calls over servers that were added after
+ * it was opened. Jitter keeps connections that were opened together from ending together.
  */
 export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
   const { maxConnectionAgeMs, connectionAgeGraceMs, maxUnaryTimeoutMs } = limits;

@@ -3,21 +3,23 @@ import type { LimitObserver } from "./observer.ts";
 
 /**
  * Connections that the system may hold for a listener until it accepts them (Linux: no more than
- * `net.core.somaxconn`). Node's own 511 are full at once when a replica dies and thousands of its watchers
- * come here: whoever is dropped tries again after 1, 3, 7 and 15 seconds.
+ * `net.core.somaxconn`). Node's default of 511 is full at once when a replica dies and thousands of
+ * its watchers connect here; the system of a client that is dropped tries again after 1, 3, 7 and
+ * 15 seconds.
  */
 export const acceptBacklog = 4_096;
 
 export interface ConnectionCounts {
-  /** Connections that a listener has at once; undefined: as many as the system lets it. */
+  /** Most connections of a listener at once; undefined: as many as the system allows. */
   readonly maxConnections?: number | undefined;
-  /** Of them, from one address; undefined: all of them, since behind a proxy all are from one. */
+  /** Most of them from one address; undefined: no limit, since a proxy has one address for all. */
   readonly maxConnectionsPerAddress?: number | undefined;
 }
 
 /**
- * Holds a listener to a number of connections. One too many is closed before a byte of it is read,
- * and `makeRoom` closes idle ones, so that those who come next get in.
+ * Limits the connections of a listener. A connection beyond a limit is closed before a byte of it
+ * is read. Beyond `maxConnections`, `makeRoom` closes idle connections, so that the next clients
+ * get in.
  */
 export function limitConnections(
   server: Server,
@@ -34,7 +36,7 @@ export function limitConnections(
   }
   if (maxConnectionsPerAddress === undefined) return;
   const counts = new Map<string, number>();
-  // Before the listeners that begin to read.
+  // Runs before the listeners that begin to read.
   server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
     const count = counts.get(address) ?? 0;

@@ -6,12 +6,12 @@ import type { Cut, LimitObserver } from "./observer.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
 /**
- * Unanswered requests that one connection of HTTP/1.1 may have: hardly any client pipelines, and
- * Node would start all that arrive.
+ * Most unanswered requests of one HTTP/1.1 connection: hardly any client pipelines, and Node would
+ * start all requests that arrive.
  */
 export const maxPipelined = 16;
 
-/** Everything that holds a listener of HTTP/1.1 to its limits. */
+/** Applies all limits to an HTTP/1.1 listener: connections, unread responses and `guardHttp1`. */
 export function limitHttp1(
   server: Server,
   limits: ConnectionCounts & UnreadLimits,
@@ -31,18 +31,18 @@ export function limitHttp1(
 }
 
 export interface Http1Guard {
-  /** Whether a request may be served. One that may not has been refused. */
+  /** Whether a request may be served. If not, it has been refused already. */
   passes(request: IncomingMessage, response: ServerResponse): boolean;
 }
 
 /**
- * What Node's HTTP/1.1 server leaves open: requests pipelined without end, and requests that name
- * two hosts, of which a proxy may believe the other. What its parser refuses is counted.
+ * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and requests that
+ * name two hosts, of which a proxy may have used the other one. Counts what Node's parser refuses.
  */
 export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard {
   const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
 
-  // Instead of what Node does itself when nobody listens, and the same.
+  // Does what Node does without a listener for this event, and counts the cut.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const { cut, status } = refusalOf(error.code);
     if (cut) observer.onCut(cut);
@@ -56,7 +56,7 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
   return {
     passes(request, response) {
       const { socket } = request;
-      // Node goes on through what it has read of a connection that is cut.
+      // After a cut, Node still handles the requests that it has already read.
       if (socket.destroyed) return false;
       const responses = waiting.get(socket) ?? new UnderWay();
       if (responses.size >= maxPipelined) {
@@ -78,7 +78,7 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
   };
 }
 
-/** A target may be a whole address, whose host then is the one that counts (RFC 9112, 3.2.2). */
+/** A target may be an absolute URL: its host then replaces the `Host` header (RFC 9112, 3.2.2). */
 function toOriginForm(request: IncomingMessage): void {
   const target = /^https?:/i.test(request.url ?? "") ? URL.parse(request.url ?? "") : null;
   if (!target) return;
@@ -95,7 +95,7 @@ function namesOneHost({ rawHeaders }: IncomingMessage): boolean {
   return hosts <= 1;
 }
 
-/** What is counted, and the status line. A connection that broke by itself is not counted. */
+/** The cut to count, and the status line. A connection that broke by itself is not counted. */
 function refusalOf(code = ""): { readonly cut?: Cut; readonly status: string } {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":

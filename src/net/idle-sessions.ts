@@ -1,8 +1,8 @@
 import type { Http2Session } from "node:http2";
 
 /**
- * Closes an HTTP/2 session that has had no open stream for `idleMs`, since Node has no time-out for
- * one that only connects, or sends its headers without end. PINGs do not keep it.
+ * Closes an HTTP/2 session that has had no open stream for `idleMs`. Node has no time-out for a
+ * client that only connects, or that sends headers without end. PINGs do not keep a session open.
  */
 export function closeWhenIdle(session: Http2Session, idleMs: number): void {
   let open = 0;

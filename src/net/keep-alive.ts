@@ -3,15 +3,15 @@ import type { Socket } from "node:net";
 import { maxTimerMs } from "./timeout-header.ts";
 
 export interface KeepAlive {
-  /** How often a peer of HTTP/2 is asked whether it is still there, in milliseconds; 0: never. */
+  /** How often an HTTP/2 connection is checked by PING, in milliseconds; 0: never. */
   readonly keepAliveIntervalMs: number;
-  /** How long it may take to say so. */
+  /** How long the peer may take to acknowledge a PING, in milliseconds. */
   readonly keepAliveTimeoutMs: number;
 }
 
 /**
- * Ends a session whose peer is gone without a word, by PING: TCP alone would notice only when something
- * is sent to it, and then after minutes.
+ * Checks a session by PING, and cuts it if its peer has vanished without closing it. TCP alone
+ * would notice only when data is sent to the peer, and then only after minutes.
  */
 export function keepAlive(session: Http2Session, socket: Socket, times: KeepAlive): void {
   const { keepAliveIntervalMs, keepAliveTimeoutMs } = times;
@@ -24,13 +24,13 @@ export function keepAlive(session: Http2Session, socket: Socket, times: KeepAliv
 
   function ask(): void {
     if (session.destroyed) return;
-    // What waits to be sent to it would keep a session that only closes.
+    // Closing only the session would wait for unsent data, which the peer no longer takes.
     timer = setTimeout(() => socket.destroy(), Math.min(keepAliveTimeoutMs, maxTimerMs));
     const answered = () => {
       clearTimeout(timer);
       if (!session.destroyed) rest();
     };
-    // Refused when too many PINGs are open: then it is asked again later.
+    // `ping` returns false while too many PINGs are unanswered: try again after the next interval.
     if (!session.ping(answered)) answered();
   }
 

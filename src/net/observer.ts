@@ -2,10 +2,10 @@ import type { CallKind } from "./admission.ts";
 
 /** Why a connection, or one request on it, was cut. */
 export type Cut =
-  /** More connections than the listener takes, or than one address may have. */
+  /** More connections than the listener accepts in total, or from one address. */
   | "connections"
   | "connections_of_address"
-  /** What a parser refused: malformed, ambiguous, or beyond its own limits. */
+  /** A parser refused it: malformed, ambiguous, or beyond the parser's own limits. */
   | "protocol"
   | "oversized_headers"
   /** Headers or a body that did not arrive in time. */
@@ -15,28 +15,28 @@ export type Cut =
   | "settings_flood"
   | "reset_flood"
   | "message_flood"
-  /** An answer that its client does not read. */
+  /** A response that its client does not read. */
   | "unread_answer"
   | "unread_memory"
-  /** A stream that needs no caller, beyond those that a connection may have. */
+  /** A stream that needs no credentials, beyond the number that one connection may have. */
   | "open_streams"
-  /** A connection that was closed on our side, and that the other side keeps. */
+  /** A connection that the gateway closed and its client keeps open. */
   | "lingering";
 
-/** What a listener tells of its limits, for metrics and logs. */
+/** Receives what a listener cuts and refuses, for metrics and logs. */
 export interface LimitObserver {
   onCut(cut: Cut): void;
   /** A call was refused because the process has more than it can serve. */
   onRefused(kind: CallKind): void;
 }
 
-/** What a listener tells of its requests. */
+/** Receives the requests of a listener, for metrics. */
 export interface HttpObserver {
-  /** A request begins; the returned function is called when it ends, with the status if one was sent. */
+  /** A request begins. Call the returned function when it ends, with the status if one was sent. */
   onRequest(request: {
-    /** One of HTTP's own, else `_OTHER`. */
+    /** A standard HTTP method, else `_OTHER`. */
     readonly method: string;
-    /** The template of its path; undefined for a path that is none of ours. */
+    /** The template of its path; undefined for a path that the listener does not serve. */
     readonly route: string | undefined;
     readonly version: string;
   }): (status: number | undefined) => void;

@@ -1,6 +1,6 @@
 /**
- * Runs tasks in the order in which they come, one in each turn of the event loop, so that others get
- * their share of it however many tasks come at once.
+ * Runs tasks in order, one per turn of the event loop, so that other work gets its share of the
+ * loop however many tasks arrive at once.
  */
 export function onePerTurn(): (task: () => void) => void {
   const tasks: (() => void)[] = [];

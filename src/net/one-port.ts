@@ -22,13 +22,13 @@ export interface OnePortOptions {
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   readonly limits: ConnectionLimits;
-  /** Called for connections that could not be accepted, such as without free file descriptors. */
+  /** Called when a connection cannot be accepted, for example without a free file descriptor. */
   readonly onError: (error: Error) => void;
-  /** Hears of what the limits cut. */
+  /** Receives what the limits cut. */
   readonly observer?: LimitObserver;
 }
 
-/** PEM texts. With `clientCa`, clients must show a certificate that one of these authorities signed. */
+/** PEM texts. With `clientCa`, clients must present a certificate of one of its authorities. */
 export interface Tls {
   readonly cert: string;
   readonly key: string;
@@ -41,13 +41,13 @@ export interface ConnectionLimits
     SessionLimits,
     UnreadLimits,
     ConnectionCounts {
-  /** Longest a connection may take to show which HTTP it speaks, its TLS handshake included. */
+  /** Longest until a connection shows its HTTP version, TLS handshake included, in milliseconds. */
   readonly sniffTimeoutMs: number;
-  /** Longest the headers of an HTTP/1.1 request may take. */
+  /** Longest the headers of an HTTP/1.1 request may take, in milliseconds. */
   readonly headersTimeoutMs: number;
-  /** Longest an HTTP/1.1 request may take, body included. */
+  /** Longest an HTTP/1.1 request may take to arrive, body included, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** How long a connection without a call is kept. */
+  /** How long a connection without a call is kept open, in milliseconds. */
   readonly idleTimeoutMs: number;
   /** Largest headers of a request, in bytes. */
   readonly maxHeaderBytes: number;
@@ -56,11 +56,11 @@ export interface ConnectionLimits
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
 export interface OnePort {
   listen(host: string, port: number): Promise<{ port: number }>;
-  /** Secures new connections by other texts from now on. */
+  /** Uses these PEM texts for new connections from now on. */
   renewTls(tls: Tls): void;
-  /** Closes connections of HTTP/1.1 with the answer that they wait for, or with their next one. */
+  /** Closes each HTTP/1.1 connection after its pending response, or else after its next one. */
   endKeepAlive(): void;
-  /** Accepts nothing further and resolves when the calls in flight have ended, however long. */
+  /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
   drain(): Promise<void>;
   /** Cuts every connection. */
   destroy(): void;
@@ -107,7 +107,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
     socket.on("close", age.stop);
   });
   const h1Guard = guardHttp1(h1, observer);
-  // Node checks its time-outs on servers that listen. This one is handed its connections.
+  // Node starts its time-out checks when a server listens. This one never does: it is handed its
+  // connections.
   h1.emit("listening");
 
   const h2 = http2.createServer({
@@ -119,9 +120,9 @@ export function createOnePort(options: OnePortOptions): OnePort {
     streamResetRate: limits.resets.perSecond,
   });
   h2.on("stream", (stream, headers, _flags, rawHeaders) => {
-    // What becomes of a stream before its turn is nobody's error.
+    // Without a listener, an error of a stream that waits for its turn would end the process.
     stream.on("error", () => {});
-    // Node goes on through what it has read of a connection that is cut.
+    // After a cut, Node still handles the streams that it has already read.
     if (!stream.session || stream.destroyed) return;
     unread.watch(stream);
     const ending = ages.get(stream.session)?.ending;
@@ -144,7 +145,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
     undecided.add(socket);
-    // Nothing of it is read yet. All that its client has sent by then is handled at once.
+    // A socket is not read before its turn; then all that the client has sent is handled at once.
     socket.on("error", () => {});
     const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
     socket.on("close", () => undecided.delete(socket));
@@ -159,7 +160,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
       undecided.delete(socket);
       if (protocol === "h1") h1.emit("connection", socket);
       if (protocol !== "h2") return;
-      // The session does not give its socket away, and is made as soon as the server has it.
+      // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
+      // the session synchronously.
       const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
       h2.once("session", opened).emit("connection", socket);
       h2.off("session", opened);
@@ -200,7 +202,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
-      // Ends the check of time-outs, too.
+      // Also ends the time-out checks.
       h1.close();
       return closed;
     },
@@ -218,7 +220,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 
 function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
-  // Read from when its turn has come.
+  // `begin` starts to read a connection when its turn has come.
   if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
   return tls.createServer(
     {

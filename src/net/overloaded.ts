@@ -1,11 +1,11 @@
 import { GatewayError } from "../errors.ts";
 
-/** `reason` of the error that a call gets which the process can't take on. */
+/** `reason` of the error for a call that is refused because of overload. */
 export const overloadedReason = "OVERLOADED";
 
 const retryAfterMs = 1_000;
 
-/** The error for a call refused because of overload: nothing was done. */
+/** The error for a call that is refused because of overload, before anything was done. */
 export function overloaded(): GatewayError {
   return new GatewayError("RESOURCE_EXHAUSTED", "the gateway is overloaded: try again later", {
     reason: overloadedReason,

@@ -1,21 +1,21 @@
 /**
- * Remembers which addresses connections were cut of that flooded us, and has further ones of theirs
- * wait before they are served. Whoever is cut could come again at once, and what a connection costs
- * until it is cut would be all that the process does. One cut costs the next connection next to
- * nothing, and none waits longer than a second: others may be behind the same address.
+ * Remembers the addresses of cut connections and delays further connections from them. Without a
+ * delay, a client could reconnect after each cut, and the process would do nothing but serve
+ * connections until it cuts them. One cut hardly delays the next connection, and no connection
+ * waits longer than a second, since other clients may share the address.
  */
 export interface Penalties {
-  /** A connection of this address was cut. */
+  /** Records that a connection from this address was cut. */
   add(address: string): void;
-  /** How long its next connection is to wait, in milliseconds. */
+  /** How long the next connection from this address must wait, in milliseconds. */
   delayMs(address: string): number;
 }
 
-/** What a cut adds, the time in which two thirds of it are forgotten, and the most there is. */
+/** Delay that a cut adds, time in which it decays by two thirds, and the longest delay. */
 const delayPerCutMs = 25;
 const forgottenAfterMs = 10_000;
 const maxDelayMs = 1_000;
-/** Addresses that are remembered: beyond it, those that were not heard of for longest go. */
+/** Most addresses that are remembered; beyond it, the one with the oldest cut is forgotten. */
 const maxAddresses = 10_000;
 
 export function createPenalties(
@@ -40,7 +40,7 @@ export function createPenalties(
     },
     delayMs(address) {
       const delayMs = Math.min(cutsOf(address) * delayPerCutMs, maxDelayMs);
-      // Those that were cut together are not to come together.
+      // Jitter keeps connections that were cut together from being served together.
       return Math.floor(delayMs * (0.5 + random() / 2));
     },
   };

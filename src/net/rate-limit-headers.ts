@@ -1,15 +1,15 @@
-/** The budget as answers tell it. */
+/** The rate budget of an account, as response headers report it. */
 export interface Budget {
   /** Requests a second. */
   readonly limit: number;
   readonly remaining: number;
-  /** Until the budget is whole again, in seconds. */
+  /** Seconds until the budget is full again. */
   readonly resetSeconds: number;
 }
 
 /**
- * The headers of an answer that tell the budget: those of the payments service, and the same as
- * draft-ietf-httpapi-ratelimit-headers has it.
+ * Response headers that report the budget: in the form of the payments service, and in that of
+ * draft-ietf-httpapi-ratelimit-headers.
  */
 export function rateLimitHeaders({
   limit,

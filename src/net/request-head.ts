@@ -8,8 +8,8 @@ import {
 import type { Outlet, Request, Response } from "./request.ts";
 
 /**
- * What is there of a request when its headers have come. Most of what a request costs is spent on what
- * is made of it to read and answer it, so nothing is before somebody wants to serve it.
+ * A request whose headers have arrived. Most of a request's cost is in the objects that read and
+ * answer it, so they are created only when the request is served.
  */
 export interface RequestHead {
   readonly method: string;
@@ -17,42 +17,43 @@ export interface RequestHead {
   /** With its query. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** What the request shares with others of its connection. */
+  /** Identifies the connection: all its requests have the same object. */
   readonly connection: object;
-  /** Aborts when the streams of the connection are to end, because it has reached its age. */
+  /** Aborts when the connection has reached its maximum age and its streams must end. */
   readonly ending: AbortSignal | undefined;
-  /** Its client has left already. */
+  /** Whether the client has left. */
   isGone(): boolean;
-  /** Calls back when the request is over, however it ends. */
+  /** Calls back when the request is over, whether it was answered or not. */
   onClose(callback: () => void): void;
-  /** Answers with what is ready, whatever the body is; instead of `open`. */
+  /** Answers without reading the request's body; call it instead of `open`. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
   /**
-   * The whole body, if it has come with the headers, as most do: it is read then, without anybody
-   * who waits. Undefined for one that is to be received, or is longer than `maxBytes`.
+   * Reads the whole body if it has arrived with the headers, as most do. Undefined for a body that
+   * must be received, or that is longer than `maxBytes`.
    */
   bodyAtHand(maxBytes: number): Buffer | undefined;
   /**
-   * Reads the whole body. Calls back once: with the body, with `too-large` as soon as it is over
-   * `maxBytes` (the rest is thrown away), or with `gone` when its client left before its end, or took
+   * Reads the whole body. Calls back once: with the body, with `too-large` as soon as it exceeds
+   * `maxBytes` (the rest is discarded), or with `gone` if the client leaves before its end or takes
    * longer than `timeoutMs`.
    */
   receive(limits: BodyLimits, done: (body: Received) => void): void;
   /**
-   * Answers a request whose body was received, or will never be asked for. Trailers are of HTTP/2
-   * alone. Nothing happens when the client has left.
+   * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
+   * effect if the client has left.
    */
   send(answer: HttpResponse): void;
   /**
-   * Begins an answer that is written piece by piece: the same for it. Over HTTP/1.1 the head may wait
-   * for the first piece. With `waitForTrailers`, trailers are asked for at the end (HTTP/2).
+   * Begins a response that is written piece by piece, under the same conditions; undefined if the
+   * client has left. Over HTTP/1.1 the headers may wait for the first piece. With
+   * `waitForTrailers`, the stream emits `wantTrailers` at its end (HTTP/2).
    */
   begin(answer: BegunResponse): Outlet | undefined;
-  /** What the body is read from and the answer is written to, for everything that takes Node's own. */
+  /** Node's request and response objects, for code that needs them. */
   open(): { readonly request: Request; readonly response: Response };
 }
 
-/** Whom a request says it is for, where that is a plain name or address; the rest is for the libraries. */
+/** A `Host` or `:authority` with a plain name or address; the libraries handle all other forms. */
 export const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
 export type Received = Buffer | "too-large" | "gone";
@@ -65,7 +66,7 @@ export interface BodyLimits {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text is written as UTF-8, with its head in one piece where HTTP/1.1 lets it. */
+  /** A string is written as UTF-8, over HTTP/1.1 in one write with the headers if possible. */
   readonly body: Uint8Array | string;
   readonly trailers?: Readonly<Record<string, string>>;
 }
@@ -87,20 +88,20 @@ export function headOfHttp1(
     connection: request.socket,
     ending,
     isGone: () => request.socket.destroyed,
-    // Closing comes once: nothing is kept to tell.
+    // `close` is emitted only once: `on` saves the wrapper that `once` would keep.
     onClose: (callback) => void response.on("close", callback),
     answer(status, headers, body) {
-      // The next request on the connection waits behind the body of this one.
+      // Discard the body: the next request on the connection waits behind it.
       request.on("error", () => {}).resume();
       response.writeHead(status, headers).end(body);
     },
     bodyAtHand: (maxBytes) => bodyAtHand(request, maxBytes),
-    // How long it may take, Node's server sees to.
+    // Node's server enforces the time-out.
     receive: ({ maxBytes }, done) => receive(request, maxBytes, done),
     send({ status, headers, body }) {
       finishReading(request);
       response.writeHead(status, headers);
-      // Node writes a text and its head as one, for which latin1 needs no encoding.
+      // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
       if (typeof body !== "string") response.end(body);
       else response.end(body, headers["content-length"] === `${body.length}` ? "latin1" : "utf8");
     },
@@ -131,12 +132,12 @@ export function headOfHttp2(
     answer(status, answerHeaders, body) {
       if (stream.closed || stream.destroyed) return;
       const isEmpty = body === undefined || body.length === 0;
-      // gRPC clients take headers for trailers only where they end the stream.
+      // gRPC clients read headers as trailers only if these headers end the stream.
       stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
       if (!isEmpty) stream.end(body);
       stream.once("finish", () => endRequest(stream));
     },
-    // Whether the rest of a stream is empty, its end tells alone.
+    // Only the end of the stream shows that the body is complete.
     bodyAtHand: () => undefined,
     receive({ maxBytes, timeoutMs }, done) {
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), timeoutMs);
@@ -164,7 +165,7 @@ export function headOfHttp2(
     },
     open() {
       const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-      // A request without a body has come to its end, of which only those are told who hear it.
+      // Without a body, the stream has already emitted `end`, which the new request has missed.
       if (stream.readableEnded) request.push(null);
       const response = new Http2ServerResponse(stream);
       stream.once("finish", () => endRequest(stream));
@@ -174,7 +175,7 @@ export function headOfHttp2(
   };
 }
 
-/** The next request on the connection waits behind the body of this one. */
+/** Discards the rest of the body: the next request on the connection waits behind it. */
 function finishReading(request: IncomingMessage): void {
   if (!request.readableEnded) request.on("error", ignore).resume();
 }
@@ -195,7 +196,7 @@ function receive(
 ): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // It came without a body, and has told so to nobody.
+  // The request has no body, and its `end` event was emitted before anything listened.
   if (source.readableEnded) {
     done(Buffer.alloc(0));
     return;
@@ -207,23 +208,25 @@ function receive(
   };
   const onEnd = () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
   const onGone = () => settle("gone");
-  // A stream of events lasts: nothing is left of this then.
+  // Remove all listeners, so that a response that lasts long, such as a watch, retains none of
+  // this.
   const settle = (result: Received) => {
     source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
     source.on("error", ignore);
-    // What is still to come is thrown away.
+    // Discard the rest of the body.
     source.resume();
     done(result);
   };
   source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
 }
 
-/** How long a client has to end its request by itself, once it was answered. */
+/** How long a client has to end its request itself after the response was sent. */
 const closeAfterMs = 1_000;
 
 /**
- * Ends a request that was answered before its end, which its client may not notice (RFC 9113, section
- * 8.1). Some take it for a failure when it comes with the answer.
+ * Resets a request that was answered before its end, since its client may go on sending (RFC 9113,
+ * section 8.1). Some clients take a reset that arrives with the response for a failure, so it
+ * waits.
  */
 function endRequest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;

@@ -5,8 +5,8 @@ import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 export const requestIdHeader = "x-request-id";
 
 /**
- * The id that ties the log records of a request together: the caller's own if it is well-formed and
- * holds nothing that looks like a card number, since it is logged; else a new one.
+ * The id that links the log records of a request. It is the caller's own if that is well-formed
+ * and, since it is logged, contains nothing that looks like a card number; else it is a new one.
  */
 export function requestIdOf(given: string | null | undefined): string {
   return given && wellFormed.test(given) && maskCardNumbers(given) === given ? given : randomUUID();

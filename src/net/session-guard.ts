@@ -6,13 +6,13 @@ import type { Penalties } from "./penalties.ts";
 import { allowStreams, type StreamAllowance, type StreamLimits } from "./stream-allowance.ts";
 
 export interface SessionLimits extends StreamLimits {
-  /** Calls that one client may reset. Beyond it, it is cut with all its calls. */
+  /** Calls that a client may reset on one connection. Beyond it, the connection is cut. */
   readonly resets: Rate;
-  /** PINGs of one client. Tools that measure a connection's speed send some beside its answers. */
+  /** PINGs on one connection. Tools that measure a connection's speed send some with its data. */
   readonly pings: Rate;
-  /** SETTINGS of one client: one at its start is usual. */
+  /** SETTINGS frames on one connection; a client usually sends one at its start. */
   readonly settings: Rate;
-  /** How long a connection may stay that we have closed, or whose session is over. */
+  /** How long a connection may stay open after its session was closed, in milliseconds. */
   readonly lingerMs: number;
 }
 
@@ -27,14 +27,15 @@ export const defaultSessionLimits: SessionLimits = {
 };
 
 /**
- * Cuts what nghttp2 and Node let pass. They cut by themselves: more than 8 CONTINUATIONs, resets
- * beyond a rate, streams beyond the limit, empty DATA, PRIORITY and unknown frames by the thousand,
- * and acknowledgements that the client does not read. They answer any number of PINGs and SETTINGS
- * whose answers are read, and wait for ever for a client to close a connection that they closed.
+ * Cuts HTTP/2 sessions for what nghttp2 and Node allow. These cut by themselves: more than 8
+ * CONTINUATIONs, resets beyond a rate, streams beyond the limit, empty DATA, PRIORITY and unknown
+ * frames by the thousand, and acknowledgements that the client does not read. They answer any
+ * number of PINGs and SETTINGS if the client reads the answers, and they wait for ever until a
+ * client closes a connection that they closed.
  */
 export interface SessionGuard {
   add(session: ServerHttp2Session, socket: Socket): void;
-  /** Closes the sessions that have no stream. */
+  /** Closes the sessions without an open stream. */
   closeIdle(): void;
   stop(): void;
 }
@@ -81,9 +82,9 @@ export function createSessionGuard(
         });
       });
       let why: Cut = "protocol";
-      // A socket that is closed no longer knows.
+      // A closed socket no longer reports its address.
       const { remoteAddress = "" } = socket;
-      // A client that breaks its connection is told of here, too.
+      // `error` is also emitted when the client breaks the connection, which is no cut.
       session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
         if (why === "protocol" && !code.startsWith("ERR_HTTP2_")) return;
         observer.onCut(why);

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 
 /**
- * Tells by a connection's first bytes which HTTP it speaks, and gives the bytes back to the socket.
- * Calls back once; with undefined when the connection ended or `timeoutMs` passed before that, and
- * then the socket is destroyed.
+ * Detects the HTTP version of a connection by its first bytes, and gives the bytes back to the
+ * socket. Calls back once: with undefined, after destroying the socket, if the connection ends or
+ * `timeoutMs` passes before that.
  */
 export function sniff(
   socket: Socket,
@@ -12,7 +12,8 @@ export function sniff(
 ): void {
   let seen = Buffer.alloc(0);
   const timer = setTimeout(fail, timeoutMs);
-  // Stays for good: without a listener, an error between two owners would end the process.
+  // This listener stays: without one, an error before the HTTP server takes over would end the
+  // process.
   socket.on("error", () => {});
   socket.on("readable", read);
   socket.once("close", fail);

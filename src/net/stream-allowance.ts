@@ -2,31 +2,32 @@ import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
 
 export interface StreamLimits {
-  /** Calls at once on an HTTP/2 connection that is new. Clients count on no less. */
+  /** Most calls at once on a new HTTP/2 connection. Clients rely on at least this many. */
   readonly initialConcurrentStreams: number;
-  /** Calls at once on one HTTP/2 connection. */
+  /** Most calls at once that an HTTP/2 connection can reach. */
   readonly maxConcurrentStreams: number;
 }
 
-/** The limit that clients get when they connect. */
+/** The limit on concurrent streams that clients receive when they connect. */
 export function firstAllowance(limits: StreamLimits): number {
   return Math.min(limits.initialConcurrentStreams, limits.maxConcurrentStreams);
 }
 
-/** How many streams a connection may have. */
+/** The limit on one connection's concurrent streams. */
 export interface StreamAllowance {
-  /** So many at once, as things stand. */
+  /** The current limit. */
   readonly allowed: number;
-  /** Looks at the streams that are open: those that behave make room for further ones. */
+  /** Checks the open streams, and raises the limit for those that the client reads. */
   review(): void;
 }
 
 /**
- * Lets a connection have more streams as it shows what they are for. Whoever connects could open a
- * thousand at once, leave them unfinished or unread, be cut, and come again. So each stream that ended
- * well lets its connection have one more, and each that is read on after a while two: of a service that
- * comes back with a thousand watches, all are open within a few seconds. Clients wait until they may:
- * a connection that is used gets to its maximum in no time, and a flood stays where it began.
+ * Raises a connection's stream limit as its client proves that it uses its streams. Otherwise a
+ * client could open a thousand at once, leave them unfinished or unread, be cut, and connect again.
+ * Each stream that ended well allows one more, and each stream that is still read after a while two
+ * more. Clients queue calls until they may open them. So a connection in use soon reaches its
+ * maximum, a client that reconnects with a thousand watches has all of them open within a few
+ * seconds, and a flood stays at the first limit.
  */
 export function allowStreams(session: ServerHttp2Session, limits: StreamLimits): StreamAllowance {
   const { maxConcurrentStreams } = limits;
@@ -38,7 +39,7 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
   function raise(to: number): void {
     const next = Math.min(to, maxConcurrentStreams);
     const isStep = next - allowed >= first || (next === maxConcurrentStreams && next > allowed);
-    // One that does not acknowledge the last settings gets no further ones.
+    // A client that has not acknowledged the last SETTINGS gets no further ones.
     if (!isStep || session.destroyed || session.closed || session.pendingSettingsAck) return;
     allowed = next;
     session.settings({ maxConcurrentStreams: next });
@@ -71,11 +72,11 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
   };
 }
 
-/** How long a stream is open before it shows anything, and how many more it is good for then. */
+/** How long a stream must be open before it counts as read, and how many more it then allows. */
 const provenAfterMs = 500;
 const roomOfProven = 2;
 
-/** A stream that was asked for in full, whose answer has begun and is read. */
+/** Whether a stream's request is complete and its response has begun and is read. */
 function isRead(stream: ServerHttp2Stream): boolean {
   return stream.readableEnded && stream.headersSent && stream.writableLength === 0;
 }

@@ -1,19 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Longest a timer of Node can run: one that is set for longer fires at once. */
+/** Longest delay of a Node timer, in milliseconds: a timer with a longer one fires at once. */
 export const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * The time-out that a request's headers ask for (`grpc-timeout`, `connect-timeout-ms`), in
- * milliseconds; infinite where they ask for none.
+ * The time-out that a request's headers set (`grpc-timeout`, `connect-timeout-ms`), in
+ * milliseconds; infinity if they set none.
  */
 export function askedTimeoutMs(headers: IncomingHttpHeaders): number {
   return Math.min(connectTimeoutMs(headers), grpcTimeoutMs(headers));
 }
 
 /**
- * Shortens, in place, a time-out that a request's headers ask for to `maxMs`: a server may end a call
- * sooner than its caller would. What cannot be read is left for Connect to refuse.
+ * Caps, in place, the time-out in a request's headers at `maxMs`: a server may end a call sooner
+ * than its caller would. A malformed time-out stays as it is, and Connect refuses it.
  */
 export function capTimeout(headers: IncomingHttpHeaders, maxMs: number): void {
   if (isAbove(connectTimeoutMs(headers), maxMs)) headers[connectHeader] = String(maxMs);

@@ -4,15 +4,15 @@ import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 
-/** Where the parts of a listener's TLS are. */
+/** Paths of a listener's TLS files. */
 export interface TlsPaths {
   readonly certFile: string;
   readonly keyFile: string;
-  /** Authorities one of which must have signed a client's certificate; without it none is asked for. */
+  /** Authorities that must sign clients' certificates; without it, none is asked for. */
   readonly clientCaFile?: string;
 }
 
-/** A listener's TLS, as PEM texts that fit together. */
+/** A listener's certificate, key and client authorities: PEM texts that fit together. */
 export interface TlsIdentity {
   readonly cert: string;
   readonly key: string;
@@ -21,24 +21,24 @@ export interface TlsIdentity {
 
 export interface TlsFilesOptions {
   readonly paths: TlsPaths;
-  /** New files are in force. */
+  /** Called when new files are in force. */
   readonly onChange: (identity: TlsIdentity) => void;
-  /** New files cannot be used: the ones before stay in force. */
+  /** Called when new files cannot be used; the previous ones stay in force. */
   readonly onProblem: (error: TlsFileError) => void;
-  /** How often the files are looked at, in milliseconds. Default: 1,000. */
+  /** How often the files are read, in milliseconds. Default: 1,000. */
   readonly intervalMs?: number;
 }
 
 export interface TlsFiles {
-  /** What is in force now. */
+  /** The identity that is in force. */
   readonly identity: TlsIdentity;
   close(): void;
 }
 
-/** A file that is wrong. Its message never holds anything of a key. */
+/** A TLS file that cannot be used. The message never contains any part of a key. */
 export class TlsFileError extends Error {
   override readonly name = "TlsFileError";
-  /** The variable that names the file. */
+  /** The environment variable that names the file. */
   readonly variable: string;
   constructor(variable: string, message: string) {
     super(message);
@@ -47,9 +47,10 @@ export class TlsFileError extends Error {
 }
 
 /**
- * Reads the files of a listener's TLS and keeps looking at them, by their texts: watchers of the
- * operating system lose a file that is replaced by a rename or behind a link. A change is taken up
- * when two looks have found the same, since the files may be written one after the other.
+ * Reads a listener's TLS files, and reads them again at each interval to detect changes: file
+ * watchers of the operating system lose a file that is replaced by a rename or behind a link. A
+ * change takes effect once two consecutive reads agree, since the files may be written one after
+ * the other.
  * @throws TlsFileError for files that cannot be used at start
  */
 export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
@@ -71,7 +72,7 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
     lastReported = undefined;
   }
 
-  /** Once, however long it lasts. */
+  /** Reports a problem once, however long it lasts. */
   function report(problem: TlsFileError): void {
     const text = `${problem.variable} ${problem.message}`;
     if (text !== lastReported) onProblem(problem);
@@ -131,7 +132,7 @@ function unreadable(variable: string, error: unknown): TlsFileError {
   return new TlsFileError(variable, `cannot be read (${code ?? message})`);
 }
 
-/** @throws TlsFileError where the parts cannot be used, or not together */
+/** Returns the identity if its parts can be used together. @throws TlsFileError otherwise */
 function fitting(identity: TlsIdentity): TlsIdentity {
   const { cert, key, clientCa } = identity;
   const [leaf] = certificates("TLS_CERT_FILE", cert);
@@ -151,7 +152,11 @@ function fitting(identity: TlsIdentity): TlsIdentity {
   return identity;
 }
 
-/** OpenSSL takes a text without a certificate for an empty list of authorities, which nobody is of. */
+/**
+ * The certificates in a PEM text. OpenSSL would read a text without one as an empty list of
+ * authorities, which rejects every client.
+ * @throws TlsFileError if there is none, or one is malformed
+ */
 function certificates(variable: string, text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new TlsFileError(variable, "has no PEM certificate");

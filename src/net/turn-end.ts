@@ -1,8 +1,8 @@
 let ended: Promise<void> | undefined;
 
 /**
- * Resolves at the end of this turn of the event loop, for all who wait for it at once. What they write
- * then leaves together: peers that each write alone would wake from their sleep are woken once.
+ * Resolves at the end of this turn of the event loop, for all waiting calls at once. Their writes
+ * then leave together, so that a peer wakes up once instead of once for each write.
  */
 export function turnEnd(): Promise<void> {
   ended ??= new Promise((resolve) => {

@@ -5,9 +5,9 @@ import type { LimitObserver } from "./observer.ts";
 import { boundUnread } from "./unread-memory.ts";
 
 export interface UnreadLimits {
-  /** How long a client may take none of an answer that waits for it. */
+  /** How long a client may read nothing of a response that waits for it, in milliseconds. */
   readonly unreadTimeoutMs: number;
-  /** Bytes of all answers together that wait for their clients. */
+  /** Most bytes of all responses together that wait for their clients. */
   readonly maxUnreadBytes: number;
 }
 
@@ -16,11 +16,11 @@ export const defaultUnreadLimits: UnreadLimits = {
   maxUnreadBytes: 128 * 1024 * 1024,
 };
 
-/** How long a client that does not read may take to read on once a stream of it has failed. */
+/** How long a client may take to read the rest of a stream that has failed, in milliseconds. */
 export const failedStreamMs = 5_000;
 
 export interface UnreadAnswers {
-  /** Holds an answer to the limits, from now until it is over. */
+  /** Applies the limits to a response until it is over. */
   watch(response: WritableResponse): void;
   close(): void;
 }
@@ -28,8 +28,8 @@ export interface UnreadAnswers {
 type WritableResponse = ServerResponse | ServerHttp2Stream;
 
 /**
- * Cuts answers whose clients do not read them: they leave a socket full, or never open a window of
- * HTTP/2. A stream that has nothing to say is left alone.
+ * Cuts responses whose clients do not read them, but leave the socket full or the HTTP/2 window
+ * closed. A stream without unsent bytes is not cut.
  */
 export function createUnreadAnswers(
   { unreadTimeoutMs, maxUnreadBytes }: UnreadLimits,
@@ -46,7 +46,7 @@ export function createUnreadAnswers(
     watch(response) {
       const member = watched.add(response);
       response.on("close", () => member.leave());
-      // Node restarts the time whenever a part of what was written has left.
+      // Node restarts this time-out whenever it has sent a part of what was written.
       response.setTimeout(unreadTimeoutMs);
       response.on("timeout", () => {
         if (response.writableLength === 0) return;

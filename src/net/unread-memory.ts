@@ -1,19 +1,19 @@
 import type { LimitObserver } from "./observer.ts";
 
-/** What writes to a client, as far as its unread bytes go. */
+/** How to measure and cut writers, and how many unread bytes they may hold. */
 export interface UnreadMemory<Writer> {
   readonly bytesOf: (writer: Writer) => number;
   readonly cut: (writer: Writer) => void;
-  /** Of all of them together. */
+  /** Most unread bytes of all writers together. */
   readonly maxBytes: number;
 }
 
-/** Thousands of them are looked at without a copy, and without an iterator. */
+/** A set of writers. `forEach` visits thousands of them without a copy or an iterator. */
 interface Watched<Writer> extends Iterable<Writer> {
   forEach(look: (writer: Writer) => void): void;
 }
 
-/** Twice a second cuts the largest of what waits for its clients, until the rest is within its bounds. */
+/** Twice a second, cuts writers with the most unread bytes until the rest fits in `maxBytes`. */
 export function boundUnread<Writer>(
   watched: Watched<Writer>,
   { bytesOf, cut, maxBytes }: UnreadMemory<Writer>,

@@ -1,27 +1,27 @@
 /** What a call is for: calls that move money may use the reserve and go before reads in the queue. */
 export type Priority = "money" | "read";
 
-/** Who takes turns at the bucket. */
+/** A caller that takes turns at the bucket. */
 export interface TurnTaker {
   /** Identifies the caller. */
   readonly name: string;
-  /** Set for customers, who all together take turns with services as one. */
+  /** Set for customers: all customers together take one turn beside each service. */
   readonly customer?: string | undefined;
 }
 
 export interface TakeOptions {
   readonly priority: Priority;
-  /** Whose turn the call takes. Default: all calls without a caller are of one. */
+  /** Whose turn the call takes. Default: all calls without a caller count as one caller's. */
   readonly caller?: TurnTaker | undefined;
-  /** Gives the place in the queue up when it aborts; a token that was not used is not spent. */
+  /** Aborting it removes the call from the queue and spends no token. */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
 }
 
-/** One call's permission to be sent. Give back what the upstream's answer said, once. */
+/** One call's permission to be sent. Call one of its methods, once, when the call has ended. */
 export interface Permit {
-  /** Folds the answer's headers in. Values are the raw header texts; absent ones are undefined. */
+  /** The upstream answered: its raw header texts update the budget; absent ones are undefined. */
   observe(answer: RateLimitHeaders): void;
   /** The upstream answered Too Many Requests: nothing is sent until its Reset has passed. */
   rejected(answer: RateLimitHeaders): void;
@@ -36,7 +36,7 @@ export interface RateLimitHeaders {
   readonly reset?: string | undefined;
 }
 
-/** What the bucket knows, for `x-ratelimit-*` on our own answers and the `rateLimit` query. */
+/** The bucket's state, for `x-ratelimit-*` on the gateway's answers and the `rateLimit` query. */
 export interface RateLimitStatus {
   /** Requests a second. */
   readonly limit: number;
@@ -47,29 +47,31 @@ export interface RateLimitStatus {
 }
 
 /**
- * The request budget of one merchant account: a token bucket that mirrors the upstream's own
- * (spec, Limits part).
+ * The request budget of one merchant account: a token bucket that mirrors the upstream's own (spec,
+ * Limits part).
  *
- * - capacity and refill per second follow X-RateLimit-Limit, and no second sees more calls than that:
- *   a token comes back a second, and a margin for jitter, after it was taken;
+ * - capacity and refill per second follow X-RateLimit-Limit, and no second has more calls than
+ *   that: a token comes back a second, and a margin for jitter, after it was taken;
  * - X-RateLimit-Remaining can lower the tokens, never raise them; a header that is missing, stale,
  *   negative or not a number changes nothing;
  * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
  * - a share of the capacity, the reserve, is only for calls that move money;
- * - calls queue, money first, never past their deadline or the longest wait; within money and within
- *   reads callers take turns, a token each, and all customers together take one beside each service.
+ * - calls queue, money first, never past their deadline or the longest wait; within money and
+ *   within reads callers take turns of one token, and all customers together take one turn beside
+ *   each service.
  */
 export interface TokenBucket {
   /**
    * Takes one token, waiting for it if need be.
-   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no token
-   * can be had within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED when that
-   * deadline has passed; what `errorOfAbort` says when the signal aborts; UNAVAILABLE once closed.
+   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no
+   * token will be free within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED
+   * if that deadline has passed; the error of `errorOfAbort` if the signal aborts; UNAVAILABLE once
+   * closed.
    */
   take(options: TakeOptions): Promise<Permit>;
   /** The last known state, without waiting. */
   status(): RateLimitStatus;
-  /** Fails all who wait, with UNAVAILABLE, and stops timers and connections. */
+  /** Fails all waiting calls with UNAVAILABLE, stops the timer and leaves the shared budget. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Time as the bucket sees it, so that tests can run it on virtual time. All values are milliseconds. */
+/** The bucket's clocks, which tests replace by virtual time. All values are milliseconds. */
 export interface Clock {
   /** Monotonic time from an arbitrary start; every interval is measured on it. */
   now(): number;
@@ -19,7 +19,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** One timer for whatever is due first. */
+/** A single timer, set to whatever is due first. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #ring: () => void;
@@ -31,7 +31,7 @@ export class Alarm {
     this.#ring = ring;
   }
 
-  /** Rings once at this time of the monotonic clock, and no more at the one set before; Infinity is never. */
+  /** Sets the one time, on the monotonic clock, at which the alarm rings once; Infinity: never. */
   set(at: number, now: number): void {
     if (at === this.#at) return;
     this.#cancel?.();

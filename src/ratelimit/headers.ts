@@ -1,6 +1,6 @@
 import type { RateLimitHeaders } from "./bucket.ts";
 
-/** What one answer's headers say, once validated; what could not be believed is absent. */
+/** The validated headers of one answer; an invalid value is undefined. */
 export interface RateLimitReading {
   /** Requests a second, 1 to 1,000,000. */
   readonly limit?: number | undefined;
@@ -18,7 +18,7 @@ export function readRateLimitHeaders(answer: RateLimitHeaders): RateLimitReading
   return {
     limit: integer(answer.limit, 1, 1_000_000),
     remaining: integer(answer.remaining, 0, 1_000_000),
-    // More than an hour is no regeneration of a limit per second but some other unit, such as an epoch.
+    // More than an hour cannot regenerate a limit per second: it is another unit, such as an epoch.
     resetSeconds: integer(answer.reset, 1, 3_600),
   };
 }

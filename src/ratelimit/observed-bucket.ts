@@ -1,11 +1,11 @@
 import { GatewayError } from "../errors.ts";
 import type { Permit, TakeOptions, TokenBucket } from "./bucket.ts";
 
-/** What taking tokens came to, for metrics. */
+/** Receives how calls waited for tokens, for metrics. */
 export interface BucketObserver {
   /** A call begins to wait; the returned function is called when the wait ends. */
   onWait(call: Pick<TakeOptions, "priority" | "caller">): (ended: WaitEnd) => void;
-  /** The upstream refused a call that had its token. */
+  /** The upstream answered Too Many Requests to a call that had its token. */
   onRejected(): void;
 }
 

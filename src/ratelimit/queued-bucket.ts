@@ -34,12 +34,13 @@ export interface QueuedBucketOptions extends TokenBucketOptions {
 }
 
 /**
- * Callers queue in this process; tokens come from Redis or from a budget in this process's memory.
+ * Calls queue in this process; tokens come from Redis or from a budget in this process's memory.
  *
- * One request at a time goes to Redis for all who wait, so that under load one round trip serves
- * several. A replica whose callers get less than they asked for has places in line there, and the
- * reply says when to ask again. While Redis does not answer, the replica goes on with its share of
- * the limit, like a process without Redis that has all of it, and asks until Redis is back.
+ * One request at a time goes to Redis for all waiting calls, so that under load one round trip
+ * serves several. If callers get less than they asked for, Redis keeps places in line for the
+ * replica, and the reply says when to ask again. While Redis does not answer, the replica uses its
+ * share of the limit from its own budget and keeps asking until Redis is back. A process without
+ * Redis does the same with the whole limit, and does not ask.
  */
 export class QueuedBucket implements TokenBucket {
   readonly #options: QueuedBucketOptions;
@@ -47,12 +48,12 @@ export class QueuedBucket implements TokenBucket {
   readonly #queue: WaitQueue;
   readonly #alarm: Alarm;
   readonly #shared: SharedBudget | undefined;
-  /** Set while Redis is not used. */
+  /** The budget in this process's memory; set while Redis is not used. */
   #own: Budget | undefined;
   #snapshot: BudgetSnapshot | undefined;
-  /** After a rejection: nothing is sent before. */
+  /** After a rejection: nothing is sent before this time. */
   #heldUntil = -Infinity;
-  /** Since then no reply came in time to be used. */
+  /** Since this time every reply has come too late to be used. */
   #slowSince: number | undefined;
   #asking = false;
   #askAt = Infinity;
@@ -81,7 +82,7 @@ export class QueuedBucket implements TokenBucket {
     if (this.#own && this.#heldUntil <= now && this.#queue.isFree(priority)) {
       if (this.#own.nextTokenAt(priority, 0, now) <= now) return this.#ownPermit(this.#own, now);
     }
-    // A read behind others of its caller is asked for together with them.
+    // A read behind others of its caller needs no request of its own: the next one includes it.
     const asks = priority === "money" || this.#queue.isNew(options);
     const permit = this.#queue.join(options, this.#turnAt, now);
     if (this.#own) this.#wakeSoon();
@@ -104,7 +105,7 @@ export class QueuedBucket implements TokenBucket {
     this.#queue.close();
     this.#alarm.set(Infinity, 0);
     if (this.#own || this.#options.shared?.client.status !== "ready") return;
-    // The other replicas then count one less; they would find out anyway.
+    // The other replicas then count one less at once; they would notice later anyway.
     const leave = { wants: nothing.tokens, maxWaitMs: 0, returning: false, leaving: true };
     await this.#shared?.request(leave).catch(() => {});
   }
@@ -114,14 +115,17 @@ export class QueuedBucket implements TokenBucket {
     return { limit, remaining: limit, resetSeconds: 0 };
   }
 
-  /** Asks Redis by this time, if this bucket shares a budget at all. */
+  /** Asks Redis at this time at the latest, if this bucket shares a budget at all. */
   #askBy(at: number): void {
     if (!this.#shared || at >= this.#askAt) return;
     this.#askAt = at;
     this.#wakeSoon();
   }
 
-  /** Wakes once for all that happens in this turn: calls that come together are asked for together. */
+  /**
+   * Wakes once for all that happens in this turn, so that calls which arrive together share a
+   * request.
+   */
   #wakeSoon(): void {
     if (this.#wakingSoon || this.#closed) return;
     this.#wakingSoon = true;
@@ -138,7 +142,7 @@ export class QueuedBucket implements TokenBucket {
     if (this.#own) this.#serveFrom(this.#own, now);
     this.#queue.reviewIfDue(this.#turnAt, now);
     const first = this.#queue.next(now);
-    // A place in line that nobody needs any more is given up.
+    // No call waits any more: ask now, which gives up this replica's place in line.
     if (this.#snapshot?.placed && !first) this.#askAt = Math.min(this.#askAt, now);
     if (this.#shared && now >= this.#askAt && !this.#asking) void this.#ask(this.#shared, now);
     let wakeAt = Math.min(this.#asking ? Infinity : this.#askAt, this.#queue.dueAt);
@@ -171,7 +175,7 @@ export class QueuedBucket implements TokenBucket {
   #receive(shared: SharedBudget, reply: TakeReply, grants: readonly Grant[], tookMs: number): void {
     const now = this.#clock.now();
     if (tookMs > usableMs) {
-      // Used now, these tokens would come back too soon.
+      // Redis would count these tokens as back less than a second after so late a use.
       for (const { token } of grants) shared.giveBack(token);
       this.#slowSince ??= now;
       const away = this.#own || now > this.#slowSince + slowMs;
@@ -195,9 +199,10 @@ export class QueuedBucket implements TokenBucket {
     this.#askAt = Math.min(this.#askAt, now + pauseMs);
   }
 
-  /** Hands a granted token out; what nobody wants any more goes back. */
+  /** Gives a granted token to a waiting call, or back to Redis if no call can use it. */
   #serve(shared: SharedBudget, { token, line, priority }: Grant, now: number): void {
-    // What was granted for money may come from the reserve; money goes before reads all the same.
+    // A token for money may come from the reserve, so no read gets it. A token for reads goes to
+    // money first.
     const next =
       priority === "money"
         ? this.#queue.next(now, "money", line)
@@ -219,7 +224,7 @@ export class QueuedBucket implements TokenBucket {
     }
   }
 
-  /** A permit for a token that Redis granted, to which the answer is reported. */
+  /** A permit for a token that Redis granted; the upstream's answer is reported to Redis. */
   #sharedPermit(shared: SharedBudget, token: SharedToken): Permit {
     return this.#permit({
       observe: (reading) => {
@@ -241,7 +246,7 @@ export class QueuedBucket implements TokenBucket {
     });
   }
 
-  /** A permit for a token of a budget in this process; what all share is reported to Redis later. */
+  /** A permit for a token of this process's budget; Redis gets use, limit and rejection later. */
   #ownPermit(own: Budget, now: number): Permit {
     const taken = own.take(now);
     this.#shared?.useUncounted(now);
@@ -258,7 +263,7 @@ export class QueuedBucket implements TokenBucket {
     });
   }
 
-  /** Counts only the first call of a permit's methods, and serves who waits after it. */
+  /** Only the first call of any of the permit's methods counts; it also wakes the queue. */
   #permit({ observe, rejected, release }: PermitActions): Permit {
     let settled = false;
     const once = (settle: () => void) => {
@@ -277,7 +282,7 @@ export class QueuedBucket implements TokenBucket {
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
           rejected(reading, this.#heldUntil);
           this.#queue.review(this.#turnAt, now);
-          // The other replicas are to stop at once.
+          // Report it now, so that the other replicas stop at once.
           this.#askBy(now);
         }),
       release: () => once(release),
@@ -290,7 +295,7 @@ export class QueuedBucket implements TokenBucket {
       const { limit, replicas } = shared;
       const share = budgetRules.fallbackShare / Math.max(1, replicas);
       const { reserve } = this.#options;
-      // Without tokens at first: the others may just have spent them.
+      // Start without tokens: the other replicas may just have spent them.
       this.#own = new Budget({ initialLimit: limit, reserve, share, startEmpty: true }, now);
       this.#snapshot = undefined;
       this.#queue.turns.money.setElsewhere({});
@@ -309,14 +314,14 @@ export class QueuedBucket implements TokenBucket {
   };
 }
 
-/** What becomes of a token, by how its call ended. */
+/** What happens to a token, by how its call ended. */
 interface PermitActions {
   observe(reading: RateLimitReading): void;
   rejected(reading: RateLimitReading, until: number): void;
   release(): void;
 }
 
-/** What is asked for, and for whom. */
+/** The tokens that a request asks for, and the callers that wait for them. */
 interface Wants {
   readonly tokens: Readonly<Record<Priority, CallerTokens>>;
   readonly lines: Readonly<Record<Priority, readonly CallerLine<Waiter>[]>>;
@@ -331,7 +336,7 @@ function wantsOf({ turns: { money, read } }: WaitQueue): Wants {
   return { tokens: { money: tokensOf(lines.money), read: tokensOf(lines.read) }, lines };
 }
 
-/** A token that Redis granted, and whose turn it is. */
+/** A token that Redis granted, and the caller whose turn it is. */
 interface Grant {
   readonly token: SharedToken;
   readonly priority: Priority;
@@ -353,29 +358,32 @@ function grantsOf(reply: TakeReply, { lines }: Wants): Grant[] {
   return grants;
 }
 
-/** More callers than these are asked for when the first have had their turns. */
+/** Most callers per priority in one request; others follow when these have had their turns. */
 const maxCallers = 64;
 
 /**
- * A replica asks at least this often. It must be less than a window: then a replica that was silent
- * for longer did not reach Redis.
+ * A replica asks at least this often, in milliseconds. Less than a window, so that a replica that
+ * was silent for a whole window did not reach Redis.
  */
 const heartbeatMs = 900;
 
-/** A replica that is alone asks this often whether Redis is back. */
+/** How often a replica that uses its own budget asks whether Redis is back, in milliseconds. */
 const probeMs = 100;
 
-/** The status is asked for again when it is older than this and somebody looks. */
+/** Reading a status that is older than this asks Redis for a new one, in milliseconds. */
 const statusMs = 250;
 
-/** Longest that a report waits for a request to go along with. */
+/** Longest that a report waits for the next request, in milliseconds. */
 const flushMs = 50;
 
 /**
- * A token that was longer on its way is not used: this is the margin by which the window exceeds a
- * second, so that two uses of one token are a second apart all the same.
+ * A token is not used if its reply took longer. The window exceeds a second by this margin, so two
+ * uses of one token are still a second apart.
  */
 const usableMs = budgetRules.jitterMs;
 
-/** Redis that is too slow for longer than this is away; for less, this process may have been busy. */
+/**
+ * Redis counts as away when its replies are too late for longer than this, in milliseconds; for
+ * less, this process may have been busy.
+ */
 const slowMs = 500;

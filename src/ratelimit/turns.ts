@@ -1,14 +1,17 @@
 import { hash } from "node:crypto";
 import type { TurnTaker } from "./bucket.ts";
 
-/** The calls of one caller that wait here, first come, first served. */
+/** The calls of one caller that wait in this process, first come, first served. */
 export class CallerLine<T> {
-  /** The caller as Redis may know it. */
+  /** The caller's name in Redis: see `keyOf`. */
   readonly key: string;
   readonly calls = new Set<T>();
-  /** So many more wait at other replicas, and at how many of these. */
+  /** How many more calls wait at other replicas, and at how many replicas. */
   elsewhere: readonly [calls: number, replicas: number] = [0, 0];
-  /** As they came, those that left among them: a set walks over all that left to find its first. */
+  /**
+   * Calls by arrival, including those that left: to find its first member, a set would walk over
+   * all that left.
+   */
   #order: T[] = [];
   #head = 0;
 
@@ -36,25 +39,25 @@ export class CallerLine<T> {
   }
 }
 
-/** Callers that take one turn among them. */
+/** Callers that share one turn: all customers, or one service. */
 class Group<T> {
-  /** Those that wait here stand in the order of their turns. */
+  /** Callers with calls in this process are in the order of their turns. */
   readonly lines = new Map<string, CallerLine<T>>();
   size = 0;
   total = 0;
 }
 
 /**
- * Callers in turns: deficit round-robin in which every call costs one token and every turn brings
- * one, so that no deficit is left to carry over. A service takes a turn of its own; all customers
- * together take one, which goes round among them. Who leaves gives its turn up, and who is new is
- * last.
+ * Deficit round-robin over callers: every call costs one token and every turn brings one, so that
+ * no deficit is left to carry over. Each service takes a turn of its own; all customers together
+ * take one, which goes round among them. A caller that leaves gives its turn up, and a new caller
+ * comes last.
  */
 export class Turns<T> {
   readonly #groups = new Map<string, Group<T>>();
-  /** How many calls wait here. */
+  /** How many calls wait in this process. */
   size = 0;
-  /** How many wait, here and at other replicas. */
+  /** How many calls wait, here and at other replicas. */
   total = 0;
 
   /** The call whose turn it is. */
@@ -66,7 +69,7 @@ export class Turns<T> {
     return undefined;
   }
 
-  /** Callers that wait here: first those whose turn it is in each group, then all others. */
+  /** Callers with calls in this process: first the next one of each group, then all others. */
   get lines(): CallerLine<T>[] {
     const groups = [...this.#groups.values()].map(({ lines }) =>
       [...lines.values()].filter(({ calls }) => calls.size > 0),
@@ -74,7 +77,7 @@ export class Turns<T> {
     return [...groups.flatMap(([first]) => first ?? []), ...groups.flatMap(([, ...rest]) => rest)];
   }
 
-  /** How many calls of this caller wait here. */
+  /** How many calls of this caller wait in this process. */
   sizeOf(key: string): number {
     return this.#groups.get(groupOf(key))?.lines.get(key)?.calls.size ?? 0;
   }
@@ -85,7 +88,7 @@ export class Turns<T> {
     this.#count(group, 1, 1);
   }
 
-  /** Whose call was `served` has had its turn. */
+  /** Removes a call; if it was `served`, its caller has had its turn and goes last. */
   remove(key: string, call: T, { served }: { readonly served: boolean }): void {
     const group = this.#groups.get(groupOf(key));
     const line = group?.lines.get(key);
@@ -97,7 +100,7 @@ export class Turns<T> {
     if (this.#groups.delete(groupOf(key))) this.#groups.set(groupOf(key), group);
   }
 
-  /** Sets what waits at other replicas, by caller. */
+  /** Sets how many calls wait at other replicas, by caller. */
   setElsewhere(elsewhere: Readonly<Record<string, CallerLine<T>["elsewhere"]>>): void {
     for (const group of this.#groups.values()) {
       for (const line of group.lines.values()) {
@@ -118,7 +121,7 @@ export class Turns<T> {
     const group = this.#groups.get(groupOf(key));
     const line = group?.lines.get(key);
     const [calls, replicas] = line?.elsewhere ?? [0, 0];
-    // With each turn of this one, others have one too.
+    // For each turn taken here, every other replica, caller and group takes one too.
     let ahead = own + Math.min(calls, (own + 1) * replicas);
     ahead += inTurns(group?.lines ?? new Map(), line, ahead + 1);
     return ahead + inTurns(this.#groups, group, ahead + 1);
@@ -132,7 +135,7 @@ export class Turns<T> {
     return { group, line };
   }
 
-  /** Forgets a caller of whom nothing waits. */
+  /** Forgets a caller without waiting calls. */
   #drop(group: Group<T>, line: CallerLine<T>): void {
     if (line.total === 0) group.lines.delete(line.key);
     if (group.total === 0) this.#groups.delete(groupOf(line.key));
@@ -146,7 +149,7 @@ export class Turns<T> {
   }
 }
 
-/** Tokens that all but `self` get in so many turns; of very many rather too many than one by one. */
+/** Tokens that all but `self` get in so many turns; an upper bound if there are more than 100. */
 function inTurns<Of extends { readonly total: number }>(
   all: ReadonlyMap<string, Of>,
   self: Of | undefined,
@@ -158,14 +161,14 @@ function inTurns<Of extends { readonly total: number }>(
   return tokens;
 }
 
-/** A caller as Redis may know it: `c:` for a customer or `s:` for a service, and a digest of its name. */
+/** A caller's name in Redis: `c:` (customer) or `s:` (service), and a digest of its real name. */
 export function keyOf(caller: TurnTaker | undefined): string {
   if (!caller) return "s:";
   const kind = caller.customer === undefined ? "s" : "c";
   return `${kind}:${hash("sha256", caller.name, "base64url").slice(0, 16)}`;
 }
 
-/** All customers are of one group, each service is one of its own; take-tokens.lua does the same. */
+/** All customers form one group, each service is its own; take-tokens.lua does the same. */
 function groupOf(key: string): string {
   return key.startsWith("c:") ? "c:" : key;
 }

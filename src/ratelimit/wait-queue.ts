@@ -6,29 +6,29 @@ import { type CallerLine, keyOf, Turns } from "./turns.ts";
 /** A call that waits for a token. Times are on the monotonic clock. */
 export interface Waiter {
   readonly priority: Priority;
-  /** End of the longest wait. */
+  /** When the longest wait ends. */
   readonly maxWaitUntil: number;
-  /** End of the caller's own wait budget. */
+  /** The caller's deadline. */
   readonly deadlineAt: number;
   grant(permit: Permit): void;
   fail(error: GatewayError): void;
 }
 
-/** When a call before which `ahead` tokens go to others gets its own, as things stand. */
+/** Estimates when a call gets its token if `ahead` tokens go to others first. */
 export type TurnAt = (priority: Priority, ahead: number, now: number) => number;
 
 export interface WaitQueueOptions {
   readonly clock: Clock;
   /** Longest a call queues, in milliseconds. */
   readonly maxWaitMs: number;
-  /** Called for each call that went away by itself. */
+  /** Called for each call whose signal aborts. */
   readonly onLeave: () => void;
 }
 
-/** The calls of this process that wait: money before reads, and within each, callers in turns. */
+/** The waiting calls of this process: money before reads, and within each, callers in turns. */
 export class WaitQueue {
   readonly turns = { money: new Turns<Waiter>(), read: new Turns<Waiter>() };
-  /** End of the longest wait of the call that came last. */
+  /** `maxWaitUntil` of the call that joined last. */
   maxWaitUntil = -Infinity;
   readonly #options: WaitQueueOptions;
   #reviewedAt = -Infinity;
@@ -43,7 +43,7 @@ export class WaitQueue {
     return this.turns.money.size + this.turns.read.size;
   }
 
-  /** @throws GatewayError for a call that cannot begin to wait. @returns its deadline, monotonic */
+  /** @throws GatewayError for a call that cannot wait. @returns its deadline, monotonic */
   check({ signal, deadlineMs }: TakeOptions, now: number): number {
     if (this.#closed) throw closedError();
     if (signal.aborted) throw errorOfAbort(signal);
@@ -52,7 +52,7 @@ export class WaitQueue {
     return deadlineAt;
   }
 
-  /** Whether nobody waits who would be served before a new call of this priority. */
+  /** Whether no waiting call would be served before a new one of this priority. */
   isFree(priority: Priority): boolean {
     const { money, read } = this.turns;
     return money.size === 0 && (priority === "money" || read.size === 0);
@@ -65,8 +65,8 @@ export class WaitQueue {
   }
 
   /**
-   * However a call is settled, it leaves the queue and the signal.
-   * @throws GatewayError RESOURCE_EXHAUSTED for one whose turn would come too late
+   * Adds a call. When it is granted or fails, it leaves the queue and its signal's listeners.
+   * @throws GatewayError RESOURCE_EXHAUSTED if its turn would come too late
    */
   join(options: TakeOptions, turnAt: TurnAt, now: number): Promise<Permit> {
     const { priority, signal } = options;
@@ -78,7 +78,7 @@ export class WaitQueue {
     const at = turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     this.maxWaitUntil = maxWaitUntil;
-    // Whoever is new makes others wait for longer.
+    // A new caller, or any money call, makes others wait for longer.
     if (this.size > 0 && (priority === "money" || own === 0)) this.reviewSoon();
     return new Promise((resolve, reject) => {
       const leave = (served: boolean) => {
@@ -105,7 +105,10 @@ export class WaitQueue {
     });
   }
 
-  /** The next to be served: of this caller, else of this priority, else of all. Late ones are refused. */
+  /**
+   * The next call to serve: of this caller, else of this priority, else of all. Fails calls whose
+   * deadline has passed.
+   */
   next(now: number, priority?: Priority, line?: CallerLine<Waiter>): Waiter | undefined {
     const { money, read } = this.turns;
     for (;;) {
@@ -116,12 +119,12 @@ export class WaitQueue {
     }
   }
 
-  /** Estimates have changed for the worse: those whose turn will come too late are refused soon. */
+  /** For when estimates got worse: soon refuses the calls whose turn will come too late. */
   reviewSoon(): void {
     this.#reviewDue = true;
   }
 
-  /** Refuses at once all whose turn will come too late, rather than let them wait for it. */
+  /** Refuses at once all calls whose turn will come too late, rather than let them wait for it. */
   review(turnAt: TurnAt, now: number): void {
     this.#reviewedAt = now;
     this.#reviewDue = false;
@@ -142,7 +145,7 @@ export class WaitQueue {
     if (this.#reviewDue && now >= this.#reviewedAt + reviewEveryMs) this.review(turnAt, now);
   }
 
-  /** When there is something to do even if no token comes. */
+  /** When the queue has something to do even if no token comes. */
   get dueAt(): number {
     const first = this.turns.money.first ?? this.turns.read.first;
     if (!first) return Infinity;
@@ -150,7 +153,7 @@ export class WaitQueue {
     return Math.min(first.deadlineAt, reviewAt);
   }
 
-  /** Fails all who wait, and who comes after. */
+  /** Fails all waiting calls, and every later one. */
   close(): void {
     this.#closed = true;
     for (const { calls } of this.#lines) for (const waiter of calls) waiter.fail(closedError());
@@ -166,10 +169,10 @@ export class WaitQueue {
   }
 }
 
-/** A review walks the whole queue, so it is not for every call. */
+/** Shortest time between reviews in milliseconds: each one walks the whole queue. */
 const reviewEveryMs = 20;
 
-/** Estimates swing by a timer's lateness; who was admitted is not refused for that. */
+/** Late timers shift estimates by so much: an admitted call is not refused for that. */
 const slackMs = 50;
 
 function exhaustedError(retryAfterMs: number): GatewayError {

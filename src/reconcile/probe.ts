@@ -20,33 +20,34 @@ import type { Kind } from "../model/kinds.ts";
 import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 
-/** How something was looked up. */
+/** How a call's outcome was looked up. */
 export type LookupMethod = "operation" | "payout" | "resend";
 
 export type Probed = { readonly lookupMethod: LookupMethod } & (
   | { readonly kind: "learned"; readonly entry: Entry }
-  /** The callback is on its way, should there be anything to tell. */
+  /** The service reported nothing yet: after `resend`, its callback may follow. */
   | { readonly kind: "asked" }
-  /** The service does not know it. */
+  /** The service does not know the payment or payout. */
   | { readonly kind: "notFound" }
   /** The service says that the external_id is paid. */
   | { readonly kind: "paid"; readonly said: UpstreamError }
-  /** The service answered, and its answer does not help. */
+  /** The service answered with an error that says nothing about the outcome. */
   | { readonly kind: "refused"; readonly error: GatewayError }
-  /** There was no answer, or no token: neither says anything about the call. */
+  /** No answer, or no token of the rate budget: nothing was learned about the call. */
   | { readonly kind: "unreachable"; readonly error: unknown }
 );
 
 /**
- * Asks the service once what became of a call, by the look-up method for it: payout info for
- * payouts, operation info where the operation's id is known, else another callback, naming the
- * operation: without that it would be the latest one's (spec, callback/resend). It never moves money.
+ * Asks the service what became of a call, and never moves money: by payout info for payouts; by
+ * operation info where the operation's id is known; else by requesting the callback again, for the
+ * operation by name, since without a name the service sends the latest operation's (spec,
+ * callback/resend).
  */
 export async function probe(lookup: Lookup): Promise<Probed> {
   return await lookups[lookup.intent.kind].probe(lookup);
 }
 
-/** What is asked about, and how. */
+/** The call to look up, and what the look-up needs. */
 export interface Lookup {
   readonly upstream: Upstream;
   readonly intent: Intent;
@@ -74,7 +75,7 @@ async function probePayment({ upstream, intent, snapshot, options }: Lookup): Pr
   );
   if (intent.state === "pending" && state?.operationId) {
     const probed = await probeOperation(upstream, intent, state, options);
-    // This look-up is for alternative payments: of others the service may know nothing.
+    // Operation info is for alternative payments: the service may not know other payments by it.
     if (probed.kind !== "notFound" && probed.kind !== "refused") return probed;
   }
   return await probeByCallback(upstream, intent, options);
@@ -132,7 +133,7 @@ async function asked(
     const entry = await ask();
     return entry ? { lookupMethod, kind: "learned", entry } : { lookupMethod, kind: "asked" };
   } catch (error) {
-    // Only the service itself can say that it knows nothing: a bare 404 may be a proxy's.
+    // Only an Error object is the service's own answer: a bare 404 may come from a proxy.
     if (!(error instanceof GatewayError)) throw error;
     const { upstream } = error.details;
     if (!upstream?.code || noAnswer.has(error.code))
@@ -143,19 +144,25 @@ async function asked(
   }
 }
 
-/** What has nothing to do with the call that was asked about: it may be otherwise soon. */
+/** Errors that are not about the call: the next look-up may get an answer. */
 const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"]);
 
-/** What a call may go by, in the order of likelihood: it is not known if it is by none of them. */
+/**
+ * The operations that the service may know a call as, likeliest first. If it knows none of them, it
+ * does not know the call.
+ */
 const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]>> = {
   CreatePayment: [PaymentOperation.PAYMENT],
   CreateRecurrentPayment: [PaymentOperation.RECURRENT, PaymentOperation.PAYMENT],
   ConfirmPayment: [PaymentOperation.CONFIRM],
-  // Looked up by payout info.
+  // Payouts are looked up by payout info.
   RequestPayout: [],
 };
 
-/** A payment as its operation info tells it: what that does not tell stays as it was. */
+/**
+ * The payment updated from its operation info. Fields that the info lacks stay as they were, except
+ * the action, the status code and its description.
+ */
 function withOperation(payment: Payment, operation: Operation): Payment {
   const result = clone(PaymentSchema, payment);
   result.isSuccess = operation.status === PaymentStatus.SUCCESS;
@@ -169,7 +176,7 @@ function withOperation(payment: Payment, operation: Operation): Payment {
   if (operation.processedAt) details.processedAt = operation.processedAt;
   const rrn = operation.details?.rrn;
   const { statusCode, statusDescription, authCode, bankName } = operation;
-  // The old code and its description would belie the new status.
+  // The old code and its description would contradict the new status.
   delete details.statusCode;
   delete details.statusDescription;
   const texts = { statusCode, statusDescription, authCode, bankName, rrn };

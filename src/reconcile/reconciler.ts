@@ -21,18 +21,21 @@ export interface ReconcilerOptions {
   >;
   readonly log: EventLog;
   readonly intents: IntentStore;
-  /** RECONCILE_AFTER: the first pause between two looks; each further one is twice as long. */
+  /**
+   * RECONCILE_AFTER: the pause before the first look. Each further one is twice as long, up to an
+   * hour or this time if that is longer.
+   */
   readonly afterMs: number;
-  /** RECONCILE_GIVE_UP: an operator is asked to look at what is not settled by then. */
+  /** RECONCILE_GIVE_UP: a call that is not settled this long after its start needs an operator. */
   readonly giveUpMs: number;
   /** Longest that one look-up may take. */
   readonly timeoutMs: number;
   readonly observer: ReconcileObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
-  /** Waits for this time or until the signal aborts. Default: by the machine's clock. */
+  /** Waits for this time, or until the signal aborts. Default: a timer. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** The service's words for the end of a payout. Default: success and failure. */
+  /** The service's status texts for a finished payout. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
   readonly causeOf?: (
@@ -42,32 +45,35 @@ export interface ReconcilerOptions {
   ) => Promise<string | undefined>;
 }
 
-/** What the reconciler tells its surroundings, for metrics and logs. */
+/** Receives what the reconciler reports for metrics and logs. */
 export interface ReconcileObserver {
-  /** A call's outcome became known: by an event that came by itself, or by which look-up method. */
+  /**
+   * A call's outcome became known: by an event that was not requested (`event`), by a look-up
+   * method, or by repeated NOT_FOUND answers (`notFound`).
+   */
   onSettled(settled: {
     account: string;
     intent: Intent;
     by: LookupMethod | "event" | "notFound";
   }): void;
   onProbe(probe: { account: string; lookupMethod: LookupMethod; outcome: Probed["kind"] }): void;
-  /** It was not settled in time: an operator has to look. */
+  /** A call was not settled in time: an operator has to look. */
   onGivenUp(givenUp: { account: string; intent: Intent }): void;
-  /** What is open, told now and then by the replica that looks. */
+  /** Counts of the open calls, reported every 5 s by the replica that reconciles. */
   onStats(stats: IntentStats & { account: string }): void;
-  /** A round failed: the next one comes. */
+  /** A round failed; the reconciler goes on with the next one. */
   onFailure(failure: { account: string; error: unknown }): void;
 }
 
 export interface Reconciler {
-  /** Stops looking; what is under way ends first. */
+  /** Stops the reconciler; resolves when its look-ups under way have ended. */
   close(): Promise<void>;
 }
 
 /**
- * Finds out what became of calls whose answer was lost, and of payments and payouts that stay pending
- * without a callback. One replica at a time does it for an account. It spends
- * what is left of the budget and never waits for a token.
+ * Finds out the outcome of calls whose answer was lost, and of payments and payouts that stay
+ * pending without a callback. One replica at a time does it for an account. It uses only what is
+ * left of the rate budget and never waits for a token.
  */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const stop = new AbortController();
@@ -88,13 +94,13 @@ class AccountReconciler {
   readonly #holder: string;
   readonly #options: ReconcilerOptions;
   readonly #stop: AbortSignal;
-  /** Set while this replica is the one that looks: ends the reading of the log. */
+  /** Set while this replica reconciles: ends its reading of the event log. */
   #following: AbortController | undefined;
-  /** Ends the rest. */
+  /** Aborts to end the rest between two rounds. */
   #wake = new AbortController();
-  /** An event came that the next round is to look at. */
+  /** An event made a call due, which the next round looks at. */
   #woken = false;
-  /** Grows while the service is out of reach. */
+  /** The pause while the service is out of reach; it doubles each time. */
   #restMs = 0;
   #statsAtMs = -Infinity;
 
@@ -126,7 +132,7 @@ class AccountReconciler {
     this.#unfollow();
   }
 
-  /** Looks at what is due. @returns how long to rest. */
+  /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async #round(): Promise<number> {
     const { intents, observer } = this.#options;
     const account = this.#account;
@@ -167,22 +173,23 @@ class AccountReconciler {
     }
   }
 
-  /** Looks at one intent. @returns how long all others have to wait. */
+  /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
   async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
     const { log, intents, observer, giveUpMs } = this.#options;
     const account = this.#account;
-    // The lease is over: the replica that sent the call is gone, or slow.
+    // The call's lease is over: the replica that sent it is gone, or slow.
     if (given.state === "running") await intents.end(account, given, { state: "unknown" });
     const [openCall, snapshot] = await this.#openCall(given);
     if (!openCall) return done;
     const { intent } = openCall;
-    // Published once the intent says so: from then on an end of the call that comes late is published too.
+    // Publish UNKNOWN only once the intent is stored as unknown: from then on the call's own ending is
+    // a late one, which is published too.
     if (intent.state === "unknown" && !stateOfCall(snapshot, intent.id)) {
       await log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
     }
     const became = await settleByEvents(this.#options, account, openCall);
     if (became === "settled") {
-      // A callback that was asked for comes as any other.
+      // A callback that a look-up requested arrives like any other event.
       const by = answersByCallback(intent.kind) && intent.checks > 0 ? "resend" : "event";
       observer.onSettled({ account, intent, by });
     }
@@ -208,7 +215,7 @@ class AccountReconciler {
     });
     if (probed.kind === "unreachable") {
       this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
-      // The service may fail at this one alone: after the rest the others have their turn first.
+      // The service may fail for this call only: after the rest the others come first.
       const { checks, notFound } = intent;
       await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
       return { restMs: jittered(this.#restMs) };
@@ -223,7 +230,7 @@ class AccountReconciler {
     const account = this.#account;
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
-    // Before it is asked for again: a callback may come, and schedule it, at once.
+    // Postpone before reading the events: one that arrives later makes the call due again.
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     const inMs = Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent));
     await intents.postpone(account, intent, { checks, notFound, inMs });
@@ -233,7 +240,7 @@ class AccountReconciler {
     }
     if (probed.kind === "learned") await log.append(account, probed.entry);
     const [openCall] = await this.#openCall(intent);
-    // Nothing is left of one that is settled as paid, or that somebody else has ended.
+    // The call is not open any more if it was settled as paid, or if another process ended it.
     const became = openCall
       ? await settleByEvents(this.#options, account, openCall)
       : probed.kind === "paid" && "settled";
@@ -245,7 +252,7 @@ class AccountReconciler {
     observer.onSettled({ account, intent, by: "notFound" });
   }
 
-  /** What is known of an intent by now; nothing if it is no longer open. */
+  /** The call as it is now, undefined if it is not open any more, and the snapshot. */
   async #openCall({
     id,
     kind,
@@ -255,7 +262,10 @@ class AccountReconciler {
     return [known.openCalls.find(({ intent }) => intent.id === id), known.snapshot];
   }
 
-  /** A request that was held up on its way may still arrive: only a while later no is a no. */
+  /**
+   * A delayed request may still arrive at the service: NOT_FOUND counts only three times in a row,
+   * and only some time after the call's start.
+   */
   #neverArrived({ startedAtMs }: Intent, notFound: number): boolean {
     const longEnoughMs = Math.max(5 * this.#options.afterMs, 2 * this.#options.timeoutMs);
     return (
@@ -263,7 +273,10 @@ class AccountReconciler {
     );
   }
 
-  /** A long pause does not put off that an operator hears of it, and that its lock ends. */
+  /**
+   * The time until a call is given up, in milliseconds: no pause is longer, so that an operator
+   * learns of the call, and its lock ends, in time.
+   */
   #untilGivenUpMs({ startedAtMs }: Intent): number {
     const { intents, giveUpMs } = this.#options;
     return Math.max(startedAtMs + giveUpMs - intents.nowMs(this.#account), 0) + 1;
@@ -279,7 +292,7 @@ class AccountReconciler {
     observer.onGivenUp({ account: this.#account, intent });
   }
 
-  /** Hears of events as they come, so that what they settle is settled at once. */
+  /** Follows the event log, so that a call is settled as soon as its event arrives. */
   #follow(): void {
     if (this.#following) return;
     const end = new AbortController();
@@ -301,12 +314,12 @@ class AccountReconciler {
         scheduling.catch(() => end.abort());
       }
     })().catch(() => {
-      // Cut off, or too slow: what was missed is looked at when it is due.
+      // Cut off, or too slow: calls whose events were missed are looked at when they are due.
       if (this.#following === end) this.#following = undefined;
     });
   }
 
-  /** Has the open calls looked at that events told of; what comes meanwhile goes together. */
+  /** Makes the open calls that events are about due now, those of several events together. */
   async #schedule(waiting: Map<string, Subject>): Promise<void> {
     while (waiting.size > 0) {
       const subjects = [...waiting.values()];
@@ -324,14 +337,15 @@ class AccountReconciler {
   }
 
   /**
-   * Rests for so long, or until an event comes: a moment longer then, so that one round is for all
-   * that come together. While the service is out of reach an event still settles what it tells of.
+   * Rests for `ms`, or until an event makes a call due, and then for `gatherMs` more, so that one
+   * round is for all events that arrive together. Events end the rest even while the service is out
+   * of reach, since they settle calls by themselves.
    */
   async #rest(ms: number): Promise<void> {
     const { sleep = sleepByTimer } = this.#options;
     if (this.#stop.aborted) return;
     if (!this.#woken) {
-      // One that ended no rest is good for the next.
+      // A controller that was not aborted is used again.
       if (this.#wake.signal.aborted) this.#wake = new AbortController();
       await sleep(ms, this.#wake.signal);
     }
@@ -356,10 +370,10 @@ async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
 
 const done = { restMs: 0 };
 
-/** How many are asked for at a time. */
+/** How many due intents, or pending operations, are fetched at a time. */
 const batch = 10;
 
-/** A replica that is gone holds up the others so long. */
+/** The reconciler's lease: after a replica dies, the others wait this long at most. */
 const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
@@ -367,18 +381,18 @@ const statsEveryMs = 5_000;
 /** How long events gather before a round looks at them. */
 const gatherMs = 10;
 
-/** So many external ids that events told of are gathered at most while others are being looked at. */
+/** Most external ids that are gathered from events while others are being scheduled. */
 const maxToSchedule = 256;
 
-/** Pause when the budget is in use. */
+/** The pause while too little of the rate budget is left. */
 const spareMs = 500;
 
-/** Longest pause while the service is out of reach, so that it is heard of soon when it is back. */
+/** Longest pause while the service is out of reach, so that its return is noticed soon. */
 const maxRestMs = 10_000;
 
 const maxPauseMs = 3_600_000;
 
-/** More than half of the budget is left: callers will not miss the token. */
+/** Whether more than half of the budget is left: callers will not miss the token then. */
 function hasToSpare(bucket: TokenBucket): boolean {
   const { limit, remaining } = bucket.status();
   return remaining > limit / 2;

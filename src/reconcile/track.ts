@@ -3,9 +3,10 @@ import { methodOf, operations } from "../intents/evidence.ts";
 import type { CallStores } from "../intents/settle.ts";
 
 /**
- * Takes on what stays pending for `afterMs`, as events tell, and is nobody's to look after: payments
- * and payouts that no call here made, or whose call is forgotten. So many are looked into at a time.
- * @returns whether that was all for now
+ * Makes intents for operations that have been pending for `afterMs` and have none: of payments and
+ * payouts that no call of this gateway made, or whose intent is no longer stored. Looks into at
+ * most `limit` operations at a time.
+ * @returns false if there may be more
  */
 export async function trackPending(
   { log, intents, afterMs }: CallStores & { readonly afterMs: number },
@@ -20,7 +21,7 @@ export async function trackPending(
       ({ method, subjectId }) =>
         subjectId === operation.subjectId && operations[method].includes(operation.operation),
     );
-    // Too many: those who wait are told of again.
+    // The store tracks too many already: the log returns the rest again next time.
     if (method && !isKnown && !(await intents.track(account, { ...operation, method }))) break;
     inHands.push(operation);
   }

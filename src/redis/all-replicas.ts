@@ -13,27 +13,32 @@ import {
 import type { Holders, PipelineAnswers, Question } from "./holders.ts";
 import type { SentinelView, ServerAddress } from "./sentinels.ts";
 
-/** How long a replica is remembered that was in sync: longer than Sentinels take to discover one. */
+/**
+ * How long a replica that was in sync is remembered: longer than Sentinels take to discover one.
+ */
 const recentMs = 30_000;
-/** What the Sentinels said is good for so long where every replica they named holds a write. */
+/** How long a Sentinel view, or a replica's answer, may be used again. */
 const viewMs = 1_000;
-/** A replica that has been out of sync for longer ranks last: Sentinels and cluster know by then. */
+/**
+ * A replica that was out of sync for longer ranks last: Sentinels and cluster nodes know its offset
+ * by then.
+ */
 const outOfSyncMs = 20_000;
 const infoMs = 500;
 
-/** How long replicas that are in sync may lag behind once they are asked again, in milliseconds. */
+/** How long the second WAIT gives replicas in sync to catch up, in milliseconds. */
 const againMs = 500;
 
 interface Reading {
   readonly written: number;
   readonly following: Following;
-  /** In a cluster: CLUSTER NODES. */
+  /** The answer of CLUSTER NODES; only in a cluster. */
   readonly nodes: string | undefined;
   readonly primary: ServerAddress | undefined;
 }
 
 /**
- * Every replica that could be promoted has to hold what was written: see
+ * Requires that every replica that could be promoted holds a write: see
  * docs/decisions/0001-all-replicas.md.
  */
 export class AllReplicas implements Holders {
@@ -44,9 +49,9 @@ export class AllReplicas implements Holders {
     | { readonly candidates: Candidates; readonly atMs: number; readonly of: string }
     | undefined;
   #views: readonly SentinelView[] = [];
-  /** How many replicas in sync have to hold a write. */
+  /** How many replicas the next WAIT waits for: those in sync that must hold a write. */
   #waitFor = 1;
-  /** Those that were asked whether they have long been out of sync. */
+  /** Recent answers to whether a replica has long been out of sync. */
   readonly #behind = new Map<
     ServerAddress,
     { readonly isBehind: Promise<boolean>; readonly atMs: number }
@@ -73,7 +78,7 @@ export class AllReplicas implements Holders {
     for (let asked = 0; asked < 2; asked++) {
       const reason = await this.#reasonNotTo(reading);
       if (reason === undefined) return undefined;
-      // One in sync is late: it joined just now, or was not waited for.
+      // A replica in sync lags: it joined just now, or WAIT did not wait for it. Ask once more.
       const late = [...reading.following.replicas.values()].filter((offset) => offset < written);
       if (late.length === 0 || asked > 0) return new Error(reason);
       this.#waitFor = reading.following.replicas.size;
@@ -101,7 +106,8 @@ export class AllReplicas implements Holders {
 
   #lacking(reading: Reading, candidates: Candidates): readonly ServerAddress[] {
     const { written, following } = reading;
-    // Without Sentinels or a cluster nobody promotes a replica that is gone.
+    // Only Sentinels promote a replica that the answers no longer list: without Sentinels nobody
+    // does, and CLUSTER NODES lists all replicas.
     const recent = this.#redis.sentinels ? this.#inSyncMs.keys() : [];
     const { lacking, spared } = heldBy(written, following, candidates, recent);
     const inSync = [...following.replicas.keys()];
@@ -109,20 +115,25 @@ export class AllReplicas implements Holders {
     return lacking;
   }
 
-  /** What needs no question: what the primary itself says, or the Sentinels said just now. */
+  /**
+   * The candidates as far as known without asking: from the primary's own answers, or from Sentinel
+   * views that are recent enough.
+   */
   #known({ nodes, primary }: Reading): Candidates | undefined {
     if (nodes !== undefined) return readNodes(nodes);
     if (!this.#redis.sentinels) return { replicas: new Map() };
     const view = this.#view;
     if (!view || view.of !== primary || performance.now() - view.atMs > viewMs) return undefined;
-    // Who was down then may be back: only those count that all hold it.
+    // A replica that was down then may be up again: a reused view excuses none as down.
     const replicas = [...view.candidates.replicas].map(
       ([address, { eligible }]) => [address, { down: false, eligible }] as const,
     );
     return { replicas: new Map(replicas) };
   }
 
-  /** The Sentinels' word from behind the write. */
+  /**
+   * The candidates as seen after the write, from the Sentinels; a string says why nothing counts.
+   */
   async #ask({ nodes, primary }: Reading): Promise<Candidates | string> {
     this.#views = [];
     if (nodes !== undefined) return readNodes(nodes) ?? "the server is no primary any more";
@@ -136,9 +147,9 @@ export class AllReplicas implements Holders {
   }
 
   /**
-   * Leaves out those that are not promoted while another one holds the write: Sentinels and nodes
-   * prefer the one that has most. Either all Sentinels rank it last, or it says itself that it has
-   * been a replica out of sync for longer than they take to discover it.
+   * Removes replicas that are not promoted while another one holds the write, since Sentinels and
+   * cluster nodes prefer the one with the most data. Either all Sentinels rank it behind a holder,
+   * or it reports itself that it has been out of sync for longer than they take to discover that.
    */
   async #notLeftBehind(
     { following, written }: Reading,
@@ -189,7 +200,10 @@ function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined)
   };
 }
 
-/** By the INFO of a replica: its link has been down for so long, or it never had one since its start. */
+/**
+ * Whether a replica's INFO shows that its link has been down for more than 20 s, or that the
+ * replica has been up for so long without ever having a link.
+ */
 export function hasLongBeenOutOfSync(info: string): boolean {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
   if (field("role") !== "slave" || field("master_link_status") !== "down") return false;

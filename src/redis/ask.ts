@@ -3,16 +3,16 @@ import type { RedisClient } from "./connect.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { linkOf } from "./link.ts";
 
-/** How long Redis may take to answer what it answers at once, in milliseconds. */
+/** How long Redis may take to answer a command that does not block, in milliseconds. */
 const answerMs = 1_000;
-/** How long a connection that is being opened is waited for: a short break is no outage. */
+/** How long to wait for a connection that is being opened: a short break is no outage. */
 const openMs = 300;
 const retryAfterMs = 1_000;
 
 /**
- * Asks Redis and awaits the answer for so long, 1 s by default.
- * @throws GatewayError UNAVAILABLE when Redis does not answer or refuses. What was asked for may
- * have happened all the same.
+ * Sends a command to Redis and waits up to `ms` for the answer, 1 s by default.
+ * @throws GatewayError UNAVAILABLE if Redis does not answer, or answers an error. The command may
+ * have run all the same.
  */
 export async function ask<T>(
   client: RedisClient,
@@ -27,15 +27,16 @@ export async function ask<T>(
   }
 }
 
-/** The store gave no answer that is one. What it was asked for may have happened all the same. */
+/** The store did not answer, or answered an error. The command may have run all the same. */
 export class StoreUnavailable extends GatewayError {
   /**
-   * Whether it is away, for others as for this process: refused, closed, unreachable, or without a
-   * primary by its cluster. Else it is silent or refuses what it is asked (read-only, loading, out of
-   * memory, too few replicas): it may hold what it did not return.
+   * Whether the store is away, for other processes too: it refuses connections or closes them at
+   * once, cannot be reached, or its cluster reports that it is down. Otherwise it is silent or
+   * answers an error (read-only, loading, out of memory, too few replicas): it may hold what it did
+   * not return.
    */
   readonly away: boolean;
-  /** The connection broke or was not there: the next one shows whether the store is away. */
+  /** The connection broke or was missing: the next one shows whether the store is away. */
   readonly broken: boolean;
 
   constructor(cause: unknown, { away, broken }: { away: boolean; broken: boolean }) {
@@ -49,12 +50,15 @@ export class StoreUnavailable extends GatewayError {
   }
 }
 
-/** @param client the one that was asked; without it no outage is reported. */
+/**
+ * Wraps an error of Redis as StoreUnavailable; a GatewayError is returned unchanged.
+ * @param client the client that was asked; without it, the store is not reported as away
+ */
 export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   if (error instanceof GatewayError) return error;
   if (!client) return new StoreUnavailable(error, { away: false, broken: false });
   const link = linkOf(client);
-  // The driver asks a few times more before it reports the failure.
+  // A cluster client retries first, and then reports it behind "Last error: ReplyError: ".
   if (error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
     link.onClusterDown?.();
     const away = link.onClusterDown === undefined || link.isAway();
@@ -69,12 +73,12 @@ export function storeAway(error: unknown, client?: RedisClient): GatewayError {
 
 const opening: ReadonlySet<string> = new Set([
   ...["connecting", "connect", "close", "reconnecting"],
-  // The driver gave up: see keepConnected.
+  // The driver gave up; `keepConnected` opens the connection again.
   "end",
 ]);
 const awaited = new WeakMap<RedisClient, Promise<void>>();
 
-/** One listener for all that wait. */
+/** Resolves when the client is ready; one listener per client for all that wait. */
 function ready(client: RedisClient): Promise<void> {
   const known = awaited.get(client);
   if (known) return known;
@@ -88,7 +92,9 @@ function ready(client: RedisClient): Promise<void> {
   return opened;
 }
 
-/** The client's errors carry the whole command, and with it what was to be stored: not for logs. */
+/**
+ * The driver's errors carry the whole command with the values to store, which must not be logged.
+ */
 function withoutCommand(error: unknown): unknown {
   return error instanceof Error ? new Error(`${error.name}: ${error.message}`) : error;
 }

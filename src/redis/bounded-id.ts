@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
-/** As many bytes as an id of a request may have: the rules in the proto. */
+/** Longest id in a request by the proto's rules, in bytes. */
 const maxIdBytes = 255;
 const digestMark = "sha256:";
 
 /**
- * An id within a key's name or a state: itself, or its digest where it is longer than the ids of
- * requests. Callbacks bring ids of any length. An id that looks like a digest is digested too, so that
- * no two ids become one.
+ * An id for use in a key's name or in a state: the id itself, or its digest if it is longer than
+ * the ids of requests, since ids in callbacks have any length. An id that looks like a digest is
+ * digested too, so that no two ids become one.
  */
 export function boundedId(id: string): string {
   if (Buffer.byteLength(id) <= maxIdBytes && !id.startsWith(digestMark)) return id;

@@ -8,9 +8,10 @@ import { addressOf } from "./sentinels.ts";
 const answerMs = 500;
 
 /**
- * Makes sure that what is read of a key comes from its primary as most Sentinels, or most of a
- * cluster's primaries, see it: an old one does not know that it was replaced. A Redis alone is its own.
- * @throws GatewayError UNAVAILABLE if it is not, or that cannot be known
+ * Makes sure that the server that serves `key` is still its primary according to most Sentinels, or
+ * most of a cluster's primaries: a replaced primary does not know that it was replaced. A single
+ * Redis always passes.
+ * @throws GatewayError UNAVAILABLE if it is not the primary, or that cannot be found out
  */
 export async function confirmPrimary(redis: RedisConnector, key: string): Promise<void> {
   const { client, sentinels } = redis;
@@ -29,7 +30,7 @@ export async function confirmPrimary(redis: RedisConnector, key: string): Promis
 }
 
 async function confirmOwner(cluster: Cluster, key: string): Promise<void> {
-  // The key leads the questions to the node that is asked for it.
+  // EXISTS leads the pipeline to the node that serves the key.
   const pipeline = cluster.pipeline().exists(key);
   for (const question of ["MYID", "NODES"]) pipeline.call("CLUSTER", question);
   const answers = (await within(answerMs, pipeline.exec())) ?? [];
@@ -47,7 +48,7 @@ async function confirmOwner(cluster: Cluster, key: string): Promise<void> {
     throw new Error(`${votes} of ${all} primaries name the node that was asked`);
 }
 
-/** How many nodes have a say: primaries with slots. */
+/** How many nodes vote: primaries with slots. */
 function primaries(nodes: string): number {
   return nodes.split("\n").filter((line) => {
     const [, , flags = "", , , , , , ...slots] = line.split(" ");

@@ -12,25 +12,27 @@ import {
   type ServerAddress,
 } from "./sentinels.ts";
 
-/** A connection to Redis alone, through Sentinel, or to a cluster: the same commands. */
+/**
+ * A connection to a single Redis, to a Sentinel set or to a cluster: all take the same commands.
+ */
 export type RedisClient = Redis | Cluster;
 
 export interface RedisConnector {
-  /** For commands that answer at once. One for the whole process. */
+  /** For commands that do not block. One for the whole process. */
   readonly client: RedisClient;
   /** A connection of its own, for commands that block. The caller closes it. */
   dedicated(): RedisClient;
-  /** A connection to one server of the set, to be opened, and closed, by the caller. Never retried. */
+  /** A connection to one server of the set. The caller opens and closes it; it never reconnects. */
   server(address: ServerAddress): Redis;
-  /** Of a set that has them. */
+  /** Only with a Sentinel set. */
   readonly sentinels: Sentinels | undefined;
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
-  /** Hears of every command, of dedicated connections too. */
+  /** Called after every command, on dedicated connections too. */
   readonly onCommand?: OnCommand;
-  /** The Sentinels name another primary than before. */
+  /** Called when the Sentinels name another primary than before. */
   readonly onFailover?: () => void;
 }
 
@@ -39,10 +41,10 @@ export interface ConnectOptions {
  * `redis+sentinel://host:port,host:port/master-name` for a Sentinel set.
  *
  * A command on a connection that is down fails at once instead of waiting for it, and a command in
- * flight when a connection breaks is not sent again: the callers know what may be repeated. Each
+ * flight when a connection breaks is not sent again: the callers decide what may be repeated. Each
  * caller sets its own deadline around each await.
  *
- * Whatever ends a connection is mended, for ever, until its owner disconnects it.
+ * A connection that ends, for whatever reason, is opened again until its owner disconnects it.
  */
 export function connectRedis(
   url: Secret,
@@ -95,7 +97,7 @@ export function connectRedis(
   };
 }
 
-/** Redis back: connected again well within the 2 s that are promised. */
+/** Milliseconds between tries: once Redis is back, clients connect well within the promised 2 s. */
 const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
 
 const common = {
@@ -106,9 +108,9 @@ const common = {
   maxRetriesPerRequest: 0,
   noDelay: true,
   keepAlive: 10_000,
-  // A connection that went dead without a word is given up: longer than any answer may take.
+  // Closes a connection that died silently; longer than any answer may take.
   socketTimeout: 2_500,
-  // After a failover the old master answers READONLY: look for the new one.
+  // After a failover the old primary answers READONLY: look for the new one.
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
@@ -136,7 +138,7 @@ function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
   return cluster;
 }
 
-/** How any server of the set is spoken to. */
+/** Connection options for any server of the set. */
 function serverOptions(url: string) {
   if (sentinelUrl.test(url)) return { ...common, ...credentials(userOf(url)) };
   const { username, password, protocol } = new URL(url.split(",")[0]?.trim() ?? "");
@@ -148,8 +150,8 @@ function serverOptions(url: string) {
 }
 
 /**
- * Asks every 5 s which node serves what. The driver's own `slotsRefreshInterval` goes on for ever,
- * and keeps the process, when the client is closed while an answer is awaited.
+ * Refreshes every 5 s which node serves which slots. The driver's own `slotsRefreshInterval` never
+ * stops, and keeps the process alive, if the client is closed while it waits for an answer.
  */
 function refreshSlots(cluster: Cluster): void {
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** Thrown when Redis did not answer in time. What was asked for may have happened all the same. */
+/** Thrown when Redis did not answer in time. The command may have run all the same. */
 export class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
   constructor(ms: number) {
@@ -7,13 +7,13 @@ export class RedisTimeout extends Error {
 }
 
 /**
- * No await on Redis is without an end: a stalled server answers nothing at all. What this process
- * stood still for meanwhile is not Redis's fault: as much is waited once more, `ms` at most.
+ * Rejects with RedisTimeout after `ms`: a stalled server never answers. If this process itself was
+ * blocked meanwhile, it waits once more for as long as it was blocked, at most `ms`.
  */
 export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const dueMs = performance.now() + ms;
-    // An answer that came while this process was busy is read before the timer's verdict counts.
+    // First read an answer that arrived while this process was busy.
     const late = () => setImmediate(() => reject(new RedisTimeout(ms)));
     const due = () => {
       const stoodStillMs = performance.now() - dueMs;
@@ -34,5 +34,5 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   });
 }
 
-/** A timer that is this late means that the process stood still. */
+/** A timer that is late by this much means that the process was blocked, in milliseconds. */
 const stallMs = 50;

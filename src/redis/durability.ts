@@ -3,10 +3,11 @@ import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
 
 /**
- * Says what is lost with Redis's process, for the operator at start; undefined when its settings
- * keep what was acknowledged. In a cluster all masters are asked, and the first warning is returned.
- * @param hasSentinels whether Sentinels change who is primary
- * @throws GatewayError UNAVAILABLE when Redis cannot be asked.
+ * Returns a warning for the operator about what is lost when Redis's process ends; undefined if its
+ * settings keep what was acknowledged. In a cluster all primaries are asked, and the first warning
+ * is returned.
+ * @param hasSentinels whether Sentinels change which server is primary
+ * @throws GatewayError UNAVAILABLE if Redis does not answer.
  */
 export async function describeDurability(
   client: RedisClient,
@@ -41,7 +42,7 @@ async function warningOf(server: Redis, hasSentinels: boolean): Promise<string |
   return `Redis saves only snapshots: a crash loses the events since the last one (appendonly is off, save is "${save}")`;
 }
 
-/** Undefined where CONFIG is not allowed, as with most hosted ones. */
+/** The `save` setting; undefined where CONFIG is not allowed, as on most hosted Redis servers. */
 async function savePoints(server: Redis): Promise<string | undefined> {
   try {
     const answer: unknown = await ask(server, () => server.config("GET", "save"));

@@ -1,27 +1,27 @@
 import type { SentinelView, ServerAddress } from "./sentinels.ts";
 
-/** What a primary says of those that follow it: ROLE. */
+/** A primary's answer to ROLE about its replicas. */
 export interface Following {
-  /** How much it has written. */
+  /** The primary's replication offset. */
   readonly offset: number;
-  /** How much of it each replica in sync has acknowledged. */
+  /** The offset that each replica in sync has acknowledged. */
   readonly replicas: ReadonlyMap<ServerAddress, number>;
 }
 
-/** The rest of the set, as those see it that decide who is promoted. */
+/** The replicas of a primary, as seen by those that decide which one is promoted. */
 export interface Candidates {
-  /** Every replica that is known. */
+  /** Every known replica. */
   readonly replicas: ReadonlyMap<ServerAddress, Candidate>;
 }
 
 export interface Candidate {
-  /** It is known to be down: nobody promotes it. */
+  /** It is known to be down, so it is not promoted. */
   readonly down: boolean;
-  /** It may be promoted at all. */
+  /** Whether it may be promoted at all. */
   readonly eligible: boolean;
 }
 
-/** Reads the answer of ROLE; undefined of a server that is no primary. */
+/** Reads the answer of ROLE; undefined if the server is not a primary. */
 export function readRole(answer: unknown): Following | undefined {
   if (!Array.isArray(answer) || answer[0] !== "master") return undefined;
   const replicas = (answer[2] as [host: string, port: string, offset: string][]).map(
@@ -31,10 +31,12 @@ export function readRole(answer: unknown): Following | undefined {
 }
 
 /**
- * What the Sentinels say together, for a primary. A replica counts as down only when all of them that
- * know it say so, and most of all Sentinels answered: any of the others may lead the next failover.
- * @param size how many Sentinels there are, as far as the configuration says
- * @returns why nothing may be acknowledged: too few answer, or another primary was promoted
+ * Combines the Sentinels' views of the set of one primary. A replica counts as down only if most of
+ * all Sentinels answered and all of them that know it say so: any of the others may lead the next
+ * failover.
+ * @param size how many Sentinels the configuration names
+ * @returns the candidates, or why no write may be acknowledged: too few Sentinels answer, or
+ * another primary was promoted
  */
 export function candidatesOf(
   views: readonly SentinelView[],
@@ -60,8 +62,8 @@ export function candidatesOf(
 }
 
 /**
- * Whether every Sentinel would promote another replica than this one, and that one holds the write.
- * Only if all Sentinels say so and none is amid a failover: that one may have chosen already.
+ * Whether every Sentinel would promote a replica that holds the write before this one. False unless
+ * all Sentinels answered and none is in a failover: that one may have chosen already.
  */
 export function isOutranked(
   address: ServerAddress,
@@ -88,9 +90,9 @@ export function isOutranked(
 }
 
 /**
- * What a cluster's primary says of its replicas: CLUSTER NODES. A replica is down when most primaries
- * have agreed that it is (`fail`), not when this one alone cannot reach it (`fail?`).
- * @returns undefined of a node that is no primary
+ * Reads the answer of a cluster's primary to CLUSTER NODES: its replicas. A replica is down if most
+ * primaries have agreed that it is (`fail`), not if this one alone cannot reach it (`fail?`).
+ * @returns undefined if the node is not a primary
  */
 export function readNodes(text: string): Candidates | undefined {
   const nodes = text
@@ -113,19 +115,19 @@ export function readNodes(text: string): Candidates | undefined {
   };
 }
 
-/** Who has to hold a write, and who of them does. */
+/** Which replicas hold a write, and which must. */
 export interface Held {
   readonly holders: readonly ServerAddress[];
-  /** Those that have to and do not, as far as they acknowledged. */
+  /** Replicas that must hold it and have not acknowledged it. */
   readonly lacking: readonly ServerAddress[];
-  /** Those in sync that need not. */
+  /** Replicas that need not hold it: down, or never promoted. */
   readonly spared: readonly ServerAddress[];
 }
 
 /**
- * Compares those that hold a write with those that could be promoted: each replica that is known or
- * in sync, but for those that are down or never promoted.
- * @param written the primary's offset behind the write
+ * Compares the replicas that hold a write with those that could be promoted: each one that is known
+ * or in sync, except those that are down or never promoted.
+ * @param written the primary's offset after the write
  * @param recent replicas that were in sync a short time ago: the Sentinels may not know them yet
  */
 export function heldBy(

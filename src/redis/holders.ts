@@ -3,22 +3,25 @@ import type { ServerAddress } from "./sentinels.ts";
 
 /** Finds out whether enough servers hold what a connection wrote. */
 export interface Holders {
-  /** Adds the questions to the pipeline behind the writes; replicas have so long to answer. */
+  /** Adds the commands that find this out, after the writes; replicas have `ms` to acknowledge. */
   queue(pipeline: ChainableCommander, ms: number): void;
-  /** Why what was written does not count, by the answers; undefined if it does. */
+  /** Returns why the writes do not count as written, by the answers; undefined if they do. */
   missing(answers: PipelineAnswers, asked: Question): Promise<Error | undefined>;
 }
 
 export type PipelineAnswers = readonly (readonly [error: Error | null, answer: unknown])[];
 
 export interface Question {
-  /** The server that was asked, by its Sentinels' name for it. */
+  /** The server that was asked, by the Sentinels' address for it. */
   readonly primary: ServerAddress | undefined;
-  /** Asks once more, on the same connection. */
+  /** Asks once more on the same connection; replicas have `ms` to acknowledge. */
   again(ms: number): Promise<PipelineAnswers>;
 }
 
-/** So many replicas, whichever: a failover to another one loses what they hold. */
+/**
+ * Requires that `min` replicas hold the writes, whichever they are: a failover to another replica
+ * loses the writes.
+ */
 export class SomeReplicas implements Holders {
   readonly #min: number;
 

@@ -9,7 +9,7 @@ const portion = 500;
 const answerMs = 10_000;
 
 /**
- * Sends many commands, some hundred at a time, in their order. All their keys share a slot.
+ * Sends many commands in their order, 500 at a time. All their keys must share a slot.
  * @throws the first error that Redis answers, or RedisTimeout
  */
 export async function inPortions(client: RedisClient, commands: Iterable<Add>): Promise<void> {

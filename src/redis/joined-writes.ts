@@ -1,9 +1,9 @@
 import { Cluster, type Redis } from "ioredis";
 
 /**
- * Sends what one turn of the event loop asks for in one piece: a write of its own for each command
- * would cost the process, and the server, more than the command itself. Nothing waits longer than the
- * turn lasts, and the order stays.
+ * Sends all commands of one turn of the event loop in one piece: a socket write for each command
+ * would cost the process, and the server, more than the command itself. No command waits for longer
+ * than the turn lasts, and their order stays.
  */
 export function joinWrites(client: Redis | Cluster): void {
   if (client instanceof Cluster) {

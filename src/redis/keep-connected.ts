@@ -1,12 +1,12 @@
 import type { Cluster, Redis } from "ioredis";
 
-/** A client that is in no state to serve for so long is opened anew, in milliseconds. */
+/** A client that is not ready for this long is connected anew, in milliseconds. */
 const stuckMs = 10_000;
 
 /**
- * Opens a client's connection again, for as long as nobody here has called `disconnect()`: the driver
- * gives up in some cases, as when a connection ends while its Sentinels are being asked. The pauses
- * between tries are those of `pauseMs`.
+ * Opens a client's connection again until its owner calls `disconnect()`: the driver gives up in
+ * some cases, as when a connection ends while its Sentinels are being asked. `pauseMs` gives the
+ * pause before each try.
  */
 export function keepConnected(
   client: Redis | Cluster,
@@ -32,12 +32,12 @@ export function keepConnected(
     clearTimeout(reopening);
     if (released) return;
     reopening = setTimeout(() => {
-      // Rejects while another try is under way; the events report what becomes of this one.
+      // `connect` rejects during another try; the events report how this one ends.
       client.connect().catch(() => {});
       watch();
     }, ms).unref();
   }
-  /** A try that comes to nothing and does not end either is ended from here. */
+  /** Ends a try that neither succeeds nor fails. */
   function watch(): void {
     clearTimeout(watchdog);
     if (released) return;

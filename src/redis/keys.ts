@@ -7,39 +7,39 @@ import { boundedId } from "./bounded-id.ts";
 export interface AccountKeys {
   /** Token bucket: string, see take-tokens.lua. */
   readonly bucket: string;
-  /** What the account's log is, beside its events: hash of `epoch` and `tail`. */
+  /** The state of the account's log, without its events: hash of `epoch`, `tail` and `mark`. */
   readonly log: string;
   /** All events of the account: stream. */
   readonly events: string;
-  /** Events of one payment or payout, by their ids in `events`: sorted set. */
+  /** The ids in `events` of one payment's or payout's events: sorted set. */
   topic(kind: string, externalId: string): string;
   /** Last known states of one payment or payout: hash. */
   state(kind: string, externalId: string): string;
-  /** The digest of a callback's body was seen: string. */
+  /** Exists if a callback with a body of this digest was stored: string. */
   seenBody(digest: string): string;
-  /** What identifies an event was seen: string, `c` if a callback brought it, else `o`. */
+  /** Exists if an event of this identity was stored: string, `c` if by a callback, else `o`. */
   seenIdentity(digest: string): string;
   /** Callbacks that were not understood, by id: hash. */
   readonly deadLetters: string;
-  /** Their ids in the order in which they came: sorted set. */
+  /** The ids of dead letters in order of arrival: sorted set. */
   readonly deadLetterOrder: string;
-  /** The length of all their bodies together: string. */
+  /** The total length of the bodies of dead letters: string. */
   readonly deadLetterSize: string;
-  /** Operations that have not come to their end, by the time of their first report: sorted set. */
+  /** Operations without a final status, by the time of their first event: sorted set. */
   readonly unfinished: string;
   /** Channel on which the id of each stored event is published, to wake readers of `events`. */
   readonly wakeUp: string;
-  /** One call that moves money, until its outcome is known: hash. */
+  /** An intent: one call that moves money, until its outcome is known: hash. */
   intent(id: string): string;
-  /** The ids of all such calls, by when each is looked at next: sorted set. */
+  /** The ids of intents, by when reconciliation looks at each next: sorted set. */
   readonly intentsDue: string;
-  /** The ids of those that an operator has to look at, by when they were given up: sorted set. */
+  /** The ids of intents that an operator must look at, by when they were given up: sorted set. */
   readonly intentsGivenUp: string;
-  /** Those of one payment or payout, and the lock on it: hash. */
+  /** The intents of one payment or payout, and its locks: hash. */
   intentsOf(kind: string, externalId: string): string;
   /** One Idempotency-Key, by its digest: hash. */
   idempotency(digest: string): string;
-  /** Which replica looks lost outcomes up: string. */
+  /** The replica that looks up lost outcomes: string. */
   readonly reconciler: string;
 }
 

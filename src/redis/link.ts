@@ -1,20 +1,26 @@
 import { Cluster, type Redis } from "ioredis";
 
-/** What the connections of a client have shown of the store so far. */
+/** What a client's connections have shown about the store so far. */
 export interface Link {
   /**
-   * Whether the store is away: its last connection was refused, could not be made, or was closed by
-   * the other side before a word, or there is no Sentinel that can be reached. A store that accepts
-   * connections and is silent then is not away, however long: others may be served by it.
+   * Whether the store is away: the last connection was refused, could not be made, or was closed by
+   * the server before it sent anything, or no Sentinel can be reached. A store that accepts
+   * connections and then stays silent is not away, however long: it may still serve other clients.
    */
   isAway(): boolean;
-  /** Hears that the cluster says that it is down: it stays so until the client is ready again. */
+  /**
+   * Called when the cluster reports that it is down: it counts as down until the client is ready
+   * again.
+   */
   onClusterDown?(): void;
 }
 
 const links = new WeakMap<Redis | Cluster, Link>();
 
-/** Follows a client's connections from the first call on: best right after it was made. */
+/**
+ * Returns the link of a client. It follows the client's connections from the first call on: best
+ * called right after the client was made.
+ */
 export function linkOf(client: Redis | Cluster): Link {
   const known = links.get(client);
   if (known) return known;
@@ -23,13 +29,13 @@ export function linkOf(client: Redis | Cluster): Link {
   return link;
 }
 
-/** A server that closes an accepted connection later than this was silent on it before. */
+/** A server that takes longer to close an accepted connection counts as silent, not as away. */
 const silentMs = 500;
 
 function connectionLink(client: Redis): Link & { isSilent(): boolean } {
   let state: "unknown" | "ready" | "silent" | "away" = "unknown";
   let acceptedMs: number | undefined;
-  // The client closed the connection by itself: that says nothing about the server.
+  // Whether the client closed the connection itself: that says nothing about the server.
   let closedHere = false;
   client.on("connecting", () => {
     acceptedMs = undefined;
@@ -51,7 +57,7 @@ function connectionLink(client: Redis): Link & { isSilent(): boolean } {
   });
   client.on("close", () => {
     if (closedHere) return;
-    // The next connection shows at once whether it is back.
+    // The next connection shows at once whether the store is back.
     if (state === "ready") state = "unknown";
     else if (acceptedMs === undefined) state = "away";
     else if (state === "silent" && performance.now() - acceptedMs < silentMs) state = "away";
@@ -59,10 +65,13 @@ function connectionLink(client: Redis): Link & { isSilent(): boolean } {
   return { isAway: () => state === "away", isSilent: () => state === "silent" };
 }
 
-/** What the client says when it gives a connection up that was silent, or answered with an error. */
+/** The driver's errors when it closes a connection that was silent or answered an error. */
 const ownClosings = /^(Socket timeout|Ready check failed)/;
 
-/** Away as soon as one of its nodes is, unless another one is silent: that one may be the primary. */
+/**
+ * A cluster is away as soon as one of its nodes is, unless another one is silent: that one may be
+ * the primary.
+ */
 function clusterLink(client: Cluster): Link {
   const nodes = new Map<Redis, ReturnType<typeof connectionLink>>();
   let allFailed = false;

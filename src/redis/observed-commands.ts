@@ -1,13 +1,13 @@
 import type { Cluster, Redis } from "ioredis";
 
-/** Hears of each command once it has its answer. */
+/** Called after each command was answered or has failed. */
 export type OnCommand = (command: {
   readonly name: string;
   readonly failed: boolean;
   readonly durationMs: number;
 }) => void;
 
-/** Tells of every command of a client, those of pipelines among them. */
+/** Reports every command of a client, including those in pipelines. */
 export function observeCommands(client: Redis | Cluster, onCommand: OnCommand): void {
   const observed = client as Redis;
   const send = observed.sendCommand;

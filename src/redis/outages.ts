@@ -3,7 +3,9 @@ import type { RedisClient } from "./connect.ts";
 
 export interface OutagesOptions {
   readonly client: RedisClient;
-  /** A key of each merchant account: in a cluster one may be out of reach and another not. */
+  /**
+   * A key of each merchant account: in a cluster some accounts may be out of reach and others not.
+   */
   readonly keys: readonly string[];
   readonly onAway: (reason: unknown) => void;
   readonly onBack: (awayMs: number) => void;
@@ -11,7 +13,9 @@ export interface OutagesOptions {
 
 /** Whether Redis serves this process. */
 export interface Outages {
-  /** Since when it does not, in milliseconds since the epoch; undefined while it does. */
+  /**
+   * Start of the present outage, in milliseconds since the epoch; undefined while there is none.
+   */
   readonly awaySinceMs: number | undefined;
   close(): void;
 }
@@ -19,8 +23,8 @@ export interface Outages {
 const everyMs = 1_000;
 
 /**
- * Asks Redis once a second for a key of each account, and reports when that begins to fail and when it
- * succeeds again: once per outage, whatever the connections go through meanwhile.
+ * Asks Redis once a second for a key of each account, and reports when that begins to fail and when
+ * it succeeds again: once per outage, however often connections break meanwhile.
  */
 export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {
   let awaySinceMs: number | undefined;

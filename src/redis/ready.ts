@@ -1,6 +1,6 @@
 import type { RedisClient } from "./connect.ts";
 
-/** Of each client, those that wait for it: a thousand accounts do at a start, by one listener. */
+/** The waiters of each client: a thousand accounts wait at a start, with one listener for all. */
 const waiting = new WeakMap<RedisClient, Set<() => void>>();
 
 /** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */

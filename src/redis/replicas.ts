@@ -5,12 +5,12 @@ import { readRole } from "./held-by-all.ts";
 
 const answerMs = 500;
 const everyMs = 10_000;
-/** While they cannot be counted. */
+/** The pause after a failed count. */
 const retryMs = 500;
 
 /**
- * Counts every 10 s how many replicas are in sync: in a cluster those of the primary that has the
- * fewest. What cannot be counted is not reported.
+ * Counts every 10 s how many replicas are in sync; in a cluster, those of the primary that has the
+ * fewest. A failed count is not reported.
  */
 export function countReplicas(
   client: RedisClient,

@@ -12,11 +12,11 @@ export interface Script {
    * must share a slot. There is no deadline here: see `within`.
    */
   run(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
-  /** The same, with each text of the answer as its bytes. */
+  /** The same, with each text of the answer as a Buffer. */
   runBuffer(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
   /**
-   * Adds the script to a pipeline: its text if asked for, else its digest alone, which fails with
-   * `isUnknown` on a server that does not know it yet.
+   * Adds the script to a pipeline: its text if `asText`, else only its digest. For a digest that it
+   * does not know yet the server answers an error that `isUnknown` recognizes.
    */
   queue(
     pipeline: ChainableCommander,
@@ -27,8 +27,8 @@ export interface Script {
 }
 
 /**
- * Reads a script from its file: `loadScript(new URL("./x.lua", import.meta.url))`. Of several files
- * the first ones hold what the last one calls.
+ * Reads a script from its file: `loadScript(new URL("./x.lua", import.meta.url))`. With several
+ * files, the first ones define what the last one calls.
  */
 export function loadScript(...files: readonly URL[]): Script {
   const lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
@@ -57,7 +57,7 @@ export function loadScript(...files: readonly URL[]): Script {
   };
 }
 
-/** The server does not know the script by its digest. Nothing was run. */
+/** Whether the server does not know the script by its digest. Nothing was run. */
 export function isUnknown(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }

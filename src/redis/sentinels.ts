@@ -3,28 +3,28 @@ import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
 import { RedisTimeout, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 
-/** Where a Redis server is, as the Sentinels write it: `host:port`. */
+/** The address of a Redis server as the Sentinels write it: `host:port`. */
 export type ServerAddress = string;
 
-/** What one Sentinel says of the set. */
+/** One Sentinel's view of the set. */
 export interface SentinelView {
   readonly primary: ServerAddress;
-  /** Grows with each failover: of two Sentinels that differ, the greater one is right. */
+  /** Grows with each failover: if two Sentinels differ, the one with the greater epoch is right. */
   readonly epoch: number;
-  /** How many Sentinels it knows of, itself among them. */
+  /** How many Sentinels it knows, itself included. */
   readonly sentinels: number;
-  /** It leads a failover that is not over. */
+  /** It leads a failover that is in progress. */
   readonly failingOver: boolean;
   readonly replicas: readonly SentinelReplica[];
 }
 
 export interface SentinelReplica {
   readonly address: ServerAddress;
-  /** It does not answer this Sentinel. */
+  /** This Sentinel considers it down. */
   readonly down: boolean;
-  /** Never promoted if 0; else the least is promoted first. */
+  /** Never promoted if 0; otherwise the lowest is promoted first. */
   readonly priority: number;
-  /** How much it held when it was asked last: of equal priority the greatest is promoted. */
+  /** Its replication offset when last asked: of equal priority the greatest is promoted. */
   readonly offset: number;
 }
 
@@ -32,24 +32,24 @@ export interface SentinelsOptions {
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   /** The set's name. */
   readonly name: string;
-  /** The newest word of the Sentinels is another primary than before. */
+  /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
 }
 
 /** How long a Sentinel may take to answer, in milliseconds. */
 const answerMs = 500;
-/** How long those are waited for that are slower than most. */
+/** How long `views` waits for the others after most have answered, in milliseconds. */
 const stragglersMs = 30;
-/** How often the Sentinels are asked who the primary is. */
+/** How often the Sentinels are asked for the primary, in milliseconds. */
 const lookMs = 500;
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_000);
 
 /**
- * The Sentinels of a set, each asked over a connection that is kept open. One that is frozen or gone
- * holds nobody up for longer than its time: all are asked at once.
+ * The Sentinels of a set, each asked over a connection that is kept open. All are asked at once, so
+ * one that is frozen or gone delays nothing for longer than its time-out.
  */
 export class Sentinels {
-  /** How many are named in the configuration. */
+  /** How many Sentinels the configuration names. */
   readonly size: number;
   readonly #options: SentinelsOptions;
   readonly #clients: readonly Redis[];
@@ -63,7 +63,7 @@ export class Sentinels {
     this.size = options.addresses.length;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address });
-      // What one of them fails by matters only where all do: see `primary`.
+      // The error of one Sentinel matters only if all fail: see `primary`.
       client.on("error", (error) => void failures.set(client, error));
       keepConnected(client, reconnectMs);
       return client;
@@ -78,7 +78,7 @@ export class Sentinels {
   async primary(): Promise<ServerAddress> {
     const name = this.#options.name;
     const asked = this.#ask(async (client) => {
-      // The first connections may be opening still.
+      // A connection may still be opening.
       await opened(client);
       return await primaryOf(client, name);
     });
@@ -88,7 +88,7 @@ export class Sentinels {
     return this.#primary ?? "";
   }
 
-  /** What those say that answer in time, each of its own. */
+  /** The views of the Sentinels that answer in time. */
   async views(): Promise<SentinelView[]> {
     const name = this.#options.name;
     const asked = this.#ask(async (client) => {
@@ -113,7 +113,10 @@ export class Sentinels {
     return this.#clients.map((client) => within(answerMs, question(client)));
   }
 
-  /** What came until most have answered, and so long after; or until none can come any more. */
+  /**
+   * The answers that arrive up to `afterMajorityMs` after most have answered, or until all have
+   * answered or failed.
+   */
   #answersOf<T>(asked: readonly Promise<T>[], afterMajorityMs: number): Promise<T[]> {
     const majority = Math.floor(this.size / 2) + 1;
     const answers: T[] = [];
@@ -154,8 +157,9 @@ export class Sentinels {
 }
 
 /**
- * The driver's way to a set's primary. Its own one asks the Sentinels one after the other, gives up
- * when a failover is announced meanwhile, and leaves the errors of its connections to standard error.
+ * The connector with which the driver finds a set's primary. The driver's own connector asks the
+ * Sentinels one after the other, gives up when a failover is announced meanwhile, and leaves the
+ * errors of its connections to standard error.
  */
 export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Connector"]> {
   return class extends AbstractConnector {
@@ -169,7 +173,7 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
       if (!this.connecting) throw new Error("Connection is closed.");
       this.stream = connect(hostAndPort(address));
       addresses.set(this.stream, address);
-      // The driver may not be listening yet.
+      // The driver may not listen for errors yet.
       this.stream.once("error", (error) => {
         this.firstError = error;
       });
@@ -184,12 +188,15 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
 
 const addresses = new WeakMap<object, ServerAddress>();
 
-/** Where a connection leads, by the Sentinels' name for it; undefined if they did not name it. */
+/**
+ * The server that a connection leads to, by the Sentinels' address for it; undefined if they did
+ * not name it.
+ */
 export function addressOf(stream: object | undefined): ServerAddress | undefined {
   return stream && addresses.get(stream);
 }
 
-/** A connection that is closed is not waited for longer, in milliseconds: its peer may be frozen. */
+/** Longest wait for a connection to close, in milliseconds: its peer may be frozen. */
 export const disconnectMs = 200;
 
 const sentinelOptions = {
@@ -212,11 +219,11 @@ export function hostAndPort(address: ServerAddress): { host: string; port: numbe
   return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
 }
 
-/** What each connection failed by last. */
+/** The last error of each connection. */
 const failures = new WeakMap<Redis, Error>();
 const openings = new WeakMap<Redis, Promise<void>>();
 
-/** What the present try to open a connection comes to; one listener for all that wait. */
+/** Settles as the present try to open a connection ends; one listener for all that wait. */
 function opened(client: Redis): Promise<void> {
   if (client.status === "ready") return Promise.resolve();
   const known = openings.get(client);
@@ -234,7 +241,10 @@ function opened(client: Redis): Promise<void> {
   return opening;
 }
 
-/** Says whether they were silent: a Sentinel that is silent may have others to talk to. */
+/**
+ * The error if all Sentinels fail. It says whether any was silent (`link.ts` reads that): a silent
+ * Sentinel may still serve others.
+ */
 function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
   const reasons = asked.map((answer) => (answer as PromiseRejectedResult).reason as Error);
   const silent = reasons.some((reason) => reason instanceof RedisTimeout);
@@ -242,7 +252,10 @@ function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
   return new Error(`All sentinels are unreachable: ${reason}`);
 }
 
-/** SENTINEL MASTER has the new epoch before the new address: the address is asked for by itself. */
+/**
+ * SENTINEL MASTER reports the new epoch before the new address, so the address is asked for
+ * separately.
+ */
 async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView, "replicas">> {
   const [address, reply] = (await Promise.all([
     client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
@@ -268,7 +281,7 @@ function replicaOf(reply: readonly string[]): SentinelReplica {
   };
 }
 
-/** Names and values in turn. */
+/** Reads a reply in which names and values alternate. */
 function fieldsOf(reply: readonly string[]): (name: string) => string | undefined {
   const fields = new Map<string, string>();
   for (let at = 0; at + 1 < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");

@@ -12,21 +12,24 @@ export type MinReplicas = number | "all";
 export interface WriterOptions {
   readonly redis: RedisConnector;
   /**
-   * How many replicas must hold what was written before it counts as written; `all`: every one that
+   * How many replicas must hold a write before it counts as written; `all`: every replica that
    * could be promoted.
    */
   readonly minReplicas: MinReplicas;
 }
 
-/** Runs scripts that write, and answers once what they wrote is held by enough servers. */
+/** Runs scripts that write, and resolves once enough servers hold what they wrote. */
 export interface Writer {
-  /** All keys must share a slot. @throws GatewayError UNAVAILABLE: it may have been written. */
+  /** All keys must share a slot. @throws GatewayError UNAVAILABLE: the write may have happened. */
   run(
     script: Script,
     keys: readonly string[],
     args: readonly (string | Buffer)[],
   ): Promise<unknown>;
-  /** The same for what is of use also when too few servers hold it: says so instead of throwing. */
+  /**
+   * The same for writes that are of use even if too few servers hold them: then sets `missing`
+   * instead of throwing.
+   */
   attempt(
     script: Script,
     keys: readonly string[],
@@ -35,7 +38,7 @@ export interface Writer {
   close(): void;
 }
 
-/** What a script answered, and what is amiss with the servers that hold what it wrote. */
+/** A script's answer; `missing` says why too few servers hold what it wrote. */
 export interface Written {
   readonly answer: unknown;
   readonly missing: Error | undefined;
@@ -43,16 +46,16 @@ export interface Written {
 
 /** How long replicas may take to acknowledge, in milliseconds. */
 const replicasMs = 1_000;
-/** The same, with the way there and back. */
+/** The same with the round trip. */
 const batchMs = replicasMs + 500;
-/** With the batch before it. */
+/** Longest time of one write, including the batch before its own. */
 const writeMs = 2 * batchMs;
 const maxBatch = 128;
 
 /**
- * With replicas to wait for, writes go over a connection of their own, since WAIT vouches for the
- * writes of its connection only, and holds up all that comes behind it. So what comes in meanwhile
- * shares the next WAIT.
+ * If replicas must hold the writes, they go over a dedicated connection: WAIT covers only the
+ * writes of its own connection, and blocks every later command on it. Writes that arrive meanwhile
+ * share the next WAIT.
  */
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   if (minReplicas === 0) return createClientWriter(redis.client);
@@ -61,7 +64,7 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
     minReplicas === "all" ? new AllReplicas(redis) : new SomeReplicas(minReplicas);
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
-    // In a cluster a pipeline holds writes of one slot only.
+    // In a cluster a pipeline can only hold writes of one slot.
     const slot = /\{[^{}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
     const ofSlot = batches.get(slot) ?? new Batches(client, holders());
     batches.set(slot, ofSlot);
@@ -80,7 +83,7 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   };
 }
 
-/** What the server itself has is written; it may take `ms` to answer, 1 s by default. */
+/** A writer that does not wait for replicas. The server has `ms` to answer, 1 s by default. */
 export function createClientWriter(client: RedisClient, ms?: number): Writer {
   const run: Writer["run"] = (script, keys, args) =>
     ask(client, () => script.run(client, keys, args), ms);
@@ -135,7 +138,10 @@ class Batches {
     this.#running = false;
   }
 
-  /** @returns, the first time, the writes that were not run but may be, by text or elsewhere. */
+  /**
+   * Sends one batch. @returns, if `first`, the writes that did not run but may be sent again: the
+   * server did not know the script, or another node serves the slot.
+   */
   async #send(batch: readonly Waiting[], { first }: { first: boolean }): Promise<Waiting[]> {
     const pipeline: ChainableCommander = this.#client.pipeline();
     for (const { script, keys, args } of batch) {
@@ -162,14 +168,17 @@ class Batches {
     return refused;
   }
 
-  /** The client does so by itself only if all answers of a pipeline are alike; WAIT's is another. */
+  /**
+   * Refreshes the slots after MOVED. The driver does so only if all answers of a pipeline are
+   * alike, and WAIT's differs.
+   */
   async #findOwners(): Promise<void> {
     const client = this.#client;
     if (!(client instanceof Cluster)) return;
     await ask(client, () => new Promise<void>((found) => client.refreshSlotsCache(() => found())));
   }
 
-  /** Only the connection that wrote can wait for what it wrote. */
+  /** Asks `#holders` again, on the same connection: WAIT covers only that connection's writes. */
   async #again(key: string, asked: Asked, ms: number): Promise<PipelineAnswers> {
     const pipeline = this.#client.pipeline().exists(key);
     this.#holders.queue(pipeline, ms);
@@ -181,9 +190,9 @@ class Batches {
 }
 
 interface Asked {
-  /** Undefined in a cluster, whose nodes report their names. */
+  /** Undefined in a cluster, where CLUSTER NODES names the node that answered. */
   readonly connection: unknown;
-  /** In a set that has Sentinels. */
+  /** Only with Sentinels. */
   readonly primary: ServerAddress | undefined;
 }
 

@@ -11,7 +11,7 @@ import { toConnectError } from "./errors.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
-/** Where calls get in, before anything is spent on them. */
+/** Admits or refuses calls before any work on them. */
 export interface AdmissionGate {
   /** Begins a call in its turn, or answers it with a refusal. */
   enter(call: AdmissionRequest): void;
@@ -23,18 +23,21 @@ export interface AdmissionRequest {
   readonly start: (slot: Slot) => void;
 }
 
-/** Health is never refused. A stream takes no slot once it has begun. */
+/**
+ * Passes calls to `admission` by their kind, and limits the streams of health and reflection on
+ * each connection. Health calls are never refused because of overload.
+ */
 export async function createAdmissionGate(
   admission: Admission,
   observer: LimitObserver,
 ): Promise<AdmissionGate> {
   const error = toConnectError(overloaded(), new AbortController().signal, () => {});
   const refuse: Refuse = await createRefusal(error);
-  // Looking an option up costs as much as a refusal.
+  // Cached, since reading a method's option costs as much as a refusal.
   const kinds = new Map<UniversalHandler, CallKind>();
   const openStreams = new WeakMap<object, number>();
 
-  /** Whether a connection may have another stream that needs no credentials. */
+  /** Counts a stream that needs no credentials. Returns false if its connection has too many. */
   function takesOpenStream({ connection, onClose }: RequestHead): boolean {
     const count = openStreams.get(connection) ?? 0;
     if (count >= openStreamsPerConnection) return false;
@@ -70,7 +73,10 @@ export async function createAdmissionGate(
   };
 }
 
-/** A client watches the health of a service or two on each of its connections. */
+/**
+ * Most streams without credentials on one connection: a client usually watches the health of one or
+ * two services.
+ */
 export const openStreamsPerConnection = 10;
 const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
 

@@ -5,14 +5,15 @@ import { GatewayError } from "../errors.ts";
 import type { Outlet, Response } from "../net/request.ts";
 import { failedStreamMs } from "../net/unread-answers.ts";
 
-/** Adds what a call is answered with, for those who write to it past Connect, or have to cut it. */
+/** Adds the call's response, for code that writes to it past Connect or has to cut it. */
 export function withAnswer(values: ContextValues, response: Response): ContextValues {
   return values.set(key, response);
 }
 
 /**
- * Cuts the answer of a stream that has failed, unless its client reads on soon and is told in order.
- * Over HTTP/2 the cut says why: to gRPC clients ENHANCE_YOUR_CALM is RESOURCE_EXHAUSTED.
+ * Cuts a failed stream if its client has not read all of it after `failedStreamMs`; a client that
+ * has receives the error in the regular way. Over HTTP/2 the reset gives the reason: gRPC clients
+ * read ENHANCE_YOUR_CALM as RESOURCE_EXHAUSTED.
  */
 export function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
   if (!outlet || isOver(outlet)) return;
@@ -24,7 +25,7 @@ export function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
   outlet.once("close", () => clearTimeout(timer));
 }
 
-/** What a call is answered with; undefined where nobody said, or once it is over. */
+/** What a call's response is written to; undefined if `withAnswer` was not called. */
 export function outletOf(values: ContextValues): Outlet | undefined {
   const response = values.get(key);
   return response instanceof ServerResponse ? response : response?.stream;

@@ -8,15 +8,15 @@ import {
 import { WireType } from "@bufbuild/protobuf/wire";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
-/** A message in the binary format. */
+/** Encodes a message in the binary format. */
 export type WriteBinary = (message: Message) => Uint8Array;
 
 /**
- * Compiles the writer of a message's binary format: byte for byte what `toBinary` writes, into memory
- * that all messages share, with tags that are made beforehand. What it does not know (fields that the
- * contract has not, unknown fields, a message larger than that memory) and what is no value of its
- * field it leaves to protobuf-es, so that errors are its own too. `test/rpc/binary-writer.test.ts`
- * compares the two.
+ * Compiles a writer of a message type's binary format. It writes the same bytes as `toBinary`, but
+ * into a buffer that all messages share, with precomputed tags. protobuf-es writes what this writer
+ * does not support (field types that the contract does not use, unknown fields, messages larger
+ * than the buffer) and rejects values that do not fit their field, so that errors are the same too.
+ * `test/rpc/binary-writer.test.ts` compares the two.
  */
 export function binaryWriterOf(desc: DescMessage): WriteBinary {
   const write = writerOf(desc);
@@ -35,10 +35,10 @@ export function binaryWriterOf(desc: DescMessage): WriteBinary {
 
 type Properties = Message & Readonly<Record<string, unknown>>;
 
-/** Writes a value behind what is there. @throws for one that is not of the type */
+/** Appends a value to the buffer. @throws for a value that is not of the type */
 type Write<Value = never> = (value: Value) => void;
 
-/** Nothing that is written waits for anything, so one is enough. */
+/** Writes are synchronous, so one shared buffer is enough. */
 const memory = Buffer.allocUnsafeSlow(64 * 1024);
 let end = 0;
 
@@ -47,7 +47,7 @@ const writers = new WeakMap<DescMessage, Write<Properties>>();
 function writerOf(desc: DescMessage): Write<Properties> {
   const known = writers.get(desc);
   if (known) return known;
-  // Filled when it is first used, since a message may hold itself.
+  // Compiled on first use, since a message type may contain itself.
   let fields: readonly Write<Properties>[] | undefined;
   const write = (message: Properties) => {
     if (message.$typeName !== desc.typeName || message.$unknown) throw new NotCompiled();
@@ -75,7 +75,7 @@ function fieldWriter(field: DescField): Write<Properties> {
     const isRequired = field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED;
     return (message) => {
       const value = message[localName];
-      // Outside proto3 what is not set has its default, on the prototype.
+      // Outside proto3, a field that is not set has its default value on the prototype.
       if (value !== undefined && Object.hasOwn(message, localName)) write(value);
       else if (isRequired) throw new NotCompiled();
     };
@@ -101,7 +101,7 @@ function zeroOf(field: DescField): unknown {
     case ScalarType.UINT32:
       return 0;
     default:
-      return undefined; // What of it is set, protobuf-es is left to tell.
+      return undefined; // Not supported: any value is left to protobuf-es.
   }
 }
 
@@ -125,7 +125,7 @@ function listWriter(field: DescField & { fieldKind: "list" }): Write<Properties>
   };
 }
 
-/** Writes one value with the field's tag before it. */
+/** Writes the field's tag and one value. */
 function taggedWriter(field: DescField): Write {
   if (field.message) {
     if (field.fieldKind === "map" || field.delimitedEncoding) return refuse;
@@ -173,12 +173,12 @@ function refuse(): never {
   throw new NotCompiled();
 }
 
-/** Makes sure that so many bytes fit behind what is there. */
+/** @throws NotCompiled if the buffer has no room for so many more bytes */
 function reserve(bytes: number): void {
   if (end + bytes > memory.length) throw new NotCompiled();
 }
 
-/** An unsigned integer of 32 bits. */
+/** Writes an unsigned 32-bit integer. */
 function writeVarint(value: number): void {
   reserve(5);
   let left = value;
@@ -195,7 +195,7 @@ function varintBytes(value: number): number {
   return value < 2 ** 21 ? 3 : 4;
 }
 
-/** What `write` writes, behind its length: room for a short one is left beforehand. */
+/** Writes a value after its length. Reserves one byte for the length, and moves a longer value. */
 function writeDelimited<Value>(write: Write<Value>, value: Value): void {
   reserve(1);
   const start = ++end;
@@ -213,7 +213,7 @@ function writeDelimited<Value>(write: Write<Value>, value: Value): void {
   end += length;
 }
 
-/** Texts of so many characters are copied one by one: quicker than to call for it. */
+/** Texts of up to this many characters are copied one by one, which is faster than a call. */
 const maxShort = 127;
 
 function writeText(value: unknown): void {
@@ -267,7 +267,7 @@ function writeUint64(value: unknown): void {
   writeWide(value);
 }
 
-/** An integer of 64 bits; negative ones as their two's complement. */
+/** Writes a 64-bit integer, a negative one as its two's complement. */
 function writeWide(value: bigint): void {
   if (value >= 0n && value <= 0xffff_ffffn) {
     writeVarint(Number(value));

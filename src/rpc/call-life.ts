@@ -3,8 +3,9 @@ import { GatewayError } from "../errors.ts";
 import type { RequestHead } from "../net/request-head.ts";
 
 /**
- * How long a call lasts: until its deadline, until its caller leaves, until the gateway shuts down; a
- * stream also until its connection's end. Nothing aborts for a call that ended by itself.
+ * The lifetime of a call. Its signal aborts at the call's deadline, when the caller leaves or when
+ * the gateway shuts down, and for a stream also when its connection must end (`endWith`). It does
+ * not abort after `end`, when the call has ended by itself.
  */
 export class CallLife {
   readonly #controller = new AbortController();
@@ -29,7 +30,7 @@ export class CallLife {
     return this.#controller.signal;
   }
 
-  /** Ends with a signal as well, for its reason. */
+  /** Also aborts when `ending` does, with the same reason. */
   endWith(ending: AbortSignal | undefined): void {
     if (!ending) return;
     this.#ending = ending;
@@ -55,7 +56,7 @@ export class CallLife {
   }
 }
 
-/** Why calls are cut that are left when the gateway has to go. */
+/** Abort reason of the calls that are still in flight when the gateway shuts down. */
 export function shuttingDown(): GatewayError {
   return new GatewayError("UNAVAILABLE", "the gateway is shutting down");
 }

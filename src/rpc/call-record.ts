@@ -6,18 +6,20 @@ import type { Span } from "../telemetry/tracing/tracing.ts";
 import { compressionNotNamed, errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
 
-/** One call in the log: what was called, by whom, how it ended and how long it took. */
+/** One call in the log: its method, caller, outcome and duration. */
 export interface CallRecord {
   caller?: string;
-  /** Hears of an error that nobody expected, and that the caller is not shown. */
+  /** Logs an unexpected error, which the caller does not see. */
   readonly unknown: (error: unknown) => void;
-  /** Writes the record. `error` is undefined after a success. */
+  /**
+   * Writes the record, its metrics and the span's outcome. `error` is undefined after a success.
+   */
   readonly settle: (error: unknown) => void;
 }
 
-/** Every call, for metrics. */
+/** Receives every call, for metrics. */
 export interface RpcObserver {
-  /** A call begins; the returned function is called when it ends. */
+  /** A call begins. The returned function is called when it ends. */
   onCall(call: {
     readonly service: string;
     readonly method: string;
@@ -27,9 +29,9 @@ export interface RpcObserver {
   }): (ended: {
     readonly code: ErrorCode | "OK";
     readonly durationMs: number;
-    /** INTERNAL, as the protocol demands, for a mistake of the caller. */
+    /** The caller made a mistake for which the protocol demands INTERNAL. */
     readonly isCallersMistake?: boolean;
-    /** Of its span, if that is sampled. */
+    /** `traceparent` of the call's span, if it is sampled. */
     readonly traceparent?: string | undefined;
   }) => void;
 }
@@ -37,11 +39,11 @@ export interface RpcObserver {
 export interface CallRecordOptions {
   readonly log: Log;
   readonly observer?: RpcObserver | undefined;
-  /** Calls that nobody needs to see while all is well go to the debug level. */
+  /** Logs the call at debug level, unless it ends with an internal error. */
   readonly quiet: boolean;
 }
 
-/** What a record needs to know of its call. */
+/** The part of a call's context that its record needs. */
 export type RecordedCall = Pick<HandlerContext, "service" | "method" | "protocolName" | "signal">;
 
 export function createCallRecord(
@@ -87,7 +89,7 @@ export function createCallRecord(
 
   function outcome(error: unknown): ErrorCode | "OK" {
     if (error instanceof ConnectError) return errorCodeOf(error);
-    // A unary call may succeed after its caller went away; a stream that does is not a whole one.
+    // A unary call may succeed after its caller has left; a stream that does is not complete.
     const whole = error === undefined && context.method.methodKind === "unary";
     if (context.signal.aborted && !whole) return outcomeOfAbort(context.signal);
     if (error === undefined) return "OK";

@@ -5,12 +5,12 @@ import { addReason, compressionNotNamed, toConnectError } from "./errors.ts";
 import { fieldViolationOf, isUnfitKey, type JsonFault } from "./json-fault.ts";
 
 /**
- * Rewrites, in place, what Connect says of a message that it could not read or write: its text quotes
- * the value that did not fit, and that value may be a card number. What stays is which field it was
- * and what was expected there, in the form of a field that breaks a rule. Bytes that are no message of
- * the type are the caller's mistake (INVALID_ARGUMENT); an answer that could not be written is ours.
- * Other errors are left alone. A compressed message whose compression no header names is INTERNAL, as
- * gRPC has it (doc/compression.md), with the reason by which the gateway knows it as the caller's mistake.
+ * Rewrites, in place, Connect's error for a message that it could not read or write: its text
+ * quotes the value that did not fit, which may be a card number. The new error names only the field
+ * and what was expected there, in the form of a field violation. A request that cannot be read is
+ * INVALID_ARGUMENT, a response that cannot be written is INTERNAL. A compressed message whose
+ * compression no header names is INTERNAL too, as gRPC demands (doc/compression.md), with a reason
+ * that marks it as the caller's mistake. Other errors are left alone.
  */
 export function withoutValues(error: ConnectError, request: DescMessage): void {
   const { rawMessage, code } = error;
@@ -38,7 +38,7 @@ function jsonFault(message: string): JsonFault | undefined {
   return { kind, name, rest: message.slice(where.length) };
 }
 
-/** What is wrong with a request of which no field can be named. */
+/** The error text for a request in which no single field is at fault. */
 function wholeFault(rest: string): string {
   const twice = /^: duplicate object key "([A-Za-z_]\w{0,63})"$/.exec(rest);
   if (twice) return `the key "${twice[1]}" is given twice`;
@@ -47,7 +47,7 @@ function wholeFault(rest: string): string {
     : "the request is not a JSON object";
 }
 
-/** Connect gives an error of the JSON writer its code, and the writer's own text. */
+/** Whether Connect has wrapped an error of the JSON writer, whose text it keeps. */
 function isWrapped(error: ConnectError, code: Code): boolean {
   return code === Code.Internal && error.cause !== undefined;
 }
@@ -62,7 +62,7 @@ function replace(error: ConnectError, by: ConnectError): void {
 }
 
 function rewrite(error: ConnectError, code: Code, message: string): void {
-  // A stream's error has a reason by now, which is that of its first code.
+  // A stream's error already has an ErrorInfo with the reason of its first code.
   error.details.length = 0;
   Object.assign(error, { code, rawMessage: message, message });
 }

@@ -16,14 +16,14 @@ import {
 /** The `domain` of every `google.rpc.ErrorInfo`. */
 const errorDomain = "payments-gateway";
 
-/** Trailer that repeats where a stream that ended early can be taken up again. */
+/** Trailer that repeats the cursor from which a stream that ended early can be resumed. */
 const resumeCursorHeader = "x-resume-cursor";
 
-/** Trailer by which gRPC clients that retry know when (gRPC A6). */
+/** Trailer that tells gRPC clients when to retry (gRPC A6), in milliseconds. */
 const retryPushbackHeader = "grpc-retry-pushback-ms";
 const pushedBack: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 
-/** The status codes of the closed list. */
+/** Connect's status code for each code of the gateway. */
 export const statusCodes: Readonly<Record<ErrorCode, Code>> = {
   CANCELLED: Code.Canceled,
   UNKNOWN: Code.Unknown,
@@ -43,9 +43,10 @@ export const statusCodes: Readonly<Record<ErrorCode, Code>> = {
 };
 
 /**
- * What a caller of the RPC edge sees of an error. A GatewayError goes out with its code and details;
- * whatever was thrown because `signal` aborted is DEADLINE_EXCEEDED or CANCELLED; anything else is
- * INTERNAL without a word of its own, and `onUnknown` hears of it.
+ * The error that a caller of the RPC edge receives. A GatewayError or ConnectError keeps its code
+ * and details. After `signal` has aborted, any other error becomes that of the abort:
+ * DEADLINE_EXCEEDED, CANCELLED or the abort's own reason. Anything else becomes INTERNAL without
+ * details, and `onUnknown` receives the original.
  */
 export function toConnectError(
   error: unknown,
@@ -64,8 +65,9 @@ export function toConnectError(
 }
 
 /**
- * The same error with a `google.rpc.ErrorInfo`, as every error of the gateway has one: by it a client
- * tells them from those of its own connection, which say nothing of what became of the call.
+ * Adds a `google.rpc.ErrorInfo` to an error that has none. Every error of the gateway has one: by
+ * it a client distinguishes them from errors of its own connection, which do not show the call's
+ * outcome.
  */
 export function withErrorInfo(error: ConnectError): ConnectError {
   if (reasonOf(error) === undefined) addReason(error, errorCodeOf(error));
@@ -77,15 +79,15 @@ export function addReason(error: ConnectError, reason: string): void {
   error.details.push(errorInfo(reason));
 }
 
-/** Reason of an INTERNAL that is the caller's mistake. */
+/** Reason of an INTERNAL error that is the caller's mistake: no header names the compression. */
 export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
 
-/** The name of an error's code, as the closed list has it. */
+/** The gateway's code for an error; INTERNAL for a code that is not in its list. */
 export function errorCodeOf(error: ConnectError): ErrorCode {
   return codeNames.get(error.code) ?? "INTERNAL";
 }
 
-/** The reason that an outgoing error tells in its `google.rpc.ErrorInfo`. */
+/** The reason in an outgoing error's `google.rpc.ErrorInfo`; undefined if it has none. */
 export function reasonOf(error: ConnectError): string | undefined {
   for (const detail of error.details) {
     if ("desc" in detail && detail.desc === ErrorInfoSchema) {
@@ -134,8 +136,9 @@ function errorInfo(reason: string, metadata: Record<string, string> = {}) {
 }
 
 /**
- * gRPC sends errors as trailers, and a client drops trailers beyond its limit (8 KiB in Java) with
- * all that they say, so that one long text of the upstream would hide an OutcomeUnknown.
+ * Longest text in an error, in characters, and most field violations. gRPC sends errors as
+ * trailers, and a client drops all trailers if they exceed its limit (8 KiB in Java), so one long
+ * text from the upstream service would hide an OutcomeUnknown.
  */
 const maxChars = 256;
 const maxFields = 20;

@@ -16,12 +16,12 @@ import { pushOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { onSettled } from "./settled.ts";
 
-/** Of a read by GET: its message stands in the address. */
+/** For a read by GET, whose message is part of the URL. */
 function notUtf8(): GatewayError {
   return new GatewayError("INVALID_ARGUMENT", "the address must be percent-encoded UTF-8");
 }
 
-/** Reads who is calling from a request's headers. @throws GatewayError for a caller it refuses */
+/** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
 
 export interface GateOptions {
@@ -29,13 +29,13 @@ export interface GateOptions {
   readonly identify: Identify;
   readonly log: Log;
   readonly observer?: RpcObserver | undefined;
-  /** Services that anybody may call: their handlers get no Call. */
+  /** Services that need no credentials: their handlers get no Call. */
   readonly openServices: readonly DescService[];
 }
 
 /**
- * What each request passes before its body is read: it gets its request id and its record in the log,
- * and its caller is identified or refused.
+ * Checks each request before its body is read: gives it a request id and a call record, and
+ * identifies or refuses its caller.
  */
 export function createGate(options: GateOptions): (context: HandlerContext) => Promise<void> {
   const { core, identify, log, observer } = options;
@@ -91,8 +91,9 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
 }
 
 /**
- * Connect's signal with reasons that the core knows. It stays silent when a unary call ends by
- * itself, where Connect's own fires too. A stream also ends with its connection's time.
+ * Connect's signal, with abort reasons that the core understands. Unlike Connect's, it does not
+ * abort when a unary call ends by itself. For a stream, it also aborts when the connection must
+ * end.
  */
 function callSignal(context: HandlerContext): AbortSignal {
   const controller = new AbortController();

@@ -2,12 +2,12 @@ import { type ContextValues, createContextKey, type HandlerContext } from "@conn
 import type { Call } from "../core/core.ts";
 import type { CallRecord } from "./call-record.ts";
 
-/** One request and its answer, from the gate on: what interceptor and handler share. */
+/** One request from the gate on: what the gate, the interceptor and the handler share. */
 export interface GatedCall {
   readonly record: CallRecord;
-  /** Headers of the answer, of an error too, until its first byte is written. */
+  /** Headers of the response, also of an error; to be set before its first byte is written. */
   readonly answerHeader: AnswerHeader;
-  /** Whom the handler works for; absent for services that are open to anybody. */
+  /** The call of an identified caller; absent for services that need no credentials. */
   call?: Call;
 }
 
@@ -23,7 +23,7 @@ export function gatedCallOf(values: ContextValues): GatedCall {
   return gatedCall;
 }
 
-/** Whom a handler works for. */
+/** The identified call that a handler serves. @throws Error if no caller was identified */
 export function callOf(context: Pick<HandlerContext, "values">): Call {
   const { call } = gatedCallOf(context.values);
   if (!call) throw new Error("nobody was identified for this call");

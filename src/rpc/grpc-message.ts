@@ -1,16 +1,16 @@
 import type { OutgoingHttpHeaders } from "node:http";
 
-/** What a `grpc-message` holds percent-encoded: all but printable ASCII, and the sign itself. */
+/** What `grpc-message` must percent-encode: all but printable ASCII, and the percent sign. */
 const unfit = /[^\x20-\x24\x26-\x7e]+/gu;
 
-/** A text as gRPC's header `grpc-message` holds it. */
+/** Encodes a text for gRPC's header `grpc-message`. */
 export function encodeGrpcMessage(text: string): string {
   return text.replace(unfit, encodeURIComponent);
 }
 
 /**
- * Trailers whose `grpc-message` Connect encoded like a part of an address, colons and commas included.
- * Clients such as grpc-js would show those as they are sent.
+ * Re-encodes the `grpc-message` in Connect's trailers. Connect encodes it like a part of a URL,
+ * colons and commas included, and clients such as grpc-js would show these in their encoded form.
  */
 export function withReadableMessage<T extends OutgoingHttpHeaders>(trailers: T): T {
   const message = trailers["grpc-message"];

@@ -1,14 +1,14 @@
 import { type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 
-/** What the port knows of a request and its handling needs, from the first byte on. */
+/** What handlers need from the port about a request, beyond what Connect passes on. */
 export interface Incoming {
-  /** The address as it came: what reads it re-encodes what is not ASCII. */
+  /** The URL as it was received; parsing it would re-encode characters that are not ASCII. */
   readonly url: string;
-  /** Aborts when the connection is to go and its streams have to end. */
+  /** Aborts when the connection has reached its maximum age and its streams must end. */
   readonly ending?: AbortSignal | undefined;
-  /** Gives the call's slot among those in flight back. */
+  /** Gives back the call's slot among those in flight. */
   readonly leave: () => void;
-  /** Sends the headers of a stream's answer now: its first message may be long in coming. */
+  /** Sends the headers of a stream's response now, since its first message may come late. */
   readonly sendHeaders: (header: Headers) => void;
 }
 
@@ -16,7 +16,7 @@ export function valuesOf(incoming: Incoming): ContextValues {
   return createContextValues().set(key, incoming);
 }
 
-/** Undefined for a request that did not come by the port. */
+/** Undefined for a request that did not arrive through the port. */
 export function incomingOf(values: ContextValues): Incoming | undefined {
   return values.get(key);
 }

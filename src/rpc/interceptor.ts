@@ -5,8 +5,8 @@ import { gatedCallOf } from "./gated-call.ts";
 import { setRateLimit } from "./rate-limit.ts";
 
 /**
- * What surrounds every handler: its errors go out as callers may see them, and the answer tells the
- * rate budget as it is after the call.
+ * Wraps every handler: converts its errors to what callers may see, and sets the headers of a unary
+ * response to the rate budget after the call.
  */
 export function createInterceptor(core: Core): Interceptor {
   return (next) => async (request) => {

@@ -1,19 +1,19 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import type { FieldViolation } from "../errors.ts";
 
-/** What protobuf-es says of JSON that it could not read. */
+/** The error of protobuf-es for JSON that it could not read. */
 export interface JsonFault {
   readonly kind: "field" | "message" | "oneof" | "enum";
-  /** Full name of what could not be read: a field's and a oneof's stands behind their message's. */
+  /** Full name of what could not be read; that of a field or oneof begins with its message's. */
   readonly name: string;
   /** The explanation, which may quote a value of the request. */
   readonly rest: string;
 }
 
 /**
- * The field of a request that a fault is about and what belongs there, in words of the schema alone.
- * The path leads from the request to the field, without the index of a list's item, which the fault
- * does not tell. Undefined for a fault that is about the request as a whole.
+ * Names the field of a request that a fault is about and what is expected there, with words from
+ * the schema only. The path leads from the request to the field, without the index of a list item,
+ * which the fault does not contain. Undefined for a fault about the request as a whole.
  */
 export function fieldViolationOf(
   request: DescMessage,
@@ -44,12 +44,18 @@ export function fieldViolationOf(
   return violation(paths, member, isTwice ? "is given twice" : `must be ${nounOf(field)}`);
 }
 
-/** A key that is unknown, and looks like a value rather than like a field's name. */
+/**
+ * Whether the fault is an unknown key. Call it after keys that look like a field's name are
+ * handled: any other key may be a value, and must not be quoted.
+ */
 export function isUnfitKey(rest: string): boolean {
   return rest.startsWith(': key "');
 }
 
-/** Of a message that a request has in several fields, the fault does not say which it was. */
+/**
+ * The violation at these paths; undefined for the request as a whole. If several fields have the
+ * type, the fault does not say which of them is wrong, and the violation has their common path.
+ */
 function violation(
   paths: readonly string[],
   member: string,
@@ -60,7 +66,7 @@ function violation(
   return { path: sharedPath([first, ...others]), message: `${member} ${message}`.trimStart() };
 }
 
-/** The path that all of these have in common. */
+/** The common beginning of these paths. */
 function sharedPath(paths: readonly string[]): string {
   const [first = [], ...others] = paths.map((path) => path.split("."));
   const depth = first.findIndex((name, index) => others.some((other) => other[index] !== name));
@@ -97,12 +103,12 @@ function noun(type: DescMessage | DescEnum): string {
   return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 }
 
-/** Messages that are no object in JSON. */
+/** How to describe messages that are not an object in JSON, by type name. */
 const jsonForms: Readonly<Record<string, string>> = {
   "google.protobuf.Duration": 'a duration such as "15s"',
 };
 
-/** A message or enum that a request has, and the paths of the fields that hold it. */
+/** A message type or enum in a request, and the paths of the fields of this type. */
 interface Places {
   readonly type: DescMessage | DescEnum;
   readonly paths: string[];
@@ -110,7 +116,7 @@ interface Places {
 
 const places = new WeakMap<DescMessage, ReadonlyMap<string, Places>>();
 
-/** By the full names of the types; the request itself is at the empty path. */
+/** All types in a request by full name; the request itself has the empty path. */
 function placesIn(request: DescMessage): ReadonlyMap<string, Places> {
   const known = places.get(request);
   if (known) return known;
@@ -120,7 +126,7 @@ function placesIn(request: DescMessage): ReadonlyMap<string, Places> {
   return found;
 }
 
-/** No request holds itself, which `test/rpc/decode-errors.test.ts` sees to. */
+/** Ends, since no request type contains itself; `test/rpc/decode-errors.test.ts` checks this. */
 function collect(type: DescMessage | DescEnum, path: string, found: Map<string, Places>): void {
   const holder = found.get(type.typeName) ?? { type, paths: [] };
   found.set(type.typeName, holder);

@@ -9,14 +9,14 @@ import {
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { FeatureSet_FieldPresence, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
 
-/** A message as its JSON text. */
+/** Encodes a message as JSON text. */
 export type WriteJson = (message: Message) => string;
 
 /**
- * Compiles the writer of a message's proto JSON: byte for byte the text of `toJsonString`, without
- * the tree of objects that it makes first. What it does not know (maps, messages with a JSON of their
- * own) and what is no value of its field it leaves to protobuf-es, so that errors are its own too.
- * `test/rpc/json-writer.test.ts` compares the two.
+ * Compiles a writer of a message type's proto JSON. It writes the same text as `toJsonString`,
+ * without the tree of objects that this makes first. protobuf-es writes what this writer does not
+ * support (maps, messages with a JSON form of their own) and rejects values that do not fit their
+ * field, so that errors are the same too. `test/rpc/json-writer.test.ts` compares the two.
  */
 export function jsonWriterOf(desc: DescMessage): WriteJson {
   const write = writerOf(desc);
@@ -31,10 +31,10 @@ export function jsonWriterOf(desc: DescMessage): WriteJson {
 
 type Properties = Message & Readonly<Record<string, unknown>>;
 
-/** Writes a value; never undefined. @throws for one that is not of the type. */
+/** Returns a value's JSON, never undefined. @throws for a value that is not of the type */
 type Write<Value = never> = (value: Value) => string;
 
-/** Writes a field with a comma before it; nothing for one that is not set. */
+/** Returns a field's JSON with a comma before it; an empty text for a field that is not set. */
 type WriteField = (message: Properties) => string;
 
 const writers = new WeakMap<DescMessage, Write<Properties>>();
@@ -51,7 +51,7 @@ function compile(desc: DescMessage): Write<Properties> {
   if (desc.typeName.startsWith("google.protobuf.") || desc.fields.some(isLeftToLibrary)) {
     return (message) => JSON.stringify(toJson(desc, message));
   }
-  // Filled when it is first used, since a message may hold itself.
+  // Compiled on first use, since a message type may contain itself.
   let fields: readonly WriteField[] | undefined;
   return (message) => {
     if (message.$typeName !== desc.typeName) throw new TypeError(`no ${desc.typeName}`);
@@ -62,7 +62,7 @@ function compile(desc: DescMessage): Write<Properties> {
   };
 }
 
-/** What protobuf-es is left to write. */
+/** Whether protobuf-es must write messages with this field. */
 function isLeftToLibrary({ fieldKind, presence, enum: ofEnum, message }: DescField): boolean {
   if (fieldKind === "map" || presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) return true;
   const typeName = ofEnum?.typeName ?? message?.typeName ?? "";
@@ -92,7 +92,7 @@ function fieldWriter(field: DescField): WriteField {
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
     return (message) => {
       const value = message[localName];
-      // Outside proto3 what is not set has its default, on the prototype.
+      // Outside proto3, a field that is not set has its default value on the prototype.
       return value !== undefined && Object.hasOwn(message, localName) ? opening + write(value) : "";
     };
   }
@@ -149,11 +149,11 @@ function valueWriter(field: DescField): Write {
 
 function stringText(value: unknown): string {
   if (typeof value !== "string") throw new TypeError("no text");
-  // Most texts need no escaping: looking is cheaper than a call of `JSON.stringify`.
+  // Most texts need no escaping, and the test is cheaper than a call of `JSON.stringify`.
   return needsEscape.test(value) ? JSON.stringify(value) : `"${value}"`;
 }
 
-/** Lone surrogates are among them: `JSON.stringify` writes those as escapes. */
+/** Includes surrogates, since `JSON.stringify` escapes lone ones. */
 const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 function boolText(value: unknown): string {
@@ -192,9 +192,9 @@ function enumWriter({ value: values, typeName }: DescEnum): Write {
   };
 }
 
-/** 9999-12-31T23:59:59Z; before 1970 protobuf-es may write. */
+/** 9999-12-31T23:59:59Z. Times after it or before 1970 are left to protobuf-es. */
 const lastSecond = 253_402_300_799n;
-/** Timestamps rarely span more than a few days: the texts of their days are cached. */
+/** Cached texts of days by day since 1970: timestamps rarely span more than a few days. */
 const textsOfDays = new Map<number, string>();
 const maxDays = 1_000;
 
@@ -220,7 +220,7 @@ function dayText(day: number): string {
   return text;
 }
 
-/** With 0, 3, 6 or 9 digits. */
+/** The fraction of a second with 0, 3, 6 or 9 digits. */
 function fractionText(nanos: number): string {
   if (nanos === 0) return "";
   const digits = String(nanos).padStart(9, "0");

@@ -1,6 +1,6 @@
 /**
- * Where the edge writes its records; a pino logger is one. Errors are given whole, as `err`: what of
- * them is fit for a log, the logger decides.
+ * Receives the edge's log records; a pino logger implements it. Errors are passed whole as `err`:
+ * the logger decides which parts of them may be logged.
  */
 export interface Log {
   debug(record: object, message: string): void;

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { RequestHead } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
-/** Why a request may not come in, by its headers; undefined when it may. */
+/** Why a request is refused because of its headers; undefined if it is not. */
 export type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number; readonly message: string } | undefined;
 
 type Listener = (head: RequestHead) => void;
 
-/** Refuses misdirected requests before anything else is done, in the words of their protocol. */
+/** Refuses misdirected requests before any other work, in the format of their protocol. */
 export function refusesMisdirected(
   misdirection: Misdirection | undefined,
   listener: Listener,
@@ -33,5 +33,5 @@ export function refusesMisdirected(
   };
 }
 
-/** Of the status codes of gRPC. */
+/** gRPC's status code. */
 const permissionDenied = "7";

@@ -13,10 +13,10 @@ import { compressMinBytes } from "./unary-protocols.ts";
 type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" | "responseHeader">;
 
 /**
- * Writes events of a stream to its socket in the call that stores them, past Connect's pipeline, which
- * waits for a message meanwhile. All protocols put the same envelope around a message of a stream, so
- * that one is made of each event, and shared by all who watch it. Undefined for what only Connect can
- * write.
+ * Returns a function that writes a stream's events to its socket in the call that stores them, past
+ * Connect's pipeline, which meanwhile waits for its next message. All protocols put the same
+ * envelope around a stream's messages, so each event is encoded once and shared by all its
+ * watchers. Undefined for a compression that only Connect can write.
  */
 export function pushOf(context: StreamContext): Call["push"] {
   const contentType = context.requestHeader.get("content-type") ?? "";
@@ -31,7 +31,7 @@ export function pushOf(context: StreamContext): Call["push"] {
   return (event) => pushTo(outletOf(context.values), encoder, event);
 }
 
-/** Whether the event was taken: an answer that has not begun, or is full, takes none. */
+/** Writes an event. Returns false if the response has not begun, is over or has a full buffer. */
 export function pushTo(outlet: Outlet | undefined, encoder: EventEncoder, event: Event): boolean {
   if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
   if (outlet.writableNeedDrain || outlet.writableEnded) return false;
@@ -39,7 +39,7 @@ export function pushTo(outlet: Outlet | undefined, encoder: EventEncoder, event:
   return true;
 }
 
-/** The messages of a stream as they are sent: those of one event are made once for all. */
+/** Encodes the messages of a stream, each event once for all its watchers. */
 export interface EventEncoder {
   readonly event: (event: Event) => Buffer;
   /** A message without an event. */
@@ -51,10 +51,10 @@ export interface MessageFormat {
   readonly isGzip: boolean;
 }
 
-/** By method, codec and compression. */
+/** Encoders by output message, codec and compression. */
 const encoders = new Map<string, EventEncoder>();
 
-/** @param output a message with an `event` */
+/** @param output a message type with an `event` field */
 export function encoderOf(output: DescMessage, { isJson, isGzip }: MessageFormat): EventEncoder {
   const key = `${output.typeName} ${isJson} ${isGzip}`;
   const known = encoders.get(key);
@@ -70,7 +70,7 @@ export function encoderOf(output: DescMessage, { isJson, isGzip }: MessageFormat
   return encoder;
 }
 
-/** A message or the end of a stream, compressed where that is asked for and worth it. */
+/** The envelope of a message or of a stream's end, compressed if requested and large enough. */
 export function envelope(flags: number, data: Uint8Array, isGzip: boolean): Buffer {
   return isGzip && data.byteLength >= compressMinBytes
     ? enveloped(flags | compressedFlag, gzipSync(data))

@@ -3,8 +3,8 @@ import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
 /**
- * The budget of the caller's account, as the bucket knows it now, in headers. An answer that is made
- * already is never lost for them: where the budget can't be told, there are none.
+ * Headers with the current rate budget of the caller's account. Empty if the budget cannot be read,
+ * so that a finished response is never lost because of them.
  */
 export function rateLimitOf(core: Core, call: Call): Readonly<Record<string, string>> {
   try {
@@ -14,7 +14,7 @@ export function rateLimitOf(core: Core, call: Call): Readonly<Record<string, str
   }
 }
 
-/** Puts the same into an answer's headers. */
+/** Sets the same headers on a response. */
 export function setRateLimit(header: AnswerHeader, core: Core, call: Call): void {
   for (const [name, value] of Object.entries(rateLimitOf(core, call))) header.set(name, value);
 }

@@ -4,13 +4,13 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 
-/** Answers a call with one error, without reading it. */
+/** Answers a call with the error, without reading its body. */
 export type Refuse = (handler: UniversalHandler, head: RequestHead) => void;
 
 /**
- * One error in the words of every protocol, made once: a gateway that has more calls than it can
- * serve must spend next to nothing on those that it refuses. The words are Connect's own, which is
- * made to refuse a call of each kind.
+ * Encodes one error in advance for every protocol: a gateway that has more calls than it can serve
+ * must spend next to nothing on those that it refuses. The bytes are Connect's own, recorded from
+ * its refusal of one call of each kind.
  */
 export async function createRefusal(error: ConnectError): Promise<Refuse> {
   const made = kinds.flatMap((kind) =>

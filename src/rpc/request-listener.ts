@@ -21,15 +21,15 @@ import type { Log } from "./log.ts";
 import type { StraightCall, StraightPath } from "./straight-path.ts";
 
 export interface RequestLimits {
-  /** Longest a unary call may take, whatever its caller asks for. */
+  /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
   readonly maxUnaryTimeoutMs: number;
-  /** Longest the body of a request may take to arrive. */
+  /** Longest the body of a request may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number;
 }
 
 /**
- * Hands requests of Node's servers to the methods of a router. Nothing that a request holds can throw
- * here: an address that is none gets 400, an unknown path 404.
+ * Passes requests of Node's servers to the methods of a router. No request can make it throw: an
+ * invalid URL gets 400, an unknown path 404.
  */
 export function createRequestListener(
   router: ConnectRouter,
@@ -50,7 +50,7 @@ export function createRequestListener(
   function serve(handler: UniversalHandler, head: RequestHead, slot: Slot): void {
     const unary = handler.method.methodKind === "unary";
     capTimeout(head.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
-    // Health checks and reflection would be most of all traces.
+    // Health checks and reflection are not traced: they would be most of all traces.
     const standard = handler.requestPath.startsWith("/grpc.");
     const span = startSpan(standard ? noTracing : tracing, handler, head);
     endWith(head, span);
@@ -91,11 +91,11 @@ export function createRequestListener(
     response.addTrailers = (trailers: OutgoingHttpHeaders) =>
       addTrailers(withReadableMessage(trailers));
     const unary = handler.method.methodKind === "unary";
-    // A stream takes no slot once it has begun.
+    // A stream gives its slot back when it begins.
     if (unary && body === undefined) suspendWhileArriving(request, slot);
     else if (unary) slot.resume();
     else slot.leave();
-    // Reads that go by GET would be kept by browsers and proxies: what they tell changes, and is secret.
+    // Browsers and proxies may cache reads by GET, but their responses change and are confidential.
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
@@ -119,7 +119,7 @@ export function createRequestListener(
     }
     if (body === undefined && sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     handler(call)
-      // An answer that nobody reads holds nobody's slot.
+      // Before the response is written: an unread response must not hold a slot.
       .finally(slot.leave)
       .then((answer) => {
         if (answer.status === 405) response.setHeader("allow", handler.allowedMethods.join(", "));
@@ -127,22 +127,22 @@ export function createRequestListener(
       })
       .catch((error: unknown) => {
         if (!response.writableEnded) cut(response);
-        // The client went away: its call has been recorded as cancelled.
+        // The client has left: its call is already recorded as cancelled.
         if (ConnectError.from(error).code === Code.Aborted) return;
         log.warn({ path: handler.requestPath, err: error }, "response not written");
       });
   }
 }
 
-/** Lets every call in. */
+/** Starts every call at once. */
 const openGate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
 
-/** What is held until then is the span alone, nothing of its request. */
+/** Ends the span with the request. The callback retains only the span, nothing of the request. */
 function endWith(head: RequestHead, span: Span): void {
   head.onClose(() => span.end());
 }
 
-/** How the call ends, its record adds. */
+/** Starts the call's span; the call record adds the outcome. */
 function startSpan(
   tracing: Tracing,
   { requestPath }: UniversalHandler,
@@ -180,16 +180,17 @@ function sendsWholeBody(handler: UniversalHandler): boolean {
 }
 
 /**
- * The body of a request of HTTP/1.1 that may be answered before its end, such as one that is too
- * large. Left to itself, Connect would destroy the request then, and the next one on the connection
- * would wait behind it for ever. The rest is read and thrown away; Node's time-out for requests holds.
+ * The body of an HTTP/1.1 request that may be answered before its end, for example because it is
+ * too large. By default, Connect would then destroy the request, and the next one on the connection
+ * would wait behind it for ever. Here the rest is read and discarded, within Node's time-out for
+ * requests.
  */
 function readToEnd(request: IncomingMessage, response: Response): AsyncIterable<Uint8Array> {
   response.once("finish", () => request.resume());
   return request.iterator({ destroyOnReturn: false });
 }
 
-/** Ends a request whose body stalls. HTTP/1.1 has this in Node, HTTP/2 has not. */
+/** Ends a request whose body stalls. Node does this for HTTP/1.1, but not for HTTP/2. */
 function limitBody(request: Request, timeoutMs: number): void {
   if (!(request instanceof Http2ServerRequest)) return;
   const { stream } = request;

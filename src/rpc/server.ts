@@ -40,16 +40,16 @@ export interface RpcServerOptions {
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
-  /** Which calls are taken on. Default: all. */
+  /** Decides which calls are admitted. Default: all. */
   readonly admission?: Admission;
-  /** Hears of what the limits cut and refuse. */
+  /** Receives what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
-  /** Whether ordinary calls take the straight paths. Default: they do; else all go by Connect. */
+  /** Whether ordinary calls take the straight paths, instead of Connect's own. Default: true. */
   readonly straight?: boolean;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
-  /** Largest request message, in bytes, also after it is decompressed. */
+  /** Largest request message, in bytes, before and after decompression. */
   readonly readMaxBytes: number;
 }
 
@@ -69,23 +69,23 @@ export const defaultLimits: RpcLimits = {
   ...defaultUnreadLimits,
 };
 
-/** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2 alike. */
+/** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
 export interface RpcServer {
   /** Resolves with the port once connections are accepted; port 0 takes a free one. */
   listen(host: string, port: number): Promise<{ port: number }>;
-  /** What `grpc.health.v1.Health` says from now on. */
+  /** Sets the status that `grpc.health.v1.Health` reports from now on. */
   setServing(serving: boolean): void;
-  /** Secures new connections by other texts from now on. */
+  /** Uses these PEM texts for new connections from now on. */
   renewTls(tls: Tls): void;
   /**
-   * Tells callers to go elsewhere: health is NOT_SERVING and connections of HTTP/1.1 close with their
-   * next answer. Everything is served as before.
+   * Directs callers to other replicas: health reports NOT_SERVING, and HTTP/1.1 connections close
+   * after their next response. All calls are still served.
    */
   announceDrain(): void;
   /**
    * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
-   * latest after `timeoutMs`: what is left then is told UNAVAILABLE and cut. Live streams end when
-   * the core ends them.
+   * latest after `timeoutMs`: calls that are left after nine tenths of it end with UNAVAILABLE, and
+   * at its end all connections are cut. Live streams end when the core ends them.
    */
   drain(timeoutMs: number): Promise<void>;
   /** Cuts everything at once. */
@@ -101,7 +101,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const openServices = [Health, ...reflectionServices];
   const health = createHealth([...services, ...openServices]);
 
-  // A misspelt `confirm` that is ignored would move money: JSON requests are read strictly.
+  // JSON requests are read strictly: to ignore a misspelt `confirm` would move money.
   const jsonOptions = { ignoreUnknownFields: false, textDecoder: strictUtf8 };
   const router = createConnectRouter({
     acceptCompression: compressions,
@@ -149,7 +149,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     },
     async drain(timeoutMs) {
       health.shutDown();
-      // The last tenth is for the answers of calls that are cut.
+      // The last tenth of the time is for the error responses of the calls that are cut.
       const cut = setTimeout(cutCalls, timeoutMs * 0.9);
       const end = setTimeout(() => port.destroy(), timeoutMs);
       await port.drain();

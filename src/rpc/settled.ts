@@ -2,11 +2,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 
 /**
  * Calls back once, when a call is over and before its outcome is written: with undefined after a
- * success, else with what was thrown, which may still be changed then. It sees what interceptors do
- * not: requests that could not be read and answers that could not be written.
+ * success, else with the error, which the callback may still change. Unlike interceptors, it also
+ * sees requests that could not be read and responses that could not be written.
  *
- * Every protocol of Connect ends a call by `abort` on the very context that a request gate is given;
- * the type of that context just does not say so.
+ * It relies on an untyped detail: every protocol of Connect ends a call by `abort` on the same
+ * context object that the request gate receives.
  */
 export function onSettled(context: HandlerContext, settled: (error: unknown) => void): void {
   const ending = context as HandlerContext & { abort?: (reason?: unknown) => void };
@@ -22,5 +22,5 @@ export function onSettled(context: HandlerContext, settled: (error: unknown) => 
   };
 }
 
-/** Without a reason, each call that ends well would cost an exception with its stack. */
+/** `abort` without a reason would create an exception with a stack for each successful call. */
 const completed = new Error("the call is over");

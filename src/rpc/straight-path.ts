@@ -24,19 +24,19 @@ import { implementations } from "./services/routes.ts";
 import type { strictUtf8 } from "./strict-utf8.ts";
 
 /**
- * Serves ordinary calls without Connect's pipelines of iterators and web streams, in the same steps.
- * Whatever is out of the ordinary is Connect's to serve.
+ * Serves ordinary calls in the same steps as Connect, without its pipelines of iterators and web
+ * streams. Connect serves all other calls.
  */
 export interface StraightPath {
-  /** How a request is served here; undefined for one that is Connect's to serve. */
+  /** Returns the function that serves a request; undefined if Connect must serve it. */
   callOf(handler: UniversalHandler, head: RequestHead): StraightCall | undefined;
-  /** Ends the calls under way: UNAVAILABLE, since the gateway shuts down. */
+  /** Aborts the calls in flight with UNAVAILABLE, since the gateway shuts down. */
   cut(): void;
 }
 
 /**
- * Serves the call. Resolves once it is answered or its stream has begun, or with the body that was
- * read when only Connect knows how to refuse that: nothing was recorded or answered then.
+ * Serves the call. Resolves with undefined once it is answered or its stream has begun. Resolves
+ * with the request's body if only Connect can refuse it: then nothing was recorded or answered.
  */
 export type StraightCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
@@ -55,16 +55,16 @@ export interface StraightPathOptions {
   };
 }
 
-/** What a call is of, as records name it. */
+/** The service and method of a call, for its record. */
 export type MethodNames = Pick<UniversalHandler, "service" | "method">;
 
-/** What serves a method: its service's function, and what reads its messages. */
+/** The function that implements a method, and the codec of its messages. */
 export interface Served<Run> {
   readonly run: Run;
   readonly codec: ReturnType<typeof createMethodSerializationLookup>;
 }
 
-/** The methods of a kind, by the path of their requests, as `ready` makes them from what serves them. */
+/** All methods of a kind by request path. `ready` prepares each from its function and codec. */
 export function methodsByPath<Run, Ready>(
   { core, readMaxBytes, jsonOptions }: StraightPathOptions,
   kind: DescMethod["methodKind"],
@@ -93,7 +93,7 @@ export interface Begun extends RecordedCall {
   readonly startedMs: number;
 }
 
-/** @param caller undefined for a call that was refused before it was known whose it is */
+/** @param caller undefined for a call that was refused before its caller was identified */
 export function beginRecord(
   begun: Begun,
   { log, observer }: StraightPathOptions,
@@ -106,8 +106,9 @@ export function beginRecord(
 }
 
 /**
- * Makes the error of a call fit to be told.
- * @param isIdentified whether its caller is known
+ * Prepares a call's error for its caller: removes quoted values, and sets `www-authenticate` if it
+ * is an UNAUTHENTICATED error of a caller that was not identified.
+ * @param isIdentified whether the caller was identified
  */
 export function prepare(
   error: unknown,
@@ -120,15 +121,18 @@ export function prepare(
   if (error instanceof ConnectError) withoutValues(error, method.input);
 }
 
-/** Whether a request is a plain POST: an address that is none is Connect's to refuse. */
+/**
+ * Whether a request is a POST with a plain authority and no `Expect`; Connect serves all others.
+ */
 export function isPlainPost({ method, headers }: RequestHead): boolean {
   const authority = headers[":authority"]?.toString() ?? headers.host ?? "";
   return method === "POST" && headers.expect === undefined && plainAuthority.test(authority);
 }
 
 /**
- * A body that did not come with its headers.
- * @param maxBytes most bytes of a body that holds a message of `readMaxBytes`
+ * Receives a body that did not arrive with its headers.
+ * @param maxBytes most bytes of a body with a message of `readMaxBytes`
+ * @throws GatewayError CANCELLED if the body does not arrive; ConnectError if it is too large
  */
 export function receiveBody(
   head: RequestHead,

@@ -33,10 +33,10 @@ import { type StreamDialect, type StreamRequest, streamRequestOf } from "./strea
 import { envelopeBytes, messageOfEnvelope } from "./unary-protocols.ts";
 
 /**
- * The straight path of a watch: a POST of one plain message, answered by a stream of events. The steps
- * are Connect's: identify, receive, decode, open, write what comes, tell the end, record. While a watch
- * rests, nothing of its request is held. `test/rpc/stream-path.test.ts` sends the same requests both
- * ways and holds the answers to be the same.
+ * The straight path of a watch: a POST of one plain message, answered by a stream of events. The
+ * steps are the same as Connect's: identify, receive, decode, open, write events, record, write the
+ * end. An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` sends the same
+ * requests both ways and checks that the answers are equal.
  */
 export function createStreamPath(options: StraightPathOptions): StraightPath {
   const methods = streamMethods(options);
@@ -80,7 +80,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
       const values = createContextValues();
       setGatedCall(values, { record, answerHeader: answer, call });
       const messages = method.open(input, dialect, { values });
-      // It lasts: what began it is let go of.
+      // Not awaited: a stream lasts long, and must not retain this function's request.
       void deliver(messages, answer, life, record);
     } catch (error) {
       record ??= beginRecord(begun, options, call?.caller);
@@ -93,13 +93,13 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
   return {
     callOf({ requestPath }, head) {
       const method = methods.get(requestPath);
-      // What stands behind the path is Connect's to look at.
+      // Connect handles URLs with a query.
       if (!method || head.url !== requestPath || !isPlainPost(head)) return undefined;
       const request = streamRequestOf(head.headers, head.httpVersion);
       return (
         request &&
         ((slot: Slot) => {
-          // A stream takes no slot once it has begun.
+          // A stream gives its slot back when it begins.
           slot.leave();
           return serve(method, head, request);
         })
@@ -113,7 +113,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
 
 interface StreamMethod {
   readonly names: MethodNames;
-  /** Decodes the request and opens its stream. @throws ConnectError for what is no request */
+  /** Decodes the request and opens its stream. @throws ConnectError if it cannot be decoded */
   open(input: Uint8Array, format: Format, context: Pick<HandlerContext, "values">): Messages;
 }
 
@@ -124,14 +124,14 @@ type Messages = AsyncIterable<{ readonly event?: Event }>;
 function streamMethods(options: StraightPathOptions): Map<string, StreamMethod> {
   return methodsByPath(options, "server_streaming", (_method, { run, codec }: Served<Handler>) => ({
     open: (input: Uint8Array, { isJson }: Format, context: Pick<HandlerContext, "values">) =>
-      // The handlers of the services read nothing else of their context.
+      // The services' handlers read nothing else of their context.
       run(codec.getI(!isJson).parse(input), context as HandlerContext),
   }));
 }
 
 type Handler = (request: Message, context: HandlerContext) => Messages;
 
-/** What a call of the core has to do with its answer. */
+/** The callbacks by which the core acts on a call's answer. */
 function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
   return {
     onOpen: () => answer.open(),
@@ -140,7 +140,7 @@ function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> 
   };
 }
 
-/** Writes a stream to its end. Never rejects. */
+/** Writes a stream until its end, and records the call. Never rejects. */
 async function deliver(
   messages: Messages,
   answer: StreamAnswer,
@@ -159,7 +159,7 @@ async function deliver(
   settle(undefined, answer, life, record);
 }
 
-/** Records how the call ended, and tells its caller. */
+/** Records the outcome of the call, and ends its answer with it. */
 function settle(error: unknown, answer: StreamAnswer, life: CallLife, record: CallRecord): void {
   const failure =
     error === undefined ? undefined : toConnectError(error, life.signal, record.unknown);
@@ -172,7 +172,7 @@ function settle(error: unknown, answer: StreamAnswer, life: CallLife, record: Ca
 class StreamAnswer {
   readonly #dialect: StreamDialect;
   readonly #encoder: EventEncoder;
-  /** Until the answer begins. */
+  /** Set until the answer begins. */
   #head: RequestHead | undefined;
   #headers: Record<string, string> | undefined;
   #outlet: Outlet | undefined;
@@ -184,17 +184,17 @@ class StreamAnswer {
     this.#headers = { ...dialect.headers };
   }
 
-  /** Adds a header of the answer; nothing once it has begun. */
+  /** Adds a header to the answer; has no effect once it has begun. */
   set(name: string, value: string): void {
     if (this.#headers) this.#headers[name] = value;
   }
 
-  /** Its client has left, or it was cut. */
+  /** Whether its client has left, or it was finished or cut. */
   get isOver(): boolean {
     return this.#head ? this.#head.isGone() : !this.#outlet || isOver(this.#outlet);
   }
 
-  /** Sends the headers: the first event may be long in coming. */
+  /** Sends the headers now, since the first event may come late. */
   open(): void {
     const outlet = this.#begin();
     if (outlet && "flushHeaders" in outlet) outlet.flushHeaders();
@@ -204,7 +204,7 @@ class StreamAnswer {
     return pushTo(this.#outlet, this.#encoder, event);
   }
 
-  /** @returns what is waited for before more is written, if anything */
+  /** @returns a promise to await before the next write, if the buffer is full */
   write(event: Event | undefined): Promise<void> | undefined {
     const message = event ? this.#encoder.event(event) : this.#encoder.heartbeat;
     const outlet = this.#begin();
@@ -240,7 +240,7 @@ class StreamAnswer {
   }
 }
 
-/** Resolves when there is room again, or never will be. */
+/** Resolves when the outlet has room again or is closed. */
 function drained(outlet: Outlet): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

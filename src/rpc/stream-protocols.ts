@@ -15,14 +15,14 @@ import { withReadableMessage } from "./grpc-message.ts";
 import { envelope, type MessageFormat } from "./pushed-events.ts";
 import { compressions } from "./unary-protocols.ts";
 
-/** How a call with a stream for an answer speaks. */
+/** How the response of a streaming call is written: its protocol, codec and compression. */
 export interface StreamDialect extends MessageFormat {
   readonly name: "connect" | "grpc" | "grpc-web";
-  /** Of the answer, whatever becomes of it. */
+  /** Headers of every response, also of one that ends with an error. */
   readonly headers: Headers;
-  /** Its end is told by trailers of HTTP/2. */
+  /** Whether HTTP/2 trailers end the stream. */
   readonly hasTrailers: boolean;
-  /** What is sent behind the messages; without an error: that they were all. */
+  /** What follows the messages: the error or, without one, success. */
   readonly end: (error: ConnectError | undefined) => StreamEnd;
 }
 
@@ -30,16 +30,17 @@ export type StreamEnd = { readonly trailers: Headers } | { readonly body: Buffer
 
 type Headers = Readonly<Record<string, string>>;
 
-/** An ordinary request for a stream, by its headers. */
+/** What the headers of an ordinary stream request ask for. */
 export interface StreamRequest {
   readonly dialect: StreamDialect;
-  /** How long its caller waits, in milliseconds, where it says so. */
+  /** How long its caller waits, in milliseconds, if the request says so. */
   readonly timeoutMs: number | undefined;
 }
 
 /**
- * What an ordinary request says. Undefined for anything out of the ordinary, which is Connect's own to
- * answer: a compressed request, an odd content type, a time-out that is none, an answer by brotli.
+ * Reads the headers of an ordinary request. Undefined for any other, which Connect answers: a
+ * compressed request, an unusual content type, an invalid time-out, a response that is compressed
+ * by brotli.
  */
 export function streamRequestOf(
   headers: IncomingHttpHeaders,

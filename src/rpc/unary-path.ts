@@ -30,10 +30,11 @@ import {
 import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
 
 /**
- * The straight path of what nearly every call is: a unary POST of Connect, gRPC or gRPC-Web whose
- * message is not compressed. It takes the same steps as Connect's own path, without its pipelines of
- * iterators and web streams: identify, receive, decode, run the use case, encode, answer, record.
- * `test/rpc/unary-path.test.ts` sends the same requests both ways and holds the answers to be the same.
+ * The straight path of nearly every call: a unary POST of Connect, gRPC or gRPC-Web whose message
+ * is not compressed. It takes the same steps as Connect's own path, without its pipelines of
+ * iterators and web streams: identify, receive, decode, run the use case, encode, record, answer.
+ * `test/rpc/unary-path.test.ts` sends the same requests both ways and checks that the answers are
+ * equal.
  */
 export function createUnaryPath(options: StraightPathOptions): StraightPath {
   const methods = unaryMethods(options);
@@ -137,7 +138,7 @@ function unaryMethods(options: StraightPathOptions): Map<string, UnaryMethod> {
     return {
       async run(input, binary, context) {
         const request = codec.getI(binary).parse(input);
-        // The handlers of the services read nothing else of their context.
+        // The services' handlers read nothing else of their context.
         const result = await run(request, context as HandlerContext);
         const answer = create(method.output, result);
         return binary ? encode(writeBinary, answer) : encode(writeJson, answer);

@@ -20,35 +20,35 @@ import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { HttpResponse } from "../net/request-head.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
-/** The compressions that callers may use and ask for. */
+/** The compressions that callers may use for requests and accept for responses. */
 export const compressions: Compression[] = [compressionGzip, compressionBrotli];
 
-/** How one unary call speaks: what its headers say, and how it is answered. */
+/** How one unary call is read and answered, according to its headers. */
 export interface UnaryDialect {
   readonly name: "connect" | "grpc" | "grpc-web";
   readonly binary: boolean;
-  /** How long its caller waits, in milliseconds, where it says so. */
+  /** How long its caller waits, in milliseconds, if the request says so. */
   readonly timeoutMs: number | undefined;
   /**
-   * The message in a body; undefined for a body that is not one plain message, which Connect is left
-   * to refuse.
+   * The message in a body; undefined for a body that is not one plain message, which Connect
+   * refuses.
    */
   readonly messageIn: (body: Buffer) => Uint8Array | undefined;
-  /** Most bytes of a body that holds a message of `maxBytes`. */
+  /** Most bytes of a body with a message of `maxBytes`. */
   readonly maxBodyBytes: (maxBytes: number) => number;
-  /** The message is the text of proto JSON, or the bytes of binary. */
+  /** @param message proto JSON as text, or binary as bytes */
   readonly succeed: (message: Uint8Array | string, headers: Headers) => Answer;
   readonly fail: (error: ConnectError, headers: Headers) => Answer;
 }
 
-/** Only what is compressed has to be waited for. */
+/** A promise only if the response is compressed. */
 export type Answer = HttpResponse | Promise<HttpResponse>;
 
 type Headers = Readonly<Record<string, string>>;
 
 /**
- * The dialect of an ordinary unary request. Undefined for anything out of the ordinary, which is
- * Connect's own to answer: a compressed request, an odd content type, a time-out that is none.
+ * The dialect of an ordinary unary request. Undefined for any other, which Connect answers: a
+ * compressed request, an unusual content type, an invalid time-out.
  */
 export function dialectOf(
   headers: IncomingHttpHeaders,
@@ -72,7 +72,7 @@ function isIdentity(encoding: string | string[] | undefined): boolean {
 }
 
 interface Kind {
-  /** Its trailers are HTTP/2's. */
+  /** Whether it sends HTTP/2 trailers. */
   readonly needsHttp2: boolean;
   readonly encodingHeader: string;
   readonly acceptHeader: string;
@@ -93,7 +93,7 @@ const kinds = new Map<string, Kind>([
   ["application/grpc-web+proto", grpcKind(true)],
 ]);
 
-/** Smaller messages are not worth compressing; as Connect has it. */
+/** Smaller messages are sent uncompressed, as by Connect. */
 export const compressMinBytes = 1024;
 
 function connectKind(binary: boolean): Kind {
@@ -206,8 +206,8 @@ function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Arr
 }
 
 /**
- * An error of gRPC without headers before it: a client that retries takes a call with headers for one
- * that is under way (gRPC A6).
+ * A gRPC error whose trailers are sent as the only headers: after separate headers, a client would
+ * take the call as begun and not retry it (gRPC A6).
  */
 function trailersOnly(headers: Headers): HttpResponse {
   return { status: 200, headers, body: "" };

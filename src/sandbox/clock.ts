@@ -1,17 +1,17 @@
-/** Time in one run of the sandbox. A test can move it on; it never goes back. */
+/** The clock of one run of the sandbox. A test can move it forward; it never goes back. */
 export interface SandboxClock {
   /** Milliseconds since the epoch. */
   now(): number;
   /** Resolves after this time, in milliseconds, or as soon as the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Moves on by this time, in milliseconds: who sleeps until then wakes, the earliest first. */
+  /** Moves the clock forward by `ms`. Sleeps that are due by then resolve, the earliest first. */
   advance(ms: number): void;
 }
 
 export function createClock(): SandboxClock {
   let movedMs = 0;
   const sleepers = new Set<Sleeper>();
-  /** Timers do not notice when the machine's clock is put right. */
+  /** Monotonic time for sleeps: unaffected when the machine's clock is corrected. */
   const steady = () => performance.now() + movedMs;
 
   function arm(sleeper: Sleeper): void {
@@ -38,7 +38,7 @@ export function createClock(): SandboxClock {
       if (signal.aborted) return Promise.resolve();
       signal.addEventListener("abort", sleeper.wake, { once: true });
       sleepers.add(sleeper);
-      // Never at once: who was called first goes on first.
+      // Always through a timer, even for 0 ms, so that sleeps resolve in the order of the calls.
       sleeper.timer = setTimeout(() => arm(sleeper), Math.min(ms, maxTimerMs));
       return promise;
     },
@@ -55,5 +55,5 @@ interface Sleeper {
   wake(): void;
 }
 
-/** A timer waits no longer than 2^31 - 1 ms. */
+/** Longest delay of a Node timer. */
 const maxTimerMs = 2 ** 31 - 1;

@@ -23,13 +23,13 @@ import { createWallets } from "./ledger/wallets.ts";
 import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
 import { createPageRoutes } from "./pages/page-routes.ts";
 
-/** Everything behind the listener: state, what happens by itself, and the routes into both. */
+/** Everything behind the listener: state, background work (`schedule`), and the routes. */
 export interface Emulator {
   readonly routes: readonly Route[];
   readonly schedule: Schedule;
   readonly clock: SandboxClock;
   readonly journal: Journal;
-  /** Whether a page of a payment has this token in its address. */
+  /** Whether the URL of a payment's page contains this token. */
   hasPage(pageToken: string): boolean;
   view(): LedgerView;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "ra
 
 const defaultMaxRecords = 10_000;
 
-/** Joins the parts. `baseUrl` is where browsers reach the pages. */
+/** Creates the emulator. `baseUrl` is where browsers reach its pages. */
 export function createEmulator(options: EmulatorOptions, baseUrl: string): Emulator {
   const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
   const delays = { ...defaultDelays, ...options.delays };

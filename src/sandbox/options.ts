@@ -1,13 +1,13 @@
 import type { Secret } from "../secrets/secret.ts";
 
-/** One thing that happened in the sandbox. It never holds card data, bodies or credentials. */
+/** One log record of the sandbox. It never contains card data, bodies or credentials. */
 export type SandboxRecord =
   | { event: "request"; method: string; route: string; outcome: string; durationMs: number }
   | { event: "callback"; subject: string; attempt: number; outcome: string }
   | { event: "callback_given_up" | "callback_dropped"; subject: string }
   | { event: "internal_error"; error: unknown };
 
-/** How long the sandbox takes for things, in milliseconds. */
+/** The sandbox's delays, in milliseconds. */
 export interface SandboxDelays {
   /** Between the end of an operation and its callback. Default 100. */
   readonly callbackMs: number;
@@ -15,7 +15,7 @@ export interface SandboxDelays {
   readonly settleMs: number;
   /** Until a payout settles. Default 1,000. */
   readonly payoutMs: number;
-  /** Until a slow answer is sent. Default 10,000. */
+  /** Until a slow response is sent. Default 10,000. */
   readonly slowAnswerMs: number;
 }
 
@@ -25,7 +25,7 @@ export interface CallbackRetry {
   readonly firstPauseMs: number;
   /** Longest pause. Default 60,000. */
   readonly maxPauseMs: number;
-  /** Longest one attempt may take. Default 10,000. */
+  /** Time limit of one attempt. Default 10,000. */
   readonly attemptTimeoutMs: number;
   /** No attempt starts later than this after the first one. Default 24 hours. */
   readonly giveUpAfterMs: number;
@@ -38,11 +38,11 @@ export interface SandboxOptions {
   /** The one merchant's credentials (HTTP Basic); the password signs callbacks too. */
   readonly login: string;
   readonly password: Secret;
-  /** Where browsers reach the sandbox, for the links to its pages. Default: host and port. */
+  /** URL at which browsers reach the sandbox's pages. Default: from host and port. */
   readonly publicUrl?: string;
   /** Requests a second. Default 50. */
   readonly rateLimit?: number;
-  /** Payments, payouts and cards that are kept, each; the oldest go first. Default 10,000. */
+  /** Most payments, payouts and cards, each, to keep; the oldest are removed. Default 10,000. */
   readonly maxRecords?: number;
   readonly delays?: Partial<SandboxDelays>;
   readonly callbackRetry?: Partial<CallbackRetry>;

@@ -11,23 +11,23 @@ export interface Run {
   readonly findRoute: ReturnType<typeof createRouter>;
 }
 
-/** The sandbox's runs: the main one, and one for each `<login>+<name>` that called. */
+/** The sandbox's runs: the main one, and one for each login `<login>+<name>` that has called. */
 export interface Runs {
   readonly main: Run;
   /** The run of an `Authorization` header (HTTP Basic); undefined for other credentials. */
   of(header: string | undefined): Run | undefined;
-  /** The run that a page belongs to, which comes without credentials. */
+  /** The run of a page, whose requests have no credentials. Default: the main run. */
   ofPage(pageToken: string): Run;
   all(): Iterable<Run>;
 }
 
-/** Beyond these the run that called the longest time ago ends, and its ledger with it. */
+/** Most runs besides the main one. Beyond it, the least recently used run ends with its ledger. */
 const maxRuns = 100;
 
 export function createRuns(options: EmulatorOptions, baseUrl: string): Runs {
   const { login, password } = options;
   const main = createRun(options, baseUrl);
-  /** In the order of their last calls. */
+  /** In the order of their last calls, the oldest first. */
   const further = new Map<string, Run>();
 
   function open(name: string): Run {
@@ -51,7 +51,7 @@ export function createRuns(options: EmulatorOptions, baseUrl: string): Runs {
       if (encoded === undefined) return undefined;
       const given = Buffer.from(encoded, "base64").toString();
       const name = /^[^:]*\+([\w.-]{1,64}):/.exec(given)?.[1];
-      // A login of the main run may hold a plus sign itself.
+      // The main run's own login may contain a plus sign.
       if (isSame(given, `${login}:${password.reveal()}`)) return main;
       if (name === undefined) return undefined;
       return isSame(given, `${login}+${name}:${password.reveal()}+${name}`)
@@ -78,7 +78,7 @@ function createRun(options: EmulatorOptions, baseUrl: string): Run {
   };
 }
 
-/** Compares digests: equal lengths, so that the comparison reveals nothing about the lengths. */
+/** Compares digests, which have equal lengths, so that the time reveals no text length. */
 function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

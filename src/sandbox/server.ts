@@ -12,13 +12,13 @@ export interface Sandbox {
   /** Base address, without a slash at its end. */
   readonly url: string;
   readonly port: number;
-  /** The time of the main run. */
+  /** The clock of the main run. */
   readonly clock: SandboxClock;
-  /** What the ledger holds now, without card numbers. */
+  /** The main run's ledger now, without card numbers. */
   ledger(): LedgerView;
-  /** Resolves when nothing is to happen by itself any more: no callback, no delayed settlement. */
+  /** Resolves when no background work is left: no callback, no delayed settlement. */
   idle(): Promise<void>;
-  /** Stops listening, breaks connections off and ends timers and deliveries. */
+  /** Stops listening, breaks connections, and ends timers and callbacks. */
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ const defaultRateLimit = 50;
 
 /**
  * Starts an emulator of the payments service: the whole REST interface of the spec over a ledger
- * of its own, with magic values for every outcome (docs/sandbox.md). It guards nothing real.
+ * of its own, with magic values for every outcome (docs/sandbox.md). It protects nothing real.
  * @throws the listener's error, such as EADDRINUSE.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
@@ -71,7 +71,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }
     if (answer.delayMs !== undefined) await emulator.schedule.sleep(answer.delayMs);
     const limits = isApi ? rateLimit.headers() : {};
-    // A body that was not read to its end cannot be followed by another request.
+    // After a body that was not read to its end, the connection cannot be reused.
     const close = request.complete ? {} : { Connection: "close" };
     send(response, { ...answer, headers: { ...limits, ...close, ...answer.headers } });
     log({
@@ -83,7 +83,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     });
   }
 
-  /** Undefined for credentials that are wrong; pages need none. */
+  /** Undefined for wrong credentials; pages need no credentials. */
   function runOf({ headers }: IncomingMessage, path: string): Run | undefined {
     if (/^\/(?:api|sandbox|__sandbox)\//.test(path)) return runs.of(headers.authorization);
     return runs.ofPage(path.split("/", 3)[2] ?? "");
@@ -119,7 +119,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   };
 }
 
-/** What a request is about, where it says so as the spec's requests do. */
+/** The request's external_id: from the query, or from the body as in the spec's requests. */
 function externalIdOf(body: string, query: URLSearchParams): string | undefined {
   const given = query.get("external_id");
   if (given !== null || body === "") return given ?? undefined;
@@ -140,7 +140,7 @@ function noRoute(allowed: readonly string[]): ApiError {
   return new ApiError("action_not_allowed", { status: 405, message });
 }
 
-/** Where a browser on this machine finds what listens on `host`. */
+/** Host and port at which a browser on this machine reaches the listener. */
 function authority(host: string, port: number): string {
   if (host === "0.0.0.0") return `127.0.0.1:${port}`;
   if (host === "::") return `[::1]:${port}`;

@@ -4,27 +4,27 @@ import { createSeal, type Seal } from "./seal.ts";
 import type { Secret } from "./secret.ts";
 
 /**
- * The keys of one merchant account for what is stored. They come from the merchant's password, which
- * all replicas have and the store has not. Each purpose has keys of its own: what is sealed for one
- * does not open for another.
+ * The keys that protect one merchant account's stored data. They are derived from the merchant's
+ * password, which every replica has and the store does not. Each purpose has keys of its own: what
+ * is sealed for one cannot be opened for another.
  */
 export interface Keyring {
-  /** Answers that an Idempotency-Key gets again. */
+  /** Answers that are stored for calls with the same Idempotency-Key. */
   readonly answers: Seal;
   /** Secret fields of events. */
   readonly events: Seal;
   /** Bodies of callbacks that were not understood. */
   readonly deadLetters: Seal;
   /**
-   * Keyed hashes of a request, one per accepted password, the present one first: they distinguish another
-   * request apart, and nothing of its content.
+   * Keyed hashes of a request, one per accepted password, the present one first: they show whether
+   * two requests differ, and nothing of their content.
    */
   fingerprints(request: Uint8Array): string[];
 }
 
 /**
- * Slow by intent, as against guesses of the password: once for each password, before anything is
- * served, and not on the event loop.
+ * Derives the keys of one account. Slow by intent, to hinder guesses of the password: it runs once
+ * for each password, before anything is served, and not on the event loop.
  *
  * @param passwords the present one first, then those that are still accepted
  */

@@ -1,8 +1,8 @@
 /**
- * Hides card numbers in a text: of each run of 12 to 19 digits that passes the Luhn check the first
- * six and the last four stay. The digits may be grouped (`4111 1111 1111 1111`) by up to two spaces
- * of any kind, dashes, dots, underscores or the plus signs of a form; of a longer run without groups
- * nothing more is shown either.
+ * Masks card numbers in a text: each run of 12 to 19 digits that passes the Luhn check keeps only
+ * its first six and last four digits. The digits may be grouped (`4111 1111 1111 1111`) by up to
+ * two spaces of any kind, dashes, dots, underscores or the plus signs of a form. A longer run
+ * without groups is masked in the same way, without the check.
  */
 export function maskCardNumbers(text: string): string {
   return text.replace(digitRun, maskRun);
@@ -13,7 +13,7 @@ const digitRun =
 const maxDigits = 19;
 const minDigits = 12;
 
-/** A run may hold more than the number (`4111 1111 1111 1111 12`), so stretches of groups count. */
+/** A run may hold more digits than a card number (`4111 1111 1111 1111 12`): checks its groups. */
 function maskRun(run: string): string {
   const groups = [...run.matchAll(/\d+/g)].map((match) => ({
     digits: match[0],

@@ -1,21 +1,22 @@
 import { maskCardNumbers } from "./mask-card-numbers.ts";
 import { isSecretName, unescaped } from "./secret-names.ts";
 
-/** What stands where a secret was. */
+/** The text that replaces a secret. */
 export const mask = "[redacted]";
 
 export interface RedactOptions {
-  /** Members whose values are secret. Default: by `isSecretName`. */
+  /** Whether the member of this name is secret. Default: `isSecretName`. */
   readonly isSecret?: (name: string) => boolean;
-  /** Members that are known to hold identifiers, which may look like card numbers. Default: none. */
+  /** Whether the member is an identifier, which may look like a card number. Default: none is. */
   readonly isIdentifier?: (name: string) => boolean;
 }
 
 /**
- * A text as people may see it: without card numbers, and without the values of secret members. JSON is
- * indented, and its numbers keep their digits. In what is no JSON, such as a form, XML or JSON that was
- * cut off, what stands behind a secret name is hidden, rather too much of it than too little; so it is
- * in the texts of JSON, which may be such themselves. What can't be read through is not shown.
+ * A text as people may see it: card numbers and the values of secret members are masked. JSON is
+ * indented, and its numbers keep their digits. In text that is not JSON, such as a form, XML or
+ * JSON that was cut off, what follows a secret name is masked, rather too much of it than too
+ * little. The strings of JSON may hold such text, and are masked alike. JSON that is nested too
+ * deep is not shown.
  */
 export function redact(text: string, options: RedactOptions = {}): string {
   let value: unknown;
@@ -37,7 +38,7 @@ interface Rules extends RedactOptions {
 
 type Reviver = (key: string, value: unknown) => unknown;
 
-/** A number as its text. */
+/** A JSON number as its source text. */
 class Digits {
   readonly text: string;
   constructor(text: string) {
@@ -82,21 +83,21 @@ function redactValue(value: unknown, rules: Rules, name = ""): unknown {
 }
 
 interface TextRules extends Rules {
-  /** Whether a name may go before its value with nothing but a space between them. */
+  /** Whether a mere space may separate a name from its value. */
   readonly prose: boolean;
 }
 
-/** A name, which a form writes with escapes and brackets: `card%5Bcvc%5D`. */
+/** A name; in a form it may have escapes and brackets: `card%5Bcvc%5D`. */
 const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2})+/g;
-/** Between a name and its value: the name's quote, and what says that a value follows. */
+/** What separates a name from its value: the name's closing quote, then `:`, `=` or `>`. */
 const separator = /\s*(?:\\*["']\s*)?(?:[:=>]|%3[aAdD])>?\s*/y;
 const space = /[^\S\r\n]+/y;
-/** What opens a value; a quote may itself be escaped. */
+/** The quote that opens a value; it may itself be escaped. */
 const quote = /\\*["']/y;
 const quoted = { '"': /(?:[^"\\]|\\[\s\S])*/y, "'": /(?:[^'\\]|\\[\s\S])*/y } as const;
 const bare = /[^,;&<>"'\r\n}\])]*/y;
 
-/** Each character is looked at once or twice, whatever the text is. */
+/** Reads each character once or twice, whatever the text is: linear time. */
 function redactText(text: string, { isSecret, prose }: TextRules): string {
   let shown = "";
   let at = 0;
@@ -130,12 +131,12 @@ function endOfValue(text: string, from: number): number {
   const open = skip(quote, text, from);
   if (open !== undefined) {
     const mark = text.slice(from, open);
-    // A quote that is escaped ends at the next one that is escaped alike.
+    // A value in escaped quotes ends at the next quote with the same escapes.
     if (mark.length > 1) return endAt(text.indexOf(mark, open), mark.length, text);
     const end = skip(quoted[mark as '"'], text, open) ?? open;
     return Math.min(end + 1, text.length);
   }
-  // Where a list or an object ends is unknown in what is not JSON.
+  // In text that is not JSON the end of a list or an object is unknown: mask all that follows.
   if (text[from] === "[" || text[from] === "{") return text.length;
   return skip(bare, text, from) ?? from;
 }
@@ -144,7 +145,7 @@ function endAt(found: number, length: number, text: string): number {
   return found < 0 ? text.length : found + length;
 }
 
-/** A form escapes the spaces that group the digits. */
+/** Masks card numbers whose digits are grouped by the escaped spaces of a form. */
 function maskEscapedNumbers(text: string): string {
   return text.replace(/[\d%A-Fa-f+]{12,}/g, (run) => {
     if (!run.includes("%")) return run;

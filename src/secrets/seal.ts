@@ -8,29 +8,29 @@ import {
 } from "node:crypto";
 
 /**
- * Keeps what is stored unreadable to who has the store alone (AES-256-GCM). What was sealed opens
- * only with the same context: put in another place, it stays closed.
+ * Encrypts stored data (AES-256-GCM), so that the store alone does not reveal it. Sealed data opens
+ * only with the same context: copied to another record, it does not open.
  */
 export interface Seal {
-  /** @param context what it belongs to; not stored */
+  /** Encrypts a text. @param context identifies what the text belongs to; it is not stored */
   close(text: Uint8Array, context: string | Uint8Array): Buffer;
-  /** The text again; undefined when its key is not among ours, or anything of it was changed. */
+  /** Decrypts a text; undefined if no key fits, or if any of it or its context was changed. */
   open(sealed: Uint8Array, context: string | Uint8Array): Buffer | undefined;
 }
 
 /**
- * A seal closes with a key of its own, made from the first one and a salt that goes along: the number
- * of messages that GCM allows one key with random nonces (2^32: NIST SP 800-38D, 8.3) is for each
- * process, not for all that an account ever stores.
+ * A seal encrypts with a key of its own, derived from the first key and a random salt that is
+ * stored with each text. So the number of messages that GCM allows one key with random nonces
+ * (2^32: NIST SP 800-38D, 8.3) limits each process, not everything that an account ever stores.
  *
- * @param keys 32 bytes each: the first one closes, all of them open
+ * @param keys 32 bytes each: the first one encrypts, all of them decrypt
  */
 export function createSeal(keys: readonly Buffer[]): Seal {
   const ownSalt = randomBytes(saltBytes);
   const [ownKey] = saltedKeys(keys, ownSalt);
   if (!ownKey) throw new Error("a seal needs a key");
   const nonces = randomChunks(nonceBytes);
-  /** By the salt of the seal that closed with them, this one's or another process's. */
+  /** Derived keys by the salt of the seal that encrypted, this one or another process's. */
   const salted = new Map<string, readonly KeyObject[]>();
 
   function keysWith(salt: Uint8Array): readonly KeyObject[] {
@@ -38,7 +38,7 @@ export function createSeal(keys: readonly Buffer[]): Seal {
     let found = salted.get(name);
     if (!found) {
       found = saltedKeys(keys, salt);
-      // There are as many as processes were started in the life of what is stored.
+      // There is a salt for each process that was started while stored data lives: bound the cache.
       if (salted.size >= maxSalts) salted.clear();
       salted.set(name, found);
     }
@@ -66,7 +66,7 @@ export function createSeal(keys: readonly Buffer[]): Seal {
         try {
           return Buffer.concat([text, decipher.final()]);
         } catch {
-          // Another key's, or not ours at all.
+          // Sealed with another key, or changed, or not sealed by us.
         }
       }
       return undefined;
@@ -86,7 +86,7 @@ function saltedKeys(keys: readonly Buffer[], salt: Uint8Array): KeyObject[] {
   );
 }
 
-/** To ask for random bytes in small portions takes longer than to seal. */
+/** Draws random bytes in large blocks: to draw a few at a time takes longer than to seal. */
 function randomChunks(size: number): () => Uint8Array {
   let pool = Buffer.alloc(0);
   let at = 0;

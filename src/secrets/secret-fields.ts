@@ -14,17 +14,17 @@ export function isSecret(field: DescField): boolean {
   return field.proto.options?.debugRedact === true;
 }
 
-/** A message in two: all but its secrets, and these alone. */
+/** A message in two parts: without its secrets, and its secrets alone. */
 export interface Split<Desc extends DescMessage> {
-  /** The message itself where it has no secrets; else it shares with it what holds none. */
+  /** The message itself if it has no secrets; else a copy that shares its parts without secrets. */
   readonly open: MessageShape<Desc>;
-  /** A message of the same type that holds nothing else; undefined when there are none. */
+  /** A message of the same type that holds only the secrets; undefined when there are none. */
   readonly secrets: MessageShape<Desc> | undefined;
 }
 
 /**
- * Tells apart what the secret fields of a message and of the messages below hold, and all else. The
- * message itself stays as it is. `putSecrets` joins the two again.
+ * Separates the secret fields of a message, and of the messages in it, from everything else. The
+ * message itself is not changed. `putSecrets` joins the two parts again.
  */
 export function splitSecrets<Desc extends DescMessage>(
   schema: Desc,
@@ -43,7 +43,7 @@ export function putSecrets<Desc extends DescMessage>(
   put(reflect(schema, message), reflect(schema, secrets));
 }
 
-/** A message as the object that it is: without reflection, which would copy it whole. */
+/** A message as a plain object: reflection would copy all of it. */
 type Fields = Message & Record<string, unknown>;
 
 function split(desc: DescMessage, message: Fields): { open: Fields; secrets: Fields } | undefined {
@@ -74,7 +74,7 @@ function splitField(
     if (!below.some((item) => item)) return undefined;
     return {
       open: below.map((item, at) => item?.open ?? items[at]),
-      // Each at its index: those without secrets are empty.
+      // Each item keeps its index: items without secrets are empty messages.
       secrets: below.map((item) => item?.secrets ?? create(message)),
     };
   }
@@ -124,7 +124,7 @@ function put(message: ReflectMessage, taken: ReflectMessage): void {
 
 const known = new WeakMap<DescMessage, readonly DescField[]>();
 
-/** The fields of a type that are secret, and those below which some are. */
+/** The fields of a type that are secret or contain secret fields. */
 function secretPaths(desc: DescMessage): readonly DescField[] {
   let paths = known.get(desc);
   if (!paths) {

@@ -8,8 +8,8 @@ import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_servi
 import { isSecret } from "./secret-fields.ts";
 
 /**
- * Whether a member of a body that nobody understood is to be taken for a secret: it is called like a
- * field that the contract marks, however that is spelled, or has a word in it that says so.
+ * Whether a member of a body that was not understood is treated as secret: its name is that of a
+ * field that the contract marks, in any spelling, or contains a secret word.
  */
 export function isSecretName(name: string): boolean {
   if (name.length > maxNameLength) return isSecretName(name.slice(-maxNameLength));
@@ -24,7 +24,7 @@ export function isSecretName(name: string): boolean {
   );
 }
 
-/** A text without a form's escapes, where it has any. */
+/** A text with its percent escapes decoded; unchanged if they are malformed. */
 export function unescaped(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -33,10 +33,10 @@ export function unescaped(text: string): string {
   }
 }
 
-/** No name is longer: a longer one is judged by its end. */
+/** No real name is longer: of a longer one only the end is checked. */
 const maxNameLength = 200;
 
-/** One word, or two in a row, of names that others give to what pays, signs or lets in. */
+/** Words, or two words in a row, in common names of card data, credentials and signatures. */
 const secretWords: ReadonlySet<string> = new Set([
   ...["pan", "ccnumber", "cardnumber", "fullnumber", "accountnumber", "iban"],
   ...["cvv", "cvv2", "cvc", "cvc2", "csc", "cid", "cvn", "pin", "pinblock", "cryptogram"],

@@ -6,8 +6,8 @@ import { noteFact } from "./facts.ts";
 import { StoreRefused } from "./store-refused.ts";
 
 /**
- * Copies the store of a directory into one file, as it is at one instant, also while a gateway writes
- * it. The file is there whole, and on the disk, or not at all.
+ * Copies the store of a directory into one file, as of one instant, even while a gateway writes to
+ * it. Either the complete file is on the disk afterwards, or none.
  * @returns its size in bytes
  * @throws StoreRefused
  */
@@ -18,7 +18,7 @@ export function backUp(directory: string, file: string): number {
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
   try {
-    // For its owner alone, before anything is in it; SQLite fills a file that is empty.
+    // Make it accessible to its owner alone while it is empty; SQLite fills an empty file.
     closeSync(openSync(partial, "wx", 0o600));
     copyInto(source, partial);
     markAsCopy(partial);

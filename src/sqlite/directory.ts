@@ -17,15 +17,15 @@ import { StoreRefused } from "./store-refused.ts";
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
 export const databaseFile = "gateway.sqlite";
 
-/** A database that this process alone has. */
+/** An open database, locked for this process until `close`. */
 export interface OpenDatabase {
   readonly database: DatabaseSync;
   close(): void;
 }
 
 /**
- * Opens the store of a directory for this process alone, and makes it when there is none. The lock is
- * one of the operating system's: it ends with the process, however that ends.
+ * Opens the store of a directory for this process alone, and creates it if there is none. The lock
+ * belongs to the operating system: it ends with the process, however that ends.
  * @throws StoreRefused
  */
 export function openDirectory(
@@ -54,10 +54,10 @@ export function openDirectory(
   }
 }
 
-/** A lock that nobody holds on to would end with the next garbage collection. */
+/** Without a reference, garbage collection would close the lock's database and release the lock. */
 const locks = new Set<DatabaseSync>();
 
-/** The directory's own parents have to be there: a disk that was not mounted is no place to begin. */
+/** Does not create parent directories: a missing one may be a disk that is not mounted. */
 function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -69,7 +69,7 @@ function makeDirectory(directory: string): void {
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
 }
 
-/** @throws StoreRefused naming the process that has it */
+/** @throws StoreRefused naming the process that holds the lock */
 function takeLock(directory: string): DatabaseSync {
   const path = join(directory, "lock");
   createPrivate(path);
@@ -91,7 +91,7 @@ function takeLock(directory: string): DatabaseSync {
   }
 }
 
-/** The pid of the process that has the directory; undefined: none. */
+/** The pid of the process that holds the directory's lock; undefined if none does. */
 export function holderOf(directory: string): string | undefined {
   const path = join(directory, "lock");
   if (!existsSync(path)) return undefined;
@@ -115,7 +115,7 @@ function pidIn(directory: string): string {
   }
 }
 
-/** So large a file is not read from end to end at each start; `check` does. */
+/** Larger files are not read from end to end at each start; the command `check` reads them. */
 const quickCheckBytes = 256 * 1024 * 1024;
 
 function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
@@ -123,7 +123,7 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
   const { size } = statSync(path);
   const database = openedOrRefused(path);
   try {
-    // `backup` reads beside us, and holds nothing up for long.
+    // The command `backup` may read at the same time; it blocks writes only briefly.
     database.exec("PRAGMA busy_timeout = 5000");
     database.exec("PRAGMA journal_mode = WAL");
     database.exec(`PRAGMA synchronous = ${synchronous}`);
@@ -156,7 +156,7 @@ function openedOrRefused(path: string): DatabaseSync {
   }
 }
 
-/** The message for a file that cannot be opened. */
+/** The StoreRefused for a file that cannot be opened. */
 export function refusalOf(error: unknown): StoreRefused {
   const { errcode } = error as { errcode?: number };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
@@ -177,7 +177,7 @@ function unwritable(error: unknown): StoreRefused {
   return new StoreRefused(`cannot be written: ${reasonOf(error)}`);
 }
 
-/** For its owner alone; SQLite gives the files beside it the same rights. */
+/** Creates a file for its owner alone; SQLite gives the files beside it the same permissions. */
 function createPrivate(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import { StoreRefused } from "./store-refused.ts";
 
-/** What is to be known of a database before it is used. */
+/** A fact about a database that matters before it is used. Its value is the time. */
 export type Fact =
-  /** It is a copy, made at this time: what clients have seen since then is not in it. */
+  /** It is a backup, made at this time: it lacks what clients have seen since then. */
   | "copied"
-  /** All of it was moved to Redis at this time. */
+  /** Everything in it was moved to Redis at this time. */
   | "moved";
 
 export function noteFact(database: DatabaseSync, fact: Fact): void {
@@ -15,9 +15,9 @@ export function noteFact(database: DatabaseSync, fact: Fact): void {
 }
 
 /**
- * Makes a database fit to be gone on with. One that was restored is another log to those who hold
- * cursors: it gets another epoch, so that they start again instead of missing what was lost.
- * @throws StoreRefused for one that was moved: Redis has gone on since
+ * Applies the facts of a database before it is used. A restored backup gets new epochs: clients
+ * with old cursors then start again instead of missing the lost events.
+ * @throws StoreRefused for a database that was moved: the state in Redis has changed since
  */
 export function heedFacts(database: DatabaseSync): void {
   const found = database.prepare("SELECT value FROM facts WHERE name = ?");

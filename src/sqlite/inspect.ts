@@ -5,17 +5,17 @@ import { checkPages, databaseFile, holderOf, refusalOf } from "./directory.ts";
 import { applicationId, migrations, numberOf } from "./schema.ts";
 import { StoreRefused } from "./store-refused.ts";
 
-/** What is found in a directory that a gateway keeps its state in. */
+/** What is found in a gateway's data directory. */
 export interface Inspection {
-  /** Pid of the process that has it, if one does. */
+  /** Pid of the process that holds the directory's lock, if one does. */
   readonly heldBy?: string;
-  /** Absent when there is no database yet. */
+  /** Absent if there is no database yet. */
   readonly database?: { readonly version: number; readonly bytes: number };
   readonly freeBytes: number;
 }
 
 /**
- * Looks at the store of a directory, and changes nothing.
+ * Inspects the store of a directory without changing anything.
  * @throws StoreRefused when a gateway could not use it
  */
 export function inspectDirectory(directory: string): Inspection {

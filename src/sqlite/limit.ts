@@ -1,5 +1,6 @@
 /**
- * How many rows at most, told when the statement runs. Of a bare `LIMIT ?` SQLite 3.53 wants to know the
- * value when it plans, and parses the statement anew each time that it is bound; of an expression not.
+ * SQL for a row limit that is bound when the statement runs. SQLite 3.53 plans a bare `LIMIT ?`
+ * with its value, so it parses the statement anew at each binding; it does not do so for an
+ * expression.
  */
 export const boundLimit = "LIMIT (? + 0)";

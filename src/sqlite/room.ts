@@ -1,21 +1,21 @@
 import type { DatabaseSync } from "node:sqlite";
 
 /**
- * What a room does on the database, inside the store's thread. The thread imports its module by
- * address and calls `open`; so the thread knows no room, and a room's operations are plain functions.
+ * The store's operations of one room (a folder of `src` with tables of its own). The store's thread
+ * imports this module by its URL and calls `open`, so that the thread's code depends on no room.
  */
 export interface RoomModule {
   open(database: DatabaseSync): RoomOperations;
 }
 
 export interface RoomOperations {
-  /** These change nothing. */
+  /** These change nothing in the database. */
   readonly reads: Readonly<Record<string, Operation>>;
-  /** These run in a transaction, which is on disk before their results are returned. */
+  /** These run in a transaction, which is on the disk before their results are returned. */
   readonly writes: Readonly<Record<string, Operation>>;
 }
 
-/** Results and arguments are copied between threads: no functions, no classes. */
+/** Arguments and results are copied between threads: no functions, no class instances. */
 // biome-ignore lint/suspicious/noExplicitAny: each operation has types of its own
 export type Operation = (...args: any[]) => unknown;
 
@@ -34,9 +34,9 @@ export type Reply =
 /** What the thread is started with. */
 export interface ThreadData {
   readonly directory: string;
-  /** Addresses of the rooms' modules, by name. */
+  /** URLs of the rooms' modules, by name. */
   readonly rooms: Readonly<Record<string, string>>;
-  /** Off only for tests that show what it is for. */
+  /** OFF only in tests that show what FULL protects from. */
   readonly synchronous: "FULL" | "OFF";
 }
 

@@ -1,12 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
 import { StoreRefused } from "./store-refused.ts";
 
-/** In the file's header: "PGW1". A file without it is somebody else's. */
+/** In the file's header: "PGW1". A file with tables but without it belongs to another program. */
 export const applicationId = 0x50_47_57_31;
 
 /**
- * What makes each version of the schema of the one before. A version that was released is never
- * changed: a new one goes behind it.
+ * SQL that makes each version of the schema from the previous one. A released version never
+ * changes: new ones are added at the end.
  */
 export const migrations: readonly string[] = [
   // 1: the event log
@@ -108,7 +108,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX idempotency_keys_by_age ON idempotency_keys (since_ms);
   `,
 
-  // 3: what an external_id's operations amount to, beside each event and with the external_id
+  // 3: the state of the external_id with each event, and what it follows from with the external_id
   `
   ALTER TABLE events ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE subjects ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON
@@ -118,7 +118,7 @@ export const migrations: readonly string[] = [
 ];
 
 /**
- * Brings the file to the newest version of the schema, in one step.
+ * Brings the file to the newest version of the schema, in one transaction.
  * @throws StoreRefused for a file of another program, or of a newer gateway
  */
 export function migrate(database: DatabaseSync, to: readonly string[] = migrations): void {

@@ -6,24 +6,25 @@ import { StoreRefused } from "./store-refused.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
-  /** Modules of the rooms that keep something in it, by name; see RoomModule. */
+  /** Modules of the rooms that have tables in the store, by name; see RoomModule. */
   readonly rooms: Readonly<Record<string, URL>>;
-  /** Hears when the store fails, with SQLite's reason, and when it works again (undefined). */
+  /** Called with the reason when the store fails, and with undefined when it works again. */
   readonly onStateChange?: (trouble: string | undefined) => void;
-  /** Default: FULL. OFF is for tests that show what it is for. */
+  /** Default: FULL. OFF is for tests that show what FULL protects from. */
   readonly synchronous?: "FULL" | "OFF";
 }
 
 /**
- * The embedded store, in a thread of its own: no write to the disk holds up a call, and what many
- * calls write at a time goes to the disk together.
+ * The embedded store, in a thread of its own, so that writing to the disk does not block the event
+ * loop. Writes that wait at the same time share one commit.
  */
 export interface StoreThread {
   /**
    * Runs an operation of a room. A write resolves once it is on the disk.
-   * @param map is told the result as soon as it is known, in the order in which operations were done
-   * @throws GatewayError UNAVAILABLE when the store fails: what was asked for was not done, as far as
-   * can be told
+   * @param map is called with the result as soon as it arrives, in the order in which the
+   * operations were done
+   * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
+   * known
    */
   run<T, M = T>(
     room: string,
@@ -31,9 +32,9 @@ export interface StoreThread {
     args: readonly unknown[],
     map?: (result: T) => M,
   ): Promise<M>;
-  /** Why it fails; undefined while it works. */
+  /** Why the store fails; undefined while it works. */
   readonly trouble: string | undefined;
-  /** Ends the thread when all that was asked for is done. */
+  /** Ends the thread after all pending operations. */
   close(): Promise<void>;
 }
 
@@ -44,12 +45,12 @@ export async function openStoreThread(options: StoreThreadOptions): Promise<Stor
   return thread;
 }
 
-/** How often a store that failed is tried again, in milliseconds. */
+/** How often a failed store is tried again, in milliseconds. */
 const probeMs = 500;
 
 /**
- * A disk that takes longer is one that does not answer, in milliseconds. What was asked for may be
- * done all the same.
+ * How long the store may take to answer, in milliseconds; then an operation fails. It may be done
+ * all the same.
  */
 const answerMs = 5_000;
 
@@ -172,14 +173,16 @@ class Thread implements StoreThread {
     this.#keepAlive();
   }
 
-  /** A process that awaits nothing of the store may end. */
+  /** Lets the process end while no operation is pending. */
   #keepAlive(): void {
     if (this.#closing) return;
     if (this.#waiting.size > 0) this.#worker?.ref();
     else this.#worker?.unref();
   }
 
-  /** Rejects what waited too long; if the result still comes, `map` is called with it. */
+  /**
+   * Rejects operations that waited too long. If a result still arrives, `map` is called with it.
+   */
   #lookIn(ms: number): void {
     if (this.#answerTimer) return;
     this.#answerTimer = setTimeout(() => {
@@ -234,7 +237,7 @@ class Thread implements StoreThread {
 
 const silent = `the disk has not answered for ${answerMs} ms`;
 
-/** What shows that the store takes writes; part of every store. */
+/** The operation that shows whether the store takes writes; every store has it. */
 const probe = { room: "store", operation: "probe" } as const;
 
 function storeFailed(reason: string): GatewayError {

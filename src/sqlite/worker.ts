@@ -18,10 +18,10 @@ import type {
 import { reasonOf } from "./sqlite-error.ts";
 import { StoreRefused } from "./store-refused.ts";
 
-/** Requests of one transaction at most. */
+/** Most requests in one transaction. */
 const maxAtOnce = 1_000;
 
-/** The store's thread: what waits when it comes to look is done in one transaction. */
+/** The store's thread: it runs all waiting requests in one transaction. */
 class StoreWorker {
   readonly #port: MessagePort;
   readonly #database: DatabaseSync;
@@ -45,8 +45,8 @@ class StoreWorker {
   }
 
   /**
-   * Does this request, and all that came while the last transaction was written.
-   * @returns false when nothing more is to be done
+   * Runs this request, and those that arrived while the last transaction was written.
+   * @returns false when the store is to be closed
    */
   take(first: Request): boolean {
     const requests = [first];
@@ -77,13 +77,13 @@ class StoreWorker {
       try {
         if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       } catch {
-        // What it could not undo, it undoes when it is opened again: nothing was acknowledged.
+        // If this fails, SQLite rolls back when the file is opened again: nothing was acknowledged.
       }
       return requests.map(({ id }) => ({ id, error: reasonOf(error) }));
     }
   }
 
-  /** One that fails takes none of the others with it, while the transaction stands. */
+  /** A failed request does not fail the others, unless the whole transaction was rolled back. */
   #reply({ id }: Request, run: () => unknown): Reply {
     try {
       return { id, value: run() };
@@ -144,7 +144,7 @@ async function start(port: MessagePort): Promise<void> {
   port.postMessage({ opened: true } satisfies Opened);
 }
 
-/** Shows that the disk takes writes, and has room for more than the smallest one. */
+/** Its operation shows that the disk takes writes, and has space for more than the smallest one. */
 function probing(database: DatabaseSync): RoomOperations {
   const write = database.prepare(
     "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { AuthFileError, type AuthObserver } from "../auth/create-authentication.ts";
 
-/** Files of keys that change. */
+/** Logs reloads of the key files, and changed key files that cannot be used. */
 export function authTelemetry(log: Logger): AuthObserver {
   return {
     onReload(variable) {

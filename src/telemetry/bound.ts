@@ -1,6 +1,6 @@
 import type { Metric, Registry } from "prom-client";
 
-/** What a metric is called, and the names of its labels. */
+/** A metric's name, help text and label names. */
 export interface BoundConfig<Label extends string> {
   readonly name: string;
   readonly help: string;
@@ -14,19 +14,19 @@ export type Labels<Label extends string> = Readonly<Record<Label, string>>;
 interface Sample {
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
-  /** Default: the metric's own. */
+  /** Default: the metric's name. */
   readonly metricName?: string;
 }
 
 /**
- * A metric that every call moves. Its labels are bound once: prom-client, which prints it with all
- * others, checks and joins the texts of the labels each time that it counts.
+ * A metric that every call updates. Its labels are bound once: prom-client's own metrics check and
+ * join the label values on every update. prom-client prints it with all others.
  */
 abstract class BoundMetric<Label extends string, Series> {
   abstract readonly type: "counter" | "gauge" | "histogram";
   readonly name: string;
   readonly help: string;
-  // Found through objects that inherit from a metric, too: so OpenMetrics gives it another name.
+  // Not `#private` fields: `expositionOf` reads a metric through an object that inherits from it.
   private readonly labelNames: readonly Label[];
   private readonly all = new Map<
     string,
@@ -40,7 +40,7 @@ abstract class BoundMetric<Label extends string, Series> {
     for (const registry of registers) registry.registerMetric(this as unknown as Metric);
   }
 
-  /** The series of these labels, which is 0 from then on. Only labels whose values are few. */
+  /** The series of these labels, 0 from its first use on. It stays, so label values must be few. */
   bind(labels: Labels<Label>): Series {
     const key = JSON.stringify(this.labelNames.map((name) => labels[name]));
     let known = this.all.get(key);
@@ -51,7 +51,7 @@ abstract class BoundMetric<Label extends string, Series> {
     return known.series;
   }
 
-  /** What prom-client prints. */
+  /** prom-client calls it to print the metric. */
   async get() {
     const { name, help, type } = this;
     const all = [...this.all.values()];
@@ -63,12 +63,12 @@ abstract class BoundMetric<Label extends string, Series> {
   protected abstract samples(labels: Labels<Label>, series: Series): Sample[];
 }
 
-/** A number that calls move themselves. */
+/** A number that the measured code changes directly. */
 export interface BoundValue {
   value: number;
 }
 
-/** Only ever add to its values. */
+/** Callers may only increase its values. */
 export class BoundCounter<Label extends string> extends BoundMetric<Label, BoundValue> {
   readonly type = "counter";
 
@@ -123,7 +123,7 @@ export class BoundHistogram<Label extends string> extends BoundMetric<Label, Obs
 }
 
 class Observations {
-  /** By bucket, the last of which has no bound. */
+  /** Observations by bucket; the last bucket has no upper bound. */
   readonly counts: number[];
   sum = 0;
   readonly #bounds: readonly number[];
@@ -142,7 +142,7 @@ class Observations {
   }
 }
 
-/** Makes the value of a key when it is first asked for, for keys that are few. */
+/** Creates the value of a key at its first use and keeps it; keys must be few. */
 export function byKey<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
   const known = new Map<Key, Value>();
   return (key) => {

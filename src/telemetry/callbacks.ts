@@ -9,7 +9,7 @@ import type { CountFieldFault } from "./field-faults.ts";
 import { createRefusalLog } from "./refusal-log.ts";
 import { latencyBuckets } from "./registry.ts";
 
-/** What becomes of callbacks. */
+/** Metrics and logs of received callbacks. */
 export function callbacksTelemetry(
   registry: Registry,
   log: Logger,
@@ -48,7 +48,7 @@ export function callbacksTelemetry(
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
-      // Anybody may send these, as many as they like.
+      // Anyone can send these, in any number: their log records are limited.
       if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
       else log[level](entry, "callback");
       if (conflict) log.error({ account, ...about }, conflictMessage);
@@ -63,7 +63,7 @@ export function callbacksTelemetry(
   };
 }
 
-/** Verdicts on what has shown no right signature. */
+/** Verdicts on requests without a verified signature. */
 const unverified: ReadonlySet<Verdict> = new Set([
   "bad_signature",
   "too_large",

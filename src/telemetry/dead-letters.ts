@@ -3,7 +3,7 @@ import { Gauge, type Registry } from "prom-client";
 import type { DeadLettersObserver } from "../admin/dead-letters.ts";
 import type { EventLog } from "../events/log.ts";
 
-/** Callbacks that wait for an operator, and what operators do about them. */
+/** Counts dead letters that wait for an operator, and logs those that operators discard. */
 export function deadLettersTelemetry(registry: Registry, log: Logger, accounts: readonly string[]) {
   const waiting = new Gauge({
     name: "payments_gateway_dead_letters",
@@ -23,7 +23,7 @@ export function deadLettersTelemetry(registry: Registry, log: Logger, accounts: 
         try {
           waiting.set({ account }, await eventLog.countDeadLetters(account));
         } catch {
-          // The store is away: better no number than an old one.
+          // The store is unreachable: report no number rather than an old one.
           waiting.remove({ account });
         }
       });

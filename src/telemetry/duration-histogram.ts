@@ -1,7 +1,7 @@
 import { Histogram, type Registry } from "prom-client";
 import { type BoundConfig, BoundHistogram, type Labels } from "./bound.ts";
 
-/** Histograms of durations of one registry. */
+/** Creates a histogram of durations in one registry. */
 export type DurationHistograms = <Label extends string>(
   options: DurationOptions<Label>,
 ) => DurationHistogram<Label>;
@@ -11,16 +11,16 @@ type DurationOptions<Label extends string> = Omit<BoundConfig<Label>, "registers
 };
 
 export interface DurationHistogram<Label extends string> {
-  /** What observes durations of these labels, whose values must be few. */
+  /** A function that records durations under these labels; label values must be few. */
   bind(labels: Labels<Label>): ObserveDuration;
 }
 
-/** @param traceparent of the sampled span that lasted as long: the exemplar of its bucket */
+/** @param traceparent of the measured span, if it is sampled: the exemplar of the bucket */
 export type ObserveDuration = (durationMs: number, traceparent?: string | undefined) => void;
 
 /**
- * Makes histograms of durations in seconds. With `exemplars` each bucket names the latest sampled trace
- * that fell into it, for those who read OpenMetrics.
+ * Creates histograms that record milliseconds and report seconds. With `exemplars` each bucket
+ * names the latest sampled trace that fell into it, in the OpenMetrics format only.
  */
 export function durationHistograms(registry: Registry, exemplars: boolean): DurationHistograms {
   return exemplars ? withExemplars(registry) : withoutExemplars(registry);

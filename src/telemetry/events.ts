@@ -7,11 +7,14 @@ import { latencyBuckets } from "./registry.ts";
 
 type Locked = Parameters<RedisLogObserver["onLocked"]>[0];
 
-/** What is written to the event log, or is not, and what cannot be read from it. */
+/** Metrics and logs of event log writes, and of sealed values that cannot be decrypted. */
 export interface EventsTelemetry
   extends AppendObserver,
     Pick<CoreObserver, "onUnrecorded" | "onConflict"> {
-  /** What was sealed and could not be opened: counted each time, logged once for each account. */
+  /**
+   * A sealed event or dead letter could not be decrypted. Counted each time; logged once per
+   * account for events and once for dead letters.
+   */
   onLocked(locked: Locked): void;
 }
 

@@ -1,9 +1,9 @@
 import { Registry } from "prom-client";
 
 /**
- * All metrics, in OpenMetrics where the scraper prefers it (exemplars are told there alone), else in
+ * All metrics, in OpenMetrics if the scraper prefers it (only that format has exemplars), else in
  * Prometheus's own text format.
- * @param accept the request's header
+ * @param accept the request's `Accept` header
  */
 export async function expositionOf(
   registry: Registry,
@@ -14,13 +14,13 @@ export async function expositionOf(
   const view = new Registry();
   view.setContentType(format as typeof Registry.PROMETHEUS_CONTENT_TYPE);
   for (const metric of registry.getMetricsAsArray()) {
-    // OpenMetrics takes `_total` off a counter's name for good: it gets a name of its own to do so.
+    // For OpenMetrics prom-client strips `_total` from the object's `name` for good: pass a copy.
     view.registerMetric(Object.create(metric));
   }
   return { contentType: view.contentType, text: await view.metrics() };
 }
 
-/** By the weights of RFC 9110, section 12.5.1; whoever names neither gets the older format. */
+/** Compares the weights (RFC 9110, section 12.5.1); without either format Prometheus's is used. */
 function prefersOpenMetrics(accept: string): boolean {
   let openMetrics = 0;
   let others = 0;

@@ -1,7 +1,7 @@
 import { Counter, type Registry } from "prom-client";
 import type { WireFault } from "../wire/wire.ts";
 
-/** Counts a field of an answer or a callback that was not read as it stood. */
+/** Counts a field of an answer or a callback whose value was not read as it was sent. */
 export type CountFieldFault = (
   kind: WireFault["kind"],
   where: { readonly endpoint: string; readonly field: string },

@@ -1,10 +1,10 @@
 import type { SpanIds } from "./tracing/tracing.ts";
 
 /**
- * A record whose fields are plain texts, numbers and booleans, as the line that pino makes of it,
- * at a fraction of its cost: what every call's record is. Of such values there is nothing to redact.
- * Undefined for any other record (messages and errors among them), which pino is left to write.
- * @param opening what the line begins with: level, time and the bindings of the logger
+ * The line that pino would write for a record of only strings, numbers and booleans, at a fraction
+ * of pino's cost; every call's record is one. Such values need no redaction. Undefined for any
+ * other record (messages and errors among them): pino must write it.
+ * @param opening start of the line: level, time and the logger's bindings
  */
 export function flatLine(
   opening: string,
@@ -25,7 +25,7 @@ export function flatLine(
   for (const name in fields) {
     const value = fields[name];
     if (value === undefined) continue;
-    // Those have a meaning of their own, to pino or as the mark of a message.
+    // pino treats `err` and `msg` specially, and `$typeName` marks a protobuf message.
     if (name === "err" || name === "msg" || name === "$typeName") return undefined;
     switch (typeof value) {
       case "string":
@@ -45,10 +45,10 @@ export function flatLine(
 }
 
 const starts = new Map<string, string>();
-/** More names of fields than the code has. */
+/** Bound of the cache: more field names than the code has. */
 const maxNames = 1_000;
 
-/** What stands before a field's value: names come again and again. */
+/** The text before a field's value, cached since the same names recur. */
 function memberStart(name: string): string {
   let start = starts.get(name);
   if (start === undefined) {
@@ -58,7 +58,7 @@ function memberStart(name: string): string {
   return start;
 }
 
-/** Most texts need no escaping: looking is cheaper than a call of `JSON.stringify`. */
+/** Most strings need no escaping, and the check is cheaper than a call of `JSON.stringify`. */
 function quoted(text: string): string {
   return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`;
 }

@@ -4,7 +4,7 @@ import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import { latencyBuckets } from "./registry.ts";
 
-/** Operations at the GraphQL edge, which logs them itself. */
+/** Metrics of GraphQL operations; the GraphQL edge logs them itself. */
 export function graphqlTelemetry(
   registry: Registry,
   histogram: DurationHistograms,

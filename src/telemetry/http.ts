@@ -1,7 +1,7 @@
 import type { HttpObserver } from "../net/observer.ts";
 import type { Durations } from "./durations/durations.ts";
 
-/** Requests on the public listener, by OpenTelemetry's conventions alone. */
+/** Durations of requests on the public listener: OpenTelemetry's metric only, none on /metrics. */
 export function httpTelemetry(durations: Durations | undefined): HttpObserver | undefined {
   if (!durations) return undefined;
   return {

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 
-/** What nobody foresaw, at either edge. */
+/** Counts unexpected errors at either edge. */
 export function internalErrorsTelemetry(registry: Registry) {
   const errors = new Counter({
     name: "payments_gateway_internal_errors_total",
@@ -8,7 +8,7 @@ export function internalErrorsTelemetry(registry: Registry) {
     labelNames: ["edge"],
     registers: [registry],
   });
-  /** Counts those of one edge, from 0 on. */
+  /** A function that counts one error of the edge; the edge's count starts at 0. */
   return (edge: "rpc" | "graphql"): (() => void) => {
     const ofEdge = errors.labels(edge);
     ofEdge.inc(0);

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { LimitObserver } from "../net/observer.ts";
 
-/** What limits cut and refuse, and how many calls there are. */
+/** Counts what limits cut, calls that overload refuses, and calls in flight. */
 export function limitsTelemetry(registry: Registry, log: Logger) {
   const registers = [registry];
   const connectionsCut = new Counter({
@@ -24,7 +24,7 @@ export function limitsTelemetry(registry: Registry, log: Logger) {
   });
 
   function observerOf(listener: "public" | "rpc" | "admin"): LimitObserver {
-    // A flood of a listener must not flood the log as well.
+    // At most one record in 10 s: a flood of requests must not flood the log.
     let quietUntilMs = 0;
     const warn = (about: object, message: string) => {
       const now = Date.now();
@@ -32,7 +32,7 @@ export function limitsTelemetry(registry: Registry, log: Logger) {
       quietUntilMs = now + 10_000;
       log.warn({ listener, ...about }, message);
     };
-    // Refusing must cost next to nothing.
+    // Labels are bound once: to refuse a call must cost next to nothing.
     const refused = {
       money: callsRefused.labels(listener, "money"),
       other: callsRefused.labels(listener, "other"),

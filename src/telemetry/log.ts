@@ -5,12 +5,13 @@ import { activeIds } from "./tracing/active-span.ts";
 import { createTurnWriter } from "./turn-writer.ts";
 
 /**
- * The process's logger: one JSON record a line. Whatever it is given passes `loggable` first, so
- * that no record can hold a secret field of a message, a Secret or the text of a foreign error; a
- * record of plain texts and numbers has nothing that `loggable` would change. While calls are traced,
- * records have `trace_id` and `span_id`.
+ * The process's logger: one JSON record per line. Every argument passes `loggable` first, so that
+ * no record holds a secret field of a message, a Secret or the message of a foreign error; records
+ * of plain strings and numbers skip it, since it would not change them. Records of traced calls
+ * have `trace_id` and `span_id`.
  *
- * @param destination default: standard output, once a turn of the event loop; errors at once
+ * @param destination default: standard output, written once per turn of the event loop, and at once
+ * after an error record
  */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const stdout = destination ? undefined : stdoutOf();
@@ -20,7 +21,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
       base: null,
       timestamp: isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // A new object each time: pino writes the record into it.
+      // A new object each time, since pino merges the record into it.
       mixin: () => ({ ...activeIds() }),
       hooks: {
         logMethod(args, write, number) {
@@ -57,13 +58,13 @@ function stdoutOf(): ReturnType<typeof createTurnWriter> {
   return stdoutWriter;
 }
 
-/** What pino keeps of a logger: where it writes, and its bindings as text. */
+/** The parts of pino's logger that are used here: its destination, and its bindings as text. */
 interface Inside {
   readonly [pino.symbols.streamSym]: DestinationStream;
   readonly [pino.symbols.chindingsSym]: string;
 }
 
-/** What pino begins a logger's lines with. */
+/** The start of a line, as pino writes it. */
 function openingOf(log: Logger, level: number): string {
   const bindings = (log as unknown as Inside)[pino.symbols.chindingsSym];
   return `{"level":"${log.levels.labels[level]}"${isoTime()}${bindings}`;
@@ -72,7 +73,7 @@ function openingOf(log: Logger, level: number): string {
 let textOfSecond = "";
 let secondMs = Number.NaN;
 
-/** As pino's own, which makes the whole text anew each time. */
+/** The same text as pino's own, which formats the whole date for every record. */
 function isoTime(): string {
   const nowMs = Date.now();
   const ms = nowMs % 1_000;
@@ -83,13 +84,13 @@ function isoTime(): string {
   return `,"time":"${textOfSecond}${String(ms).padStart(3, "0")}Z"`;
 }
 
-/** An error given by itself becomes the record's `err`, and never the record's text. */
+/** A lone error becomes the record's `err`; its message never becomes the record's message. */
 function safeArguments(args: readonly unknown[]): unknown[] {
   const [first, ...rest] = args.map(loggable);
   if (args[0] instanceof Error) {
     return [{ err: first }, ...(rest.length === 0 ? ["an error without a word"] : rest)];
   }
   const alone = rest.length === 0 && typeof first === "object" && first !== null;
-  // Without a text, pino would take that of the error.
+  // Without a message, pino would use the error's.
   return alone && "err" in first ? [first, "an error without a word"] : [first, ...rest];
 }

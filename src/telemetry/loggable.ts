@@ -22,16 +22,16 @@ import { Secret } from "../secrets/secret.ts";
 import { isSecret } from "../secrets/secret-fields.ts";
 
 /**
- * Any value as a log or a trace may hold it, told by its type: messages with `[redacted]` in their
- * secret fields; errors without their messages, which may quote anything, except for a GatewayError and
- * a ConfigError, whose messages are written to be read; of bytes, functions and objects of a class
- * no more than what they are. Plain objects and arrays keep their shape. Texts are taken as they are.
+ * A value in the form that a log or a trace may hold. Messages get `[redacted]` in their secret
+ * fields. Errors lose their messages, which may quote anything; GatewayError and ConfigError keep
+ * theirs, which are written to be read. Bytes, functions and class instances become a short
+ * description. Plain objects and arrays keep their shape; strings stay as they are.
  */
 export function loggable(value: unknown): unknown {
   return at(value, 0);
 }
 
-/** Deeper is cut: a record that refers to itself must not take the process down. */
+/** Deeper values are cut: a circular record must not end the process. */
 const maxDepth = 10;
 const redacted = "[redacted]";
 
@@ -54,7 +54,7 @@ function at(value: unknown, depth: number): unknown {
   );
 }
 
-/** Members of the system's own errors that say what failed, and quote nothing. */
+/** Members of system errors that name what failed and quote nothing. */
 const systemMembers = ["syscall", "hostname", "address", "port"] as const;
 
 function errorRecord(error: Error, depth: number): Record<string, unknown> {
@@ -81,14 +81,14 @@ function errorRecord(error: Error, depth: number): Record<string, unknown> {
   return record;
 }
 
-/** A text that was thrown may quote anything, like an error's message. */
+/** A thrown string may quote anything, like an error's message. */
 function thrown(value: unknown): unknown {
   return value instanceof Error || typeof value === "object" ? value : `[${typeof value}]`;
 }
 
 /**
- * Where an error arose. The stack begins with the message, of which no line may pass for a frame; if the
- * message was changed afterwards, the stack has the former one, and no frames are shown.
+ * An error's stack frames. The stack begins with the message: none of it may pass for a frame. If the
+ * message was changed afterwards, the stack still has the former one, and no frames are returned.
  */
 function framesOf({ stack = "", message }: Error): string[] {
   const start = stack.indexOf(message);
@@ -121,7 +121,7 @@ const messages = createRegistry(
   file_payments_v1_wallet_service,
 );
 
-/** Of a message that is not one of ours nothing is known, and nothing is shown. */
+/** For a message of an unknown type only its name: its secret fields are not known. */
 function messageRecord(message: Message, depth: number): unknown {
   const schema = messages.getMessage(message.$typeName);
   return schema ? fields(reflect(schema, message), depth) : `[${message.$typeName}]`;

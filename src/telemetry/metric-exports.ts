@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import type { DurationsObserver } from "./durations/durations.ts";
 
-/** Metrics that are sent to a collector, and when that begins to fail and when it works again. */
+/** Counts metric exports to a collector, and logs when they start to fail and work again. */
 export function metricExportsTelemetry(registry: Registry, log: Logger): DurationsObserver {
   const rounds = new Counter({
     name: "payments_gateway_metric_exports_total",

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 import { version } from "../version.ts";
 
-/** The process: whether it is ready, and what it is. */
+/** Whether the process is ready, and its versions. */
 export function processTelemetry(registry: Registry) {
   const registers = [registry];
   const ready = new Gauge({

@@ -3,7 +3,7 @@ import type { Priority, TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
 import type { BucketObserver } from "../ratelimit/observed-bucket.ts";
 import { BoundGauge, BoundHistogram, byKey } from "./bound.ts";
 
-/** The account's rate budget: who waits for it, who is refused, and what is left. */
+/** Metrics of each account's rate budget: waits, refusals, and tokens left. */
 export function rateLimitTelemetry(registry: Registry, accounts: readonly string[]) {
   const registers = [registry];
   const wait = new BoundHistogram({
@@ -94,7 +94,7 @@ export function rateLimitTelemetry(registry: Registry, accounts: readonly string
         },
       };
     },
-    /** The budget of an account is shared through Redis, or is not at the moment. */
+    /** Sets whether an account's budget is shared through Redis at the moment. */
     onShared(account: string, isShared: boolean): void {
       shared.set({ account }, isShared ? 1 : 0);
     },

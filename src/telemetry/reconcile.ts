@@ -3,11 +3,11 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 
 export interface ReconcileTelemetry extends ReconcileObserver {
-  /** Removes the figures of accounts that another replica looks after by now. */
+  /** Removes the gauges of accounts that another replica reconciles by now. */
   refresh(): void;
 }
 
-/** What becomes of unknown outcomes and pending payments. */
+/** Metrics and logs of the reconciler: unknown outcomes and pending payments. */
 export function reconcileTelemetry(
   registry: Registry,
   log: Logger,
@@ -85,5 +85,5 @@ export function reconcileTelemetry(
   };
 }
 
-/** After this another replica looks lost outcomes up, and tells of them. */
+/** Without new stats for this long, another replica reconciles the account and reports them. */
 const statsLastMs = 60_000;

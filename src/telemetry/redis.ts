@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { RedisClient } from "../redis/connect.ts";
 import type { OnCommand } from "../redis/observed-commands.ts";
 
-/** Redis. @returns what observes it, which is called once, where there is one */
+/** Metrics and logs of Redis. @returns a function to call once, and only if Redis is used */
 export function redisTelemetry(registry: Registry, log: Logger) {
   const registers = [registry];
   const seconds = new Histogram({

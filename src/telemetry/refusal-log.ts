@@ -1,12 +1,12 @@
-/** Logs refusals that anybody can cause, without letting anybody fill the log. */
+/** Logs refusals that anyone can cause, without letting anyone fill the log. */
 export interface RefusalLog {
-  /** One more refusal of its sort, which `about` describes. */
+  /** Adds one refusal of this sort, with `about` as its record. */
   add(sort: string, about: object): void;
 }
 
 /**
- * The first refusal of a sort is logged as it is; those of the minute behind it are counted, and
- * their number is logged at its end.
+ * Logs the first refusal of a sort at once, counts those of the following minute, and logs their
+ * number at its end.
  */
 export function createRefusalLog(
   warn: (record: object, message: string) => void,
@@ -24,7 +24,7 @@ export function createRefusalLog(
         { ...last, repeated: count },
         "more callbacks like this one were refused in the last minute",
       );
-      watch(sort); // The next line is a minute away, too.
+      watch(sort); // The next record also comes a minute later.
     }, windowMs).unref();
   }
 

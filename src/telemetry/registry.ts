@@ -1,9 +1,9 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 
-/** A registry with the metrics of the process itself. It is read by `expositionOf`. */
+/** A registry with prom-client's default metrics of the process. `expositionOf` reads it. */
 export function createRegistry(): Registry {
   const registry = new Registry();
-  // Others take no histograms with exemplars.
+  // prom-client refuses histograms with exemplars in any other registry.
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never);
   collectDefaultMetrics({ register: registry });
   // Gauges named like counters; the same numbers exist by type under names without `_total`.
@@ -13,7 +13,7 @@ export function createRegistry(): Registry {
   return registry;
 }
 
-/** From a look into memory to the longest that the payments service may take. */
+/** In seconds: from a read from memory to the longest time that the payments service may take. */
 export const latencyBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];

@@ -6,7 +6,7 @@ import type { Durations } from "./durations/durations.ts";
 import { latencyBuckets } from "./registry.ts";
 import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/rpc-end.ts";
 
-/** Calls at the RPC edge, which logs them itself. */
+/** Metrics of RPC calls; the RPC edge logs them itself. */
 export function rpcTelemetry(
   registry: Registry,
   histogram: DurationHistograms,

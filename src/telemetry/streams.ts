@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { StreamObserver } from "../core/observed-streams.ts";
 
-/** Live streams of events, at either edge. */
+/** Metrics of live event streams at either edge. */
 export function streamsTelemetry(registry: Registry): StreamObserver {
   const registers = [registry];
   const open = new Gauge({
@@ -33,7 +33,7 @@ export function streamsTelemetry(registry: Registry): StreamObserver {
     events.inc({ transport }, 0);
     slowConsumers.inc({ transport }, 0);
   }
-  // Bound once: an event counts for each of its watchers.
+  // Labels are bound once: an event is counted for each of its watchers.
   const deliveredBy = new Map<string, () => void>();
   return {
     onStream(transport) {

@@ -25,11 +25,11 @@ import { upstreamTelemetry } from "./upstream.ts";
 export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /**
- * What the rooms' observers count and log, an area a file: its metrics, their zeros and what moves
- * them. Labels are bounded: accounts of the configuration, endpoints, methods, codes and verdicts; never
- * ids, and no text of a caller. What may happen to an account is 0 from the start, so that its first
- * increase is seen as one.
- * @param accounts their names
+ * The observers that turn what the gateway's parts report into metrics and log records, one file
+ * per area. Label values are bounded: configured accounts, endpoints, methods, codes and verdicts;
+ * never ids or a caller's text. Most counters of an account start at 0, so that their first
+ * increase is visible.
+ * @param accounts names of the merchant accounts
  */
 export function createTelemetry(
   log: Logger,
@@ -67,8 +67,8 @@ export function createTelemetry(
 }
 
 export interface TelemetryOptions {
-  /** Whether durations name the traces that they are of. Default: no. */
+  /** Whether histograms of durations name sampled traces as exemplars. Default: no. */
   readonly exemplars?: boolean;
-  /** Durations that are sent to a collector too. Default: none. */
+  /** Starts to send durations to a collector as well. Default: none are sent. */
   readonly startDurations?: StartDurations | undefined;
 }

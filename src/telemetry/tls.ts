@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import type { TlsFilesOptions, TlsIdentity } from "../net/tls-files.ts";
 
-/** The certificate of the rpc listener. */
+/** Logs changes of the rpc listener's TLS files, and reports when its certificate expires. */
 export function tlsTelemetry(registry: Registry, log: Logger) {
   let expiry: Gauge | undefined;
   const observer: Pick<TlsFilesOptions, "onChange" | "onProblem"> = {

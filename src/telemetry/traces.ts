@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import type { TracingObserver } from "./tracing/observer.ts";
 
-/** Spans, and when they begin to be lost and when that is over. */
+/** Counts trace spans, and logs when their export starts to fail and works again. */
 export function tracesTelemetry(registry: Registry, log: Logger): TracingObserver {
   const spans = new Counter({
     name: "payments_gateway_trace_spans_total",

@@ -1,11 +1,12 @@
 import type { DestinationStream } from "pino";
 
-/** Beyond so many characters nothing waits for the end of the turn. */
+/** Characters beyond which lines are written before the turn ends. */
 const maxWaiting = 64 * 1024;
 
 /**
- * Writes the lines of one turn of the event loop together, at its end: a system call each would cost
- * more than the lines do. `flush` writes what waits; a process that ends flushes by itself.
+ * Writes the lines of one turn of the event loop together at its end: a system call per line would
+ * cost more than the line itself. `flush` writes what waits: call it before `process.exit`. A
+ * process that ends by itself needs no flush.
  */
 export function createTurnWriter(out: DestinationStream): DestinationStream & { flush(): void } {
   let lines = "";

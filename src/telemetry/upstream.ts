@@ -6,7 +6,7 @@ import type { DurationHistograms } from "./duration-histogram.ts";
 import type { Durations } from "./durations/durations.ts";
 import type { CountFieldFault } from "./field-faults.ts";
 
-/** Calls to the payments service. */
+/** Metrics and logs of calls to the payments service. @returns the observer of an account */
 export function upstreamTelemetry(
   registry: Registry,
   log: Logger,

@@ -30,23 +30,23 @@ export type Attempted<Result> =
   | {
       readonly kind: "failure";
       readonly error: GatewayError;
-      /** `nothing` also when nothing was sent since breaker or bucket refused. */
+      /** Also `nothing` if breaker or bucket refused the call, so that nothing was sent. */
       readonly verdict: Verdict;
-      /** From the token to the failure. */
+      /** Milliseconds from the token to the failure; 0 if breaker or bucket refused the call. */
       readonly lastedMs: number;
     };
 
-/** Attempts at calls of one account. */
+/** Makes attempts at calls of one merchant account. */
 export interface Attempts {
   /**
-   * One attempt: leave of the breaker, a token, one request that is written to a socket once at
-   * most, its answer read. Takes `timeoutMs` at most once it has its token.
+   * Makes one attempt: asks the breaker, takes a token, writes the request to a socket at most once
+   * and reads the answer. Takes at most `timeoutMs` once it has its token.
    */
   make<Result>(
     call: RestCall<Result>,
     options: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>>;
-  /** Resolves when those that are under way have ended. */
+  /** Resolves when the requests that are in flight now have ended. */
   ended(): Promise<void>;
 }
 
@@ -201,7 +201,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
   };
 }
 
-/** `failure` says why there was no answer that is understood. */
+/** `outcome` is an HTTP status or an error code; `failure` says why no answer was understood. */
 function endOf(outcome: string, failure: string | undefined): End {
   const status = /^\d{3}$/.test(outcome) ? Number(outcome) : undefined;
   const isError = status !== undefined && status >= 400;
@@ -253,7 +253,7 @@ function errorOfFailure(
   { kind, sent, cause }: ExchangeFailure,
   money: Money | undefined,
 ): GatewayError {
-  // Whatever ended it.
+  // Whatever ended the exchange, a money call that was sent has an unknown outcome.
   if (sent && money) return outcomeUnknown(money.externalId, { cause });
   if (kind === "caller") return cause as GatewayError;
   if (kind === "kept") {

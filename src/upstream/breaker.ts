@@ -2,28 +2,32 @@ import { RollingCount } from "./rolling-count.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * Keeps calls from a service that fails: closed, it lets all through and counts; open, it lets none
- * through; after a pause it is half open and lets one through as a probe, whose answer closes it and
- * whose failure opens it for a longer pause.
+ * Circuit breaker: keeps calls away from a service that fails. Closed, it lets all calls through
+ * and counts failures; open, it refuses all; after a pause it is half open and lets one call
+ * through as a probe. An answer to the probe closes the breaker, a failure opens it for a longer
+ * pause.
  */
 export interface Breaker {
   /** Milliseconds until a call may be let through; undefined when one may be now. */
   refusal(): number | undefined;
-  /** Lets one call through, to be sent now; undefined when there is a refusal. */
+  /** Lets one call through, which must be sent now; undefined while `refusal` returns a pause. */
   enter(): Pass | undefined;
 }
 
-/** One call's way through. Must be settled once, or a probe holds up all that follow. */
+/**
+ * The admission of a call. Each call must settle it once: an unsettled probe blocks all later
+ * calls.
+ */
 export interface Pass {
   settle(verdict: Verdict): void;
 }
 
 export interface BreakerPolicy {
-  /** Calls this far back count. */
+  /** Length of the window in which calls are counted. */
   readonly windowMs: number;
-  /** Fewer calls than this in the window say nothing. */
+  /** With fewer calls than this in the window, `failureShare` does not open the breaker. */
   readonly minimumCalls: number;
-  /** Opens when this share of them failed, 0 to 1. */
+  /** Opens when at least this share of the calls in the window failed, 0 to 1. */
   readonly failureShare: number;
   /** Opens after so many time-outs without an answer in between, however few the calls. */
   readonly timeoutsInARow: number;
@@ -50,11 +54,11 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions):
   let timeouts = 0;
   let openings = 0;
   let openUntil = 0;
-  /** What a call that is let through now gets. Verdicts on any other pass are of the past. */
+  /** The pass that `enter` gives out, or the running probe. Other passes no longer count. */
   let current: Pass | undefined = createClosedPass();
   let state: BreakerState = "closed";
 
-  /** One for all calls until the next opening. */
+  /** One pass for all calls until the breaker opens. */
   function createClosedPass(): Pass {
     const pass: Pass = {
       settle(verdict) {
@@ -112,7 +116,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions):
 
   function refusal(): number | undefined {
     if (state === "closed") return undefined;
-    if (current) return policy.firstPauseMs; // The probe is on its way.
+    if (current) return policy.firstPauseMs; // The probe is in flight.
     const left = openUntil - now();
     return left > 0 ? left : undefined;
   }

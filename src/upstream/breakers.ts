@@ -3,15 +3,15 @@ import type { UpstreamObserver } from "./upstream.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * The two breakers of an account, and so of its one origin. They hear of their own calls alone, so
- * that failing reads hold up no payment.
+ * The two breakers of a merchant account, and so of its one origin. Each counts only its own calls,
+ * so that failing reads never block a payment.
  */
 export interface Breakers {
   /**
-   * For calls that move money. It counts only those that could not be sent at all: it then says at
-   * once what each of them would have said after its wait for a connection. While calls can be sent
-   * they are, since one that gets through is worth more than one that is spared; what fails then is
-   * told as it is.
+   * For calls that move money. Only calls that could not be sent count as failures: once open, the
+   * breaker refuses at once what would otherwise fail after its wait for a connection. While calls
+   * can be sent they are sent: one that succeeds is worth more than one that is spared, and a
+   * failure is reported as it is.
    */
   readonly money: Breaker;
   /** For all other calls. */
@@ -36,7 +36,7 @@ export function createBreakers({ policy, now, random, observer }: BreakersOption
   return { money: breaker("money"), other: breaker("other") };
 }
 
-/** Tells a pass of a call that moves money what its breaker counts. */
+/** Settles the pass of a money call: a failure after the request was sent counts as answered. */
 export function settleMoney(pass: Pass, verdict: Verdict, sent: boolean): void {
   pass.settle(sent && verdict !== "nothing" ? "answered" : verdict);
 }
@@ -50,7 +50,7 @@ const common = {
 };
 
 const policies: Readonly<Record<keyof Breakers, BreakerPolicy>> = {
-  // A service that is back is known to be within seconds, and payments wait the least.
+  // Short: a probe notices within seconds that the service is back, and payments wait the least.
   money: { ...common, maxPauseMs: 2_000 },
   other: { ...common, maxPauseMs: 10_000 },
 };

@@ -18,18 +18,18 @@ import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.
 export interface ClientOptions {
   readonly account: MerchantAccount;
   readonly bucket: TokenBucket;
-  /** UPSTREAM_TIMEOUT: longest that one call may take once it has its token. */
+  /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
   readonly timeoutMs: number;
   readonly observer: UpstreamObserver;
-  /** Default: nothing is traced, and no trace is passed on. */
+  /** Default: no call is traced, and no trace context is sent. */
   readonly tracing?: Tracing;
-  /** For https: a private CA, say. Default: Node's own trust. */
+  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
   readonly tls?: Partial<buildConnector.BuildOptions>;
-  /** The connections to the service. Default: as many as are needed, over HTTP/1.1. */
+  /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
   readonly connections?: Connections;
-  /** A longer body is not understood. Default: 4 MiB. */
+  /** A call with a longer answer body fails. Default: 4 MiB. */
   readonly maxResponseBytes?: number;
-  /** Where the breakers' policies differ from their defaults. */
+  /** Overrides of the breakers' default policies. */
   readonly breaker?: Partial<BreakerPolicy>;
   /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
   readonly now?: () => number;
@@ -37,13 +37,14 @@ export interface ClientOptions {
   readonly random?: () => number;
 }
 
-/** Sends calls of one merchant account; the errors are those of `Upstream`. */
+/** Sends calls of one merchant account; throws the errors that `Upstream` documents. */
 export interface Client {
-  /** A call that changes something: written to a socket once at most, whatever happens. */
+  /** Sends a call that changes something: it is written to a socket at most once. */
   send<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   /**
-   * A call that changes nothing; it may be sent again when it fails. Identical ones of one caller in
-   * flight share their requests and the result, which nobody may change; `onSent` is not called.
+   * Sends a call that changes nothing; it may be sent again when it fails. Identical reads of one
+   * caller in flight share their requests and one result, which callers must not change. `onSent`
+   * is not called.
    */
   read<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
   close(): Promise<void>;
@@ -107,13 +108,13 @@ export function createClient(options: ClientOptions): Client {
       const left = { signal, timeoutMs: endsAt - performance.now(), ...(caller && { caller }) };
       const again = await attempts.make(call, left);
       if (again.kind === "result") return again.result;
-      // That our own side let no retry through is no news: the failure before it is.
+      // The gateway or the caller stopped this retry: the earlier failure says more.
       if (again.verdict === "nothing") throw attempted.error;
       attempted = again;
     }
   }
 
-  /** undici alone would wait for connections that nobody waits for any more. */
+  /** undici's `close` alone would also wait for connections that no request needs any more. */
   async function close(): Promise<void> {
     closing.abort();
     connections.close();
@@ -125,7 +126,7 @@ export function createClient(options: ClientOptions): Client {
     send,
     read: (call, sending) => {
       const { caller } = sending;
-      // Nobody waits for another caller's turn.
+      // The key names the caller, so that no caller waits for another caller's turn.
       const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
       return inFlight.share(JSON.stringify(parts), sending, (shared) => read(call, caller, shared));
     },

@@ -3,12 +3,12 @@ import { type buildConnector, type Dispatcher, Pool } from "undici";
 /** The connections to the payments service. */
 export interface Connections extends Pick<Dispatcher, "dispatch"> {
   /**
-   * An answer belonged to another request: the connection that it came by is closed, and for 10
-   * minutes each request has a connection of its own. Called before the answer's turn of the event
-   * loop is over, no other request has been written to that connection.
+   * Reports that an answer belonged to another request: replaces all connections, and for 10
+   * minutes gives each request a connection of its own. If it is called in the event loop turn of
+   * the answer, no other request has been written to the answer's connection.
    */
   onMixUp(): void;
-  /** Takes no more requests. */
+  /** Accepts no more requests. */
   close(): void;
   /** Closes all connections. */
   destroy(): Promise<void>;
@@ -18,31 +18,31 @@ export interface ConnectionsOptions {
   readonly origin: string;
   /** Longest that a request may take. */
   readonly timeoutMs: number;
-  /** For https: a private CA, say. Default: Node's own trust. */
+  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
   readonly tls?: Partial<buildConnector.BuildOptions> | undefined;
   /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
 }
 
 /**
- * HTTP/1.1, one request at a time on a connection, so that undici never writes one again. A
- * connection on which bytes come while nothing is asked is closed by undici itself: they would
- * become the answer to the next request.
+ * HTTP/1.1 with one request at a time per connection, so that undici never writes a request twice.
+ * undici closes a connection on which bytes arrive while no request is in flight: they would become
+ * the answer to the next request.
  */
 export function createConnections(options: ConnectionsOptions): Connections {
   const { now } = options;
   let pool = createPool(options);
-  /** Given up; requests that are under way on them finish. */
+  /** Replaced pools; the requests in flight on them finish. */
   const former = new Set<Pool>();
   let apartUntil = -Infinity;
   return {
     dispatch(request, handler) {
-      // The connection closes behind its answer: what comes late finds nobody.
+      // `reset` closes the connection after its answer, so late bytes reach no other request.
       return pool.dispatch(now() < apartUntil ? { ...request, reset: true } : request, handler);
     },
     onMixUp() {
       apartUntil = now() + apartMs;
-      // What is queued for the next request may be on any idle connection already.
+      // Bytes that would answer the next request may be waiting on any idle connection.
       const mixedUp = pool;
       pool = createPool(options);
       former.add(mixedUp);

@@ -8,7 +8,7 @@ import { walletCalls } from "./wallet.ts";
 
 export type UpstreamOptions = ClientOptions;
 
-/** The payments service as one merchant account sees it. The bucket stays its owner's to close. */
+/** Creates the client of the payments service for one account. It does not close the bucket. */
 export function createUpstream(options: UpstreamOptions): Upstream {
   const client = createClient(options);
   return {

@@ -2,8 +2,9 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /**
- * Hides in a text of the payments service what a request held in fields marked `debug_redact`: an
- * error message that quotes a cvv or a cryptogram would carry it into logs and answers.
+ * Returns a function that redacts the values of the request's `debug_redact` fields in a text from
+ * the payments service: an error message that quotes a cvv or a cryptogram would carry it into logs
+ * and answers.
  */
 export function hideSecretsOf(schema: DescMessage, request: Message): (text: string) => string {
   const secrets = new Set<string>();
@@ -25,17 +26,20 @@ function collect(message: ReflectMessage, secrets: Set<string>): void {
       const value: unknown = message.get(field);
       if (typeof value === "string" && value.length >= minLength) {
         secrets.add(value);
-        // A quoted request body holds it as JSON does: an Apple Pay token is JSON itself.
+        // A quoted request body contains the JSON-escaped value: an Apple Pay token is JSON itself.
         secrets.add(JSON.stringify(value).slice(1, -1));
       }
     }
   }
 }
 
-/** Shorter ones would blot out half of any text and tell nothing by themselves. */
+/** Shorter values would redact half of any text, and reveal nothing by themselves. */
 const minLength = 3;
 
-/** Only where it stands alone: a cvv is no secret as a part of some longer number. */
+/**
+ * Redacts a secret; one of up to 4 characters only where no digit adjoins it, since a cvv inside a
+ * longer number reveals nothing.
+ */
 function hide(text: string, secret: string): string {
   let result = "";
   let from = 0;

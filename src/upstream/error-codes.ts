@@ -6,9 +6,9 @@ import { ErrorType, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
  * - `no`: it would fail again as it is;
  * - `newToken`: with a new customer token;
  * - `otherCard`: with another card, or later;
- * - `after`: after the pause that the error tells;
+ * - `after`: after the pause that the error names;
  * - `yes`: at any time;
- * - `lookUp`: only once its outcome was looked up.
+ * - `lookUp`: only after its outcome was looked up.
  */
 export type Retry = "no" | "newToken" | "otherCard" | "after" | "yes" | "lookUp";
 
@@ -16,13 +16,13 @@ export type Retry = "no" | "newToken" | "otherCard" | "after" | "yes" | "lookUp"
 export interface Reading {
   readonly code: ErrorCode;
   readonly retry: Retry;
-  /** On a call that moves money the error leaves open whether it moved: UNKNOWN then. */
+  /** The error leaves open whether money moved: a call that moves money is then UNKNOWN. */
   readonly leavesOpen?: true;
   /** The merchant's own credentials were refused. */
   readonly credentials?: true;
-  /** What it means instead where the request carried a customer's own credentials. */
+  /** The reading instead if the request carried a customer's own credentials. */
   readonly toCustomer?: Reading;
-  /** What it means instead on a call that moves no money. */
+  /** The reading instead for a call that moves no money. */
   readonly withoutMoney?: Reading;
 }
 
@@ -36,19 +36,20 @@ const credentials: Reading = { code: "INTERNAL", retry: "no", credentials: true 
 const declined: Reading = { code: "FAILED_PRECONDITION", retry: "otherCard" };
 const tooMany: Reading = { code: "RESOURCE_EXHAUSTED", retry: "after" };
 const failed: Reading = { code: "UNAVAILABLE", retry: "yes", leavesOpen: true };
-// As an Error object's code these contradict themselves: they tell of a payment that goes on or
-// went well. To call such a payment failed would invite a second one.
+// The codes of `underWay` and `wentWell` contradict an Error object: they mean a payment that is in
+// progress or succeeded. Reporting it as failed would invite a second payment.
 const underWay: Reading = { code: "FAILED_PRECONDITION", retry: "lookUp", leavesOpen: true };
-// Card tokens have codes of their own (invalid_card_token, token_does_not_exist): with a customer's
-// token that token is meant, and without one what the payment was to be made with.
+// For invalid_token. Card tokens have codes of their own (invalid_card_token,
+// token_does_not_exist): with a customer's credentials it means the customer's token, else the
+// payment method.
 const declinedToken: Reading = { ...declined, toCustomer: customerToken };
-// A payment that it stopped is refused; a wallet that could not be read may be read in a moment.
+// For failed_to_load_wallet: it declines a payment, but a read of the wallet may soon succeed.
 const declinedWallet: Reading = { ...declined, withoutMoney: failed };
 const wentWell: Reading = { code: "ALREADY_EXISTS", retry: "lookUp", leavesOpen: true };
 
 /**
  * What each code of the spec means: the 116 of its Errors part and the status codes of operation
- * info. The spec gives names alone, so this is the gateway's reading of them.
+ * info. The spec gives only the names; the meanings are the gateway's interpretation.
  */
 const readings: ReadonlyArray<readonly [Reading, string]> = [
   [
@@ -78,7 +79,7 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     plan_not_active plan_project_missing subscription_auto_renew_locked subscription_not_active
     simultaneous_open_orders_not_supported_by_bank`,
   ],
-  // Also what the store was not set up for: no change of the request helps there.
+  // Includes what is not set up for the merchant's store: no change to the request helps there.
   [
     notAllowed,
     `access_not_allowed access_error action_not_allowed payment_method_not_allowed
@@ -88,17 +89,18 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     payment_system_not_supported country_not_supported transaction_not_supported
     bank_is_not_supported`,
   ],
-  // customer_auth_* name the customer's authentication.
+  // customer_auth_* are about the customer's authentication.
   [customerToken, "customer_auth_not_found customer_auth_token_expired_or_invalid"],
   [declinedToken, "invalid_token"],
   [declinedWallet, "failed_to_load_wallet"],
-  // The first of the spec's list, among codes about the request as such: our Basic authentication.
-  // authorization_error stands among the outcomes of transactions, so there the card was refused;
-  // access_not_allowed and access_error are about rights, which presume known credentials (but see
-  // `readError` for HTTP 401).
+  // authorization_failed is the first code in the spec's list, among those about the request as
+  // such: the gateway's Basic authentication failed. authorization_error is listed among the
+  // outcomes of transactions, so it means that the card was refused. access_not_allowed and
+  // access_error are about rights, which presume accepted credentials (but see `readError` for HTTP
+  // 401).
   [credentials, "authorization_failed"],
-  // pin_tries_exceeded is the card's limit: a pause does not help, and RESOURCE_EXHAUSTED would
-  // have clients repeat the call by themselves.
+  // pin_tries_exceeded is the card's limit: waiting does not help, and RESOURCE_EXHAUSTED would
+  // make clients repeat the call automatically.
   [
     declined,
     `transaction_declined transaction_rejected transaction_cannot_be_processed authorization_error
@@ -135,28 +137,28 @@ const byCode: ReadonlyMap<string, Reading> = new Map(
 /** Every code that the spec lists. */
 export const listedCodes: readonly string[] = [...byCode.keys()];
 
-/** Whether an Error object is the service's word that the external_id has its successful payment. */
+/** Whether an Error object says that the external_id already has a successful payment. */
 export function saysAlreadyPaid({ code }: Pick<UpstreamError, "code">): boolean {
   return code === "transaction_already_paid";
 }
 
-/** Whether it is the service's word that it tried and did not succeed: a payment that failed. */
+/** Whether an Error object says that the service tried the payment and it failed. */
 export function saysDeclined({ code, type, httpStatus }: UpstreamError): boolean {
   const answer = { code, type, httpStatus, asCustomer: false, movesMoney: true };
   return readError(answer).retry === "otherCard";
 }
 
-/** Whether it is the service's word that it knows no such payment or payout. */
+/** Whether an Error object says that the service knows no such payment or payout. */
 export function saysNotFound({ code }: Pick<UpstreamError, "code">): boolean {
   return code === "transaction_not_found";
 }
 
-/** The table's reading of a code; undefined for one that the spec does not list. */
+/** The meaning of a code; undefined for a code that the spec does not list. */
 export function readingOf(code: string): Reading | undefined {
   return byCode.get(code);
 }
 
-/** What of an answer its reading depends on. */
+/** The parts of an error answer that decide what it means. */
 export interface ErrorAnswer {
   readonly httpStatus: number;
   /** Of the Error object, where there was one. */
@@ -168,8 +170,8 @@ export interface ErrorAnswer {
 }
 
 /**
- * What an error answer means: by its code where the table knows it, else by HTTP status and error
- * type. Too Many Requests and 5xx outrank the code.
+ * Returns what an error answer means: by its code if the table has it, else by HTTP status and
+ * error type. Too Many Requests and 5xx outrank the code; HTTP 401 outranks codes about rights.
  */
 export function readError(answer: ErrorAnswer): Reading {
   const { httpStatus, code, type, movesMoney } = answer;
@@ -185,7 +187,7 @@ export function readError(answer: ErrorAnswer): Reading {
   return known ?? byStatus.get(httpStatus) ?? readType(type, httpStatus);
 }
 
-/** Whether an answer is the spec's Too Many Requests, which has no HTTP status there. */
+/** Whether an answer is the spec's Too Many Requests; the spec gives no HTTP status for it. */
 export function isRateLimit(httpStatus: number, code: string | undefined): boolean {
   return httpStatus === 429 || code === "too_many_requests";
 }
@@ -213,7 +215,7 @@ function readType(type: ErrorType | undefined, httpStatus: number): Reading {
     case ErrorType.API_ERROR:
       return failed;
     default:
-      // 4xx without more blames the request; anything else says nothing.
+      // A bare 4xx blames the request; any other status says nothing.
       return httpStatus >= 400 ? badInput : failed;
   }
 }

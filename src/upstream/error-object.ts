@@ -3,7 +3,7 @@ import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payme
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { decode } from "../wire/wire.ts";
 
-/** Reads a body as the spec's Error object; undefined when it holds none of what makes one. */
+/** Reads a body as an Error object; undefined if it has no code, message, type or error id. */
 export function readErrorObject(text: string): UpstreamError | undefined {
   let error: UpstreamError;
   try {
@@ -17,20 +17,20 @@ export function readErrorObject(text: string): UpstreamError | undefined {
 }
 
 /**
- * Whether an Error object is meant as one even in a 2xx answer: other answers have a `message` or a
- * `type` too, but no `code` and no error's type.
+ * Whether a body is an Error object even in a 2xx answer: other answers may have a `message` or a
+ * `type` too, but no `code` and no error type.
  */
 export function isUnmistakable({ code, message, type, errorId }: UpstreamError): boolean {
   const more = message !== undefined || errorId !== undefined;
   return code ? more || type !== UNSPECIFIED : more && type !== UNSPECIFIED;
 }
 
-/** The properties of an Error object that other answers have as well, or could. */
+/** The properties of an Error object; other answers may have some of them too. */
 export const sharedWithErrors: ReadonlySet<string> = new Set(
   UpstreamErrorSchema.fields.map((field) => field.localName),
 );
 
-/** The Error object of Too Many Requests, with the spec's defaults for what it lacks. */
+/** The Error object of Too Many Requests, with the spec's defaults for missing properties. */
 export function rateLimitError(given: UpstreamError | undefined): UpstreamError {
   const error = given ?? create(UpstreamErrorSchema);
   return {
@@ -41,7 +41,10 @@ export function rateLimitError(given: UpstreamError | undefined): UpstreamError 
   };
 }
 
-/** An Error object that is fit for callers and logs: none of its texts holds card data. */
+/**
+ * Returns an Error object that is fit for callers and logs: its texts hold no card numbers and no
+ * secrets of the request.
+ */
 export function cleanError(
   error: UpstreamError,
   httpStatus: number,
@@ -51,7 +54,7 @@ export function cleanError(
   for (const name of ["code", "message", "param", "paymentId", "errorId"] as const) {
     const text = error[name];
     if (text === undefined) continue;
-    // Of the digits of a UUID some pass for a card number's, and an id must stay the one that it is.
+    // Digits of a UUID may look like a card number, and an id must stay intact.
     clean[name] = hideSecrets(uuid.test(text) ? text : maskCardNumbers(text));
   }
   return clean;

@@ -5,7 +5,7 @@ import { startTimer } from "./timer.ts";
 export interface HttpRequest {
   readonly method: Dispatcher.HttpMethod;
   readonly path: string;
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: string[];
   readonly body: string | null;
 }
@@ -30,25 +30,25 @@ export interface ExchangeOptions {
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Once the request leaves, neither signal nor deadline end the exchange: only the time-out. */
+  /** Once the request is written, only the time-out ends the exchange, not signal or deadline. */
   readonly finishOnceSent: boolean;
-  /** Called once, right before the request's first byte is written; nothing is when it throws. */
+  /** Called once, right before the request's first byte is written; if it throws, none is. */
   readonly onSent?: (() => void) | undefined;
 }
 
 /**
- * Why there is no answer: `caller` is the signal or the deadline, `kept` that we did not let the
- * request leave.
+ * Why there is no answer. `caller`: the signal aborted or the deadline passed. `kept`: the gateway
+ * did not let the request out.
  */
 export type FailureKind = "caller" | "kept" | "timeout" | "connection" | "tooLarge";
 
-/** An exchange that gave no whole answer. */
+/** The failure of an exchange that did not get a complete answer. */
 export class ExchangeFailure extends Error {
   override readonly name = "ExchangeFailure";
   readonly kind: FailureKind;
-  /** Whether anything of the request may have left. False is certain: not a byte was written. */
+  /** Whether any of the request may have been written. False is certain: not one byte was. */
   readonly sent: boolean;
-  /** What had come of the answer. */
+  /** The head of the answer, if it had arrived. */
   readonly head: HttpHead | undefined;
 
   constructor(kind: FailureKind, sent: boolean, head: HttpHead | undefined, cause: unknown) {
@@ -60,8 +60,8 @@ export class ExchangeFailure extends Error {
 }
 
 /**
- * Sends one request and reads the whole answer, whatever its status. It is written to a socket once
- * at most, and redirects are not followed. Ending it early closes its socket.
+ * Sends one request and reads the whole answer, whatever its status. Writes the request to a socket
+ * at most once, and does not follow redirects. Ending it early closes its socket.
  * @throws ExchangeFailure
  */
 export function exchange(
@@ -75,9 +75,9 @@ export function exchange(
 }
 
 /**
- * undici calls `onRequestStart` with a connected (and, for https, authenticated) socket at hand,
- * right before it writes the request in the same turn, and writes nothing when that throws. So it
- * is the border between "never sent" and "perhaps sent".
+ * undici calls `onRequestStart` when a socket is connected (and, for https, authenticated), right
+ * before it writes the request in the same turn of the event loop, and writes nothing if the call
+ * throws. So this call separates "never sent" from "perhaps sent".
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
@@ -181,7 +181,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** What undici says of requests and pools that are wrong in themselves: no word of the service. */
+/** undici's errors for invalid requests and closed pools: the service had no part in them. */
 const ourDoing: ReadonlySet<unknown> = new Set([
   "UND_ERR_INVALID_ARG",
   "UND_ERR_CLOSED",

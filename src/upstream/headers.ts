@@ -1,8 +1,8 @@
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 
 /**
- * The customer's own credentials as headers, names and values in turn; empty for an external id
- * alone.
+ * The customer's own credentials as headers, in which names and values alternate; empty for a
+ * customer with only an external id.
  */
 export function customerHeaders(customer: CustomerIdentity | undefined): string[] {
   const { authToken, rid } = customer ?? {};
@@ -17,7 +17,7 @@ export function basicAuthorization(login: string, password: string): string {
   return `Basic ${Buffer.from(`${login}:${password}`, "utf8").toString("base64")}`;
 }
 
-/** All headers of a merchant's requests but the customer's: with a body, and without one. */
+/** All headers of a merchant's requests except the customer's: with a body, and without one. */
 export function merchantHeaders(authorization: string): { withBody: string[]; bodiless: string[] } {
   const bodiless = [
     ...["authorization", authorization],

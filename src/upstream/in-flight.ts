@@ -2,18 +2,18 @@ import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { startTimer } from "./timer.ts";
 
-/** Until when one of several callers waits. */
+/** How long one caller waits for a shared call. */
 export interface WaitBudget {
   readonly signal: AbortSignal;
   /** In milliseconds since the epoch. */
   readonly deadlineMs?: number;
 }
 
-/** Identical calls that are in flight at the same time, made once. */
+/** Makes identical calls only once while they are in flight at the same time. */
 export interface InFlight {
   /**
-   * Joins the call of this key that has no answer yet, or starts one. Each caller leaves by its own
-   * signal and deadline. The answer is one object for all: nobody may change it.
+   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
+   * own signal and deadline. All callers get the same object and must not change it.
    */
   share<Result>(
     key: string,
@@ -22,11 +22,11 @@ export interface InFlight {
   ): Promise<Result>;
 }
 
-/** Until when the callers of one call wait. */
+/** How long at least one caller of a shared call waits. */
 export interface SharedWaitBudget {
-  /** Aborts when all have left. */
+  /** Aborts when no caller waits any more. */
   readonly signal: AbortSignal;
-  /** The latest deadline of any of them so far, in milliseconds since the epoch, or Infinity. */
+  /** The latest deadline of all callers so far, in milliseconds since the epoch, or Infinity. */
   readonly deadlineMs: () => number;
 }
 
@@ -54,7 +54,8 @@ export function createInFlight(): InFlight {
     const answer = start({ signal: abort.signal, deadlineMs: () => waitBudget.deadlineMs });
     const call = { answer, abort, waiting: 0, waitBudget };
     calls.set(key, call);
-    // The first to hear of the answer, so that none who acts on it joins a call that is over.
+    // Registered before the callers' handlers, so that a caller that reacts to the answer does not
+    // join a call that has ended.
     const over = () => forget(key, call);
     call.answer.then(over, over);
     return call;

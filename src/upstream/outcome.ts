@@ -1,13 +1,13 @@
 import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
 
-/** What a call moves money for. */
+/** The payment or payout that a call moves money for. */
 export interface Money {
   readonly kind: Kind;
   readonly externalId: string;
 }
 
-/** A call that moves money was sent, and nothing tells whether it moved. */
+/** The error of a call that moves money, was sent, and whose outcome is unknown. */
 export function outcomeUnknown(
   externalId: string,
   details: Pick<GatewayErrorDetails, "upstream" | "cause"> = {},
@@ -19,7 +19,7 @@ export function outcomeUnknown(
   );
 }
 
-/** The service is out of reach or makes no sense; nothing was done, or nothing that matters. */
+/** The error if the service cannot be reached or understood, and no money moved. */
 export function unavailable(message: string, cause: unknown): GatewayError {
   return new GatewayError("UNAVAILABLE", message, { reason: "UPSTREAM_UNAVAILABLE", cause });
 }

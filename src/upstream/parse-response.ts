@@ -14,34 +14,34 @@ import type { HttpResponse } from "./exchange.ts";
 import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
-/** The question that an answer belongs to. */
+/** The call that an answer belongs to, as far as reading the answer depends on it. */
 export interface Question<Result> {
   /** Reads the body of a 2xx answer. @throws when it is not understood. */
   readonly read: (text: string, options: DecodeOptions) => Result;
-  /** Absent for a call that moves none. */
+  /** Absent for a call that moves no money. */
   readonly money?: Money | undefined;
   /**
-   * Whether a result is one although it came with a 4xx status: the spec ties no status to the data
-   * of a payment. Default: no result is.
+   * Whether a body that came with a 4xx status is a result all the same: the spec ties no status to
+   * the data of a payment. Default: never.
    */
   readonly isResult?: ((result: Result) => boolean) | undefined;
-  /** The external_id that the answer is to be about, and where an answer names its own. */
+  /** The external_id that the answer must be about, and how to read the one that it names. */
   readonly about?:
     | { readonly externalId: string; readonly namedIn: (result: Result) => string | undefined }
     | undefined;
-  /** Codes of an Error object that tell of success when they come in a 2xx answer. Default: none. */
+  /** Codes of an Error object that mean success in a 2xx answer. Default: none. */
   readonly successCodes?: ReadonlySet<string> | undefined;
   /** The request carried a customer's own credentials. */
   readonly asCustomer: boolean;
-  /** Hides what a text quotes of the request's secrets. */
+  /** Redacts the request's secrets in a text. */
   readonly hideSecrets: (text: string) => string;
   readonly onFault: (fault: WireFault) => void;
 }
 
-/** All but how its body is read. */
+/** The parts of a question that do not depend on the type of its result. */
 type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes" | "about">;
 
-/** What an answer said. */
+/** What an answer means. */
 export type ParsedResponse<Result> =
   | { readonly kind: "result"; readonly result: Result }
   | {
@@ -51,15 +51,15 @@ export type ParsedResponse<Result> =
       readonly rateLimited?: boolean;
       /** The merchant's own credentials were refused. */
       readonly credentialsRefused?: boolean;
-      /** It was the answer to another request: nothing in it is about this one. */
+      /** It answers another request: nothing in it is about this one. */
       readonly mixedUp?: boolean;
-      /** It was no word of the service about the call: 5xx, or nothing that could be understood. */
+      /** The service failed to answer the call: 5xx, or an answer that was not understood. */
       readonly serviceFailed?: boolean;
     };
 
 /**
- * Reads an answer. The spec ties no HTTP statuses to errors, so that an Error
- * object counts as one in a 2xx answer too. Never throws.
+ * Reads an answer. The spec ties no HTTP statuses to errors, so an Error object counts as an error
+ * in a 2xx answer too. Never throws.
  */
 export function parseResponse<Result>(
   answer: HttpResponse,
@@ -75,7 +75,7 @@ export function parseResponse<Result>(
     : unlessMixedUp(result, answer, question);
 }
 
-/** An answer that names another external_id is no answer to this call. */
+/** An answer that names another external_id does not answer this call. */
 function unlessMixedUp<Result>(
   result: Result,
   answer: HttpResponse,
@@ -93,7 +93,7 @@ function parseSuccess<Result>(
   question: Question<Result>,
 ): ParsedResponse<Result> {
   let hasFaults = false;
-  // What has an unknown shape may turn out to be an Error object.
+  // An object of unknown shape may turn out to be an Error object: report these faults later.
   const unknown: WireFault[] = [];
   const onFault = (fault: WireFault) => {
     if (fault.kind === "unknown_shape") {
@@ -119,12 +119,12 @@ function parseSuccess<Result>(
     if (question.successCodes?.has(code)) return { kind: "result", result };
     return refusal(answer, object, question);
   }
-  // JSON without a word about the payment is no answer to who wants to know whether it was made.
+  // JSON that says nothing about the payment leaves open whether it was made.
   if (question.money) return notUnderstood(answer, question);
   return { kind: "result", result };
 }
 
-/** Whether a result holds nothing but what an Error object could hold too. */
+/** Whether a result holds only what an Error object could hold too. */
 function isBlank(result: unknown): boolean {
   if (Array.isArray(result)) return result.every(isBlank);
   const fields = (result ?? {}) as Readonly<Record<string, unknown>>;
@@ -153,7 +153,7 @@ function resultInRefusal<Result>(
   }
 }
 
-/** An Error object, or a mere HTTP status, as the error that callers see. */
+/** Turns an Error object, or a bare HTTP status, into the error that callers receive. */
 function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
@@ -171,7 +171,7 @@ function refusal(
     movesMoney: money !== undefined,
   });
   const serviceFailed = status >= 500;
-  // 5xx without an Error object is no word of the service: most likely a proxy's.
+  // A 5xx without an Error object most likely comes from a proxy, not from the service.
   const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
   if (money && (reading.leavesOpen || !isRejection(status, object))) {
     const error = outcomeUnknown(money.externalId, detail && { upstream: detail });
@@ -182,7 +182,8 @@ function refusal(
     ...(detail && { upstream: detail }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
   });
-  // A customer's token may be what was refused, and no customer may turn readiness off.
+  // With a customer's credentials the service may have refused those, and a customer must not be
+  // able to make the gateway unready.
   return {
     kind: "error",
     error,
@@ -193,9 +194,9 @@ function refusal(
 }
 
 /**
- * Whether an error answer proves that the call was not carried out: the service says so itself, or
- * the status tells of what comes before the call is looked at. Any other status may be the word of
- * something between us and the service, which may have seen the call.
+ * Whether an error answer proves that the call was not carried out: the service says so in an Error
+ * object, or the status (401, 429) is decided before the call is looked at. Any other bare status
+ * may come from a proxy, after the service has seen the call.
  */
 function isRejection(status: number, object: UpstreamError | undefined): boolean {
   if (status === 401 || status === 429) return true;

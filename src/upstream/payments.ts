@@ -44,7 +44,7 @@ export function paymentCalls({ send }: Client): PaymentCalls {
       const schema = ResendCallbackRequestSchema;
       const endpoint = endpoints.resend;
       const body = bodyOf(schema, request);
-      // The shape of the answer is not shown: any 2xx is a yes, whatever its body.
+      // The spec does not show the shape of the answer: any 2xx means success, whatever its body.
       const read = () => {};
       await send({ endpoint, target: endpoint.path, schema, request, body, read }, options);
     },

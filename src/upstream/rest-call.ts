@@ -9,16 +9,16 @@ import type { Question } from "./parse-response.ts";
 export interface RestCall<Result>
   extends Pick<Question<Result>, "read" | "money" | "isResult" | "successCodes" | "about"> {
   readonly endpoint: Endpoint;
-  /** Path with its values, and query; from `/api` on. */
+  /** Path with its parameters filled in, and query; begins with `/api`. */
   readonly target: string;
   readonly customer?: CustomerIdentity | undefined;
   readonly body?: string;
-  /** What the call was made of, to find its secrets in an error's text. */
+  /** The request message and its schema: its secrets are redacted in error texts. */
   readonly schema: DescMessage;
   readonly request: Message;
 }
 
-/** A target from a path and its query, in the order given; undefined values are left out. */
+/** Adds query parameters to a path, in the given order; undefined values are left out. */
 export function withQuery(
   path: string,
   query: Readonly<Record<string, string | undefined>>,
@@ -31,13 +31,13 @@ export function withQuery(
   return target;
 }
 
-/** A value as it stands in a path or a query. */
+/** Percent-encodes a value. @throws GatewayError INVALID_ARGUMENT for half a surrogate pair */
 export function escaped(name: string, value: string): string {
   if (!value.isWellFormed()) throw unsendable(name, "has half a surrogate pair");
   return encodeURIComponent(value);
 }
 
-/** A request as a JSON body. @throws GatewayError INVALID_ARGUMENT for what JSON cannot carry. */
+/** Encodes a request as JSON. @throws GatewayError INVALID_ARGUMENT for what JSON cannot carry. */
 export function bodyOf<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc>,

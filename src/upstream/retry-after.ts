@@ -12,9 +12,9 @@ export function rateLimitHeaders({ headers }: HttpHead): RateLimitHeaders {
 }
 
 /**
- * Milliseconds until a refused call may be tried again. For Too Many Requests X-RateLimit-Reset
- * tells, or Retry-After, or the limit's own unit, a second. For other limits Retry-After alone does;
- * the spec names no time for them, so a minute is assumed.
+ * Milliseconds until a refused call may be tried again. For Too Many Requests: X-RateLimit-Reset,
+ * else Retry-After, else a second, the unit of the limit. For other limits: Retry-After, else a
+ * minute, since the spec names no time for them.
  */
 export function retryAfterMs(head: HttpHead, rateLimited: boolean): number {
   const pause = single(head.headers["retry-after"]);
@@ -25,7 +25,7 @@ export function retryAfterMs(head: HttpHead, rateLimited: boolean): number {
   return seconds * 1000;
 }
 
-/** A header given twice is joined, as HTTP has it, and so is no number any more. */
+/** Joins a repeated header, as HTTP does; the result is no number and is ignored. */
 function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(", ") : value;
 }

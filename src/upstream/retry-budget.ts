@@ -1,17 +1,17 @@
 import { RollingCount } from "./rolling-count.ts";
 
-/** How many reads of an account may be sent again, so that retries never multiply an outage. */
+/** Limits how many reads of an account are sent again, so that retries never amplify an outage. */
 export interface RetryBudget {
-  /** A read begins. */
+  /** Counts a read that begins. */
   onRead(): void;
-  /** Whether one more retry fits. */
+  /** Whether one more retry is allowed. */
   allows(): boolean;
   onRetry(): void;
 }
 
 /**
- * Retries are a tenth of the reads of the last ten seconds at most; where reads are few, one a
- * second.
+ * Allows retries of at most a tenth of the reads of the last ten seconds, or ten retries if that is
+ * more.
  * @param now milliseconds on a clock that never goes back
  */
 export function createRetryBudget(now: () => number): RetryBudget {

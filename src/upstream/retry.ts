@@ -1,21 +1,21 @@
 import type { Endpoint } from "./endpoint.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** A call that failed, as far as the decision on another try depends on it. */
+/** A failed call, as far as the decision on a retry depends on it. */
 export interface FailedCall {
   readonly method: Endpoint["method"];
   readonly verdict: Verdict;
-  /** How often it was tried again already. */
+  /** How many retries it has had already. */
   readonly retries: number;
   /** What is left of the caller's deadline and of UPSTREAM_TIMEOUT, whichever ends first. */
   readonly leftMs: number;
   readonly breakerOpen: boolean;
   readonly withinBudget: boolean;
-  /** The pause's share of its longest: 0 to 1, at random. */
+  /** Random, 0 to 1: the actual pause as a share of the longest. */
   readonly jitter: number;
 }
 
-/** Whether to try again after a pause, or why not. */
+/** Whether to retry after a pause, or why not. */
 export type RetryDecision =
   | { readonly retry: true; readonly pauseMs: number }
   | {
@@ -32,25 +32,25 @@ export type RetryDecision =
     };
 
 /**
- * Decides on another try. Reads alone are tried again, twice at most, and only where the service
- * failed without a word of its own; the pause has full jitter.
+ * Decides on a retry. Only reads are retried, at most twice, and only if the verdict is `failed`;
+ * the pause has full jitter.
  */
 export function decideRetry(failed: FailedCall): RetryDecision {
-  // Only what changes nothing may be done twice.
+  // Only a call that changes nothing may be repeated.
   if (failed.method !== "GET") return no.write;
   // The service would answer the same again; after 429 the bucket waits.
   if (failed.verdict === "answered") return no.answered;
-  // The call's whole time is spent, and a service that stalls needs no more calls.
+  // Most of the call's time is used up, and a service that stalls needs no more calls.
   if (failed.verdict === "timeout") return no.timeout;
-  // Our side or the caller ended it.
+  // The gateway or the caller ended the call.
   if (failed.verdict === "nothing") return no.ended;
   if (failed.retries >= maxRetries) return no.tries;
-  // Too many calls fail for this one to be bad luck.
+  // So many calls fail that a retry would most likely fail too.
   if (failed.breakerOpen) return no.breaker;
   const pauseMs = failed.jitter * firstPauseMs * 2 ** failed.retries;
-  // The failure at hand tells more than a deadline that passes during the pause.
+  // The present failure says more than a deadline that passes during the pause.
   if (pauseMs >= failed.leftMs) return no.deadline;
-  // Last, so that only retries which would be made are told as refused by the budget.
+  // Last, so that only a retry that would otherwise be made is reported as refused by the budget.
   if (!failed.withinBudget) return no.budget;
   return { retry: true, pauseMs };
 }

@@ -1,4 +1,4 @@
-/** How many of something there were lately: a sliding window that moves on by tenths of itself. */
+/** Counts events in a sliding window, which moves in steps of a tenth of its length. */
 export class RollingCount {
   readonly #slotMs: number;
   readonly #slots: number[] = Array(slots).fill(0);

@@ -51,7 +51,7 @@ export function subscriptionCalls({ send }: Client): SubscriptionCalls {
 const update = endpointOf(SubscriptionService.method.updateSubscription);
 const deactivate = endpointOf(SubscriptionService.method.deactivateSubscription);
 
-/** Of the spec's codes these tell of what was asked for: with a 2xx status it was done. */
+/** Codes of the spec that confirm what was asked for: with a 2xx status they mean success. */
 const successCodes: ReadonlySet<string> = new Set([
   "subscription_successful",
   "unsubscribed_successfully",
@@ -62,12 +62,12 @@ function targetOf(
   request: { subscriptionId: string; customer?: CustomerIdentity | undefined },
 ) {
   const id = escaped("subscription_id", request.subscriptionId);
-  // A function, since `$` in a replacement text would mean something.
+  // A replacer function, since `$` has a special meaning in a replacement text.
   const path = endpoint.path.replace("{subscription_id}", () => id);
   return withQuery(path, { external_id: request.customer?.externalId });
 }
 
-/** The answer is a message for people: without a body it is a yes without one. */
+/** The answer is a message for people; an empty body means success without a message. */
 function reader<Desc extends DescMessage>(schema: Desc) {
   return (text: string, options: DecodeOptions): MessageShape<Desc> =>
     text === "" ? create(schema) : decode(schema, text, options);

@@ -1,4 +1,4 @@
-/** Runs once after `ms`, which may be negative or beyond what a timer holds. @returns its stop. */
+/** Runs `run` once after `ms`, clamped to 0 to 2^31 - 1. @returns a function that cancels it */
 export function startTimer(ms: number, run: () => void): () => void {
   const timer = setTimeout(run, Math.min(Math.max(ms, 0), maxTimerMs));
   return () => clearTimeout(timer);

@@ -43,31 +43,33 @@ export interface MerchantAccount {
 
 export interface SendOptions {
   /**
-   * For reads: cancels the call, down to the socket. For calls that move money: cancels the wait
-   * for a token and nothing after that; a call that was sent goes on to the upstream time-out.
+   * For calls that move money: cancels the call until it is sent, and not after that; a call that
+   * was sent goes on to its answer or the upstream time-out. For all other calls: cancels the call,
+   * down to the socket.
    */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
-  /** Whose turn at the account's budget the call takes. Default: all without a caller share turns. */
+  /** Whose turn at the account's budget the call takes. Calls without a caller share turns. */
   readonly caller?: TurnTaker;
   /**
-   * Called once, when the request is about to leave: from then on a failure without an understood
-   * answer leaves the outcome unknown. When it throws nothing is sent, and a GatewayError is what
-   * the call ends with.
+   * Called once, right before the request is written: from then on a failure without an understood
+   * answer leaves the outcome unknown. If it throws, nothing is sent, and the call throws the same
+   * error if that is a GatewayError, else UNAVAILABLE.
    */
   readonly onSent?: () => void;
 }
 
 /**
- * The payments service, as one merchant account sees it: a method per REST call. Requests have
- * passed validation. Each request takes a token of the account's budget first. Reads that fail
- * without an answer are sent again, twice at most; all else is sent once at most.
+ * The payments service for one merchant account: a method per REST call. Requests must have passed
+ * validation. Each request takes a token of the account's rate budget first. Reads that the
+ * service fails to answer (`failed` in `verdict.ts`) are sent again, at most twice; every other
+ * call is sent at most once.
  *
  * @throws GatewayError by the table of `error-codes.ts`: with `upstream` for an Error object;
- * UNAVAILABLE for a service out of reach, with `retryAfterMs` when it was not even asked since it
- * keeps failing; for a call that moves money and was sent without an understood answer, UNKNOWN with
- * `outcomeUnknown`.
+ * UNAVAILABLE if the service cannot be reached, with `retryAfterMs` if the breaker refused the
+ * call; UNKNOWN with `outcomeUnknown` for a call that moves money and was sent, but got no answer
+ * that was understood.
  */
 export interface Upstream {
   createPayment(request: CreatePaymentRequest, options: SendOptions): Promise<Payment>;
@@ -97,29 +99,29 @@ export interface Upstream {
     options: SendOptions,
   ): Promise<DeactivateSubscriptionResponse>;
   getOperation(request: GetOperationRequest, options: SendOptions): Promise<Operation>;
-  /** Ends idle connections; calls in flight finish. */
+  /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
 }
 
-/** What the client tells its surroundings, for metrics and logs. */
+/** Receives what the client does, for metrics and logs. */
 export interface UpstreamObserver {
-  /** `endpoint` is method and path template, `outcome` an HTTP status or an error's code. */
+  /** `endpoint` is method and path template, `outcome` an HTTP status or an error code. */
   onCall(call: {
     readonly endpoint: string;
     readonly outcome: string;
     readonly durationMs: number;
-    /** The same by OpenTelemetry's conventions. */
+    /** The same as OpenTelemetry attributes. */
     readonly http: () => Attributes;
-    /** Of its span, if that is sampled. */
+    /** The `traceparent` of the call's span, if that is sampled. */
     readonly traceparent: string | undefined;
   }): void;
   /** A request begins (1) or has ended (-1). */
   onInFlight?(change: 1 | -1): void;
-  /** A call that moves money is about to leave; `trace` is its `traceparent` if it is traced. */
+  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
   onMoneyCall?(call: Money & { readonly trace: string | undefined }): void;
-  /** A field of an answer was not read as it stood: `path` names it, no value. */
+  /** A field of an answer could not be read as it was: `path` names it, without its value. */
   onFieldFault(fault: WireFault & { endpoint: string }): void;
-  /** An answer named another `external_id` than its request: it is taken for no answer. */
+  /** An answer named another `external_id` than its request: the client discards it. */
   onMixUp?(mixUp: { endpoint: string }): void;
   /** The merchant's own credentials were refused or accepted: readiness reports it. */
   onCredentials(accepted: boolean): void;
@@ -132,7 +134,7 @@ export interface UpstreamObserver {
     state: "closed" | "open" | "halfOpen";
     pauseMs?: number;
   }): void;
-  /** A read failed: `next` is `retry`, or why there is none. */
+  /** A read failed: `next` is `retry`, or why it is not retried. */
   onReadFailed?(failure: {
     endpoint: string;
     next:

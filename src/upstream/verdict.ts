@@ -1,22 +1,21 @@
 import type { ExchangeFailure } from "./exchange.ts";
 
 /**
- * What one call tells of the service's health:
- * - `answered`: it is there, and whatever it said of this call (an error, Too Many Requests) is its
- *   own word;
- * - `failed`: out of reach, the connection lost, 5xx, or an answer that makes no sense;
- * - `timeout`: it took its time and gave no answer;
- * - `nothing`: the call ended on our side or on the caller's.
+ * What one call shows about the service's health:
+ * - `answered`: the service works, whatever it answered (an error, Too Many Requests);
+ * - `failed`: unreachable, the connection lost, 5xx, or an answer that was not understood;
+ * - `timeout`: no answer in time;
+ * - `nothing`: the gateway or the caller ended the call.
  */
 export type Verdict = "answered" | "failed" | "timeout" | "nothing";
 
-/** What an exchange without an answer tells, that ended `lastedMs` after its start. */
+/** The verdict on an exchange that failed `lastedMs` after its start. */
 export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): Verdict {
   switch (kind) {
     case "kept":
       return "nothing";
     case "caller":
-      // Short deadlines are the callers' own; so that they cannot turn the service off for others.
+      // A caller with a short deadline must not open the breaker for others.
       return lastedMs >= slowMs ? "timeout" : "nothing";
     case "timeout":
       return "timeout";

@@ -69,7 +69,7 @@ const find = endpointOf(WalletService.method.findWalletItems);
 const confirmation = endpointOf(WalletService.method.getConfirmationStatus);
 const remove = endpointOf(WalletService.method.deleteWalletItem);
 
-/** The spec draws one item: an object without members is no item. */
+/** The spec shows one item as the answer; an empty object means no items. */
 const readItems = (text: string, options: DecodeOptions) =>
   /^\s*\{\s*\}\s*$/.test(text) ? [] : decodeList(WalletItemSchema, text, options);
 

@@ -4,20 +4,20 @@ import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
 import { readInstant } from "./time.ts";
 
-/** What was not read as it stood. */
+/** Something in the JSON that could not be read as it is. */
 export interface WireFault {
-  /** Where, in the names of the JSON (`details.status`, `products[].quantity`); never a value. */
+  /** The path in JSON names (`details.status`, `products[].quantity`), never with a value. */
   path: string;
   /**
    * `unset`: a field of an unexpected type or range. `malformed`: a text with half of a surrogate
-   * pair, which is read as U+FFFD. `unknown_shape`: an object without anything known, left out.
+   * pair, which is read as U+FFFD. `unknown_shape`: an object without any known member, left out.
    */
   kind: "unset" | "malformed" | "unknown_shape";
 }
 
 /** How JSON is read. */
 export interface DecodeOptions {
-  /** Called for each field that was not read as it stood. Default: nothing is told. */
+  /** Called for each fault. Default: faults are not reported. */
   onFault?: (fault: WireFault) => void;
 }
 
@@ -30,8 +30,8 @@ export function readMessage(desc: DescMessage, json: Properties, walk: Walk): Pr
 }
 
 /**
- * Reads each object of a list; the position of anything else is told as a fault, and so is that of
- * an object in which nothing was found to read.
+ * Reads each object of a list. Any other element, and an object without any known member, is left
+ * out and reported as a fault at its position.
  */
 export function readMessages(
   desc: DescMessage,
@@ -51,12 +51,12 @@ export function readMessages(
   return messages;
 }
 
-/** Whether nothing was read into a message whose fields all tell absent from empty. */
+/** Whether nothing was read into a message. Its fields must all distinguish absent from empty. */
 export function isBlank(desc: DescMessage, message: Properties): boolean {
   return Object.keys(message).length === Object.keys(create(desc)).length;
 }
 
-/** One reading of one text: tells faults, and finds the digits that `JSON.parse` lost. */
+/** The state of reading one text: reports faults, and finds the digits that `JSON.parse` lost. */
 export class Walk {
   readonly #text: string;
   readonly #onFault: DecodeOptions["onFault"];
@@ -67,7 +67,7 @@ export class Walk {
     this.#onFault = options.onFault;
   }
 
-  /** Reports the member `key` of `parent`. @returns undefined: the field's value, unset. */
+  /** Reports the member `key` of `parent`. @returns undefined, the value of an unset field */
   fault(parent: Position | undefined, key: Key, kind: WireFault["kind"] = "unset"): undefined {
     if (this.#onFault === undefined) return;
     let path = "";
@@ -78,7 +78,10 @@ export class Walk {
     this.#onFault({ path, kind });
   }
 
-  /** A text that UTF-8 can carry, and so the log, the store and every caller. */
+  /**
+   * The text with lone surrogates read as U+FFFD, which it reports: the log, the store and all
+   * callers need text that UTF-8 can encode.
+   */
   wellFormed(text: string, parent: Position | undefined, key: Key): string {
     if (text.isWellFormed()) return text;
     this.fault(parent, key, "malformed");
@@ -98,7 +101,7 @@ export class Walk {
 
 type Key = string | number;
 
-/** Where in the JSON a value stands: the list of keys that lead there, the last one first. */
+/** The position of a value in the JSON: the keys that lead to it, in a list from the last one. */
 export interface Position {
   readonly parent: Position | undefined;
   readonly key: Key;
@@ -111,13 +114,13 @@ function pathTo(parent: Position | undefined, key: Key): Key[] {
 }
 
 /**
- * Reads a JSON value other than null. Undefined, after telling the fault, for a value that the
- * field cannot hold.
+ * Reads a JSON value other than null. For a value that the field cannot hold, reports a fault and
+ * returns undefined.
  */
 type Read = (value: unknown, walk: Walk, parent: Position | undefined, key: Key) => unknown;
 
 interface Plan {
-  /** What a new message holds from the start: its type's name, and zeros of implicit fields. */
+  /** What a new message contains from the start: its type's name, and zeros of implicit fields. */
   readonly zeros: ReadonlyArray<readonly [property: string, zero: unknown]>;
   readonly lists: readonly string[];
   readonly oneofs: readonly string[];
@@ -128,7 +131,7 @@ interface PlannedField {
   readonly member: string;
   readonly property: string;
   readonly oneofCase: string | undefined;
-  /** A string field takes a string as it is: most fields, so this one is not worth a call. */
+  /** The field takes a string unchanged. Most fields do, so these skip the call of `read`. */
   readonly text: boolean;
   readonly read: Read;
 }
@@ -189,7 +192,7 @@ function messageOf(
     } else if ((message[property] as { case?: string }).case === undefined) {
       message[property] = { case: oneofCase, value: result };
     } else {
-      walk.fault(here, member); // A second member of a oneof: the first one stands.
+      walk.fault(here, member); // A second member of a oneof: keep the first.
     }
   }
   return message;
@@ -254,7 +257,7 @@ const integerText = /^-?[0-9]{1,40}$/;
 const readTimestamp: Read = (value, walk, parent, key) =>
   (typeof value === "string" ? readInstant(value) : undefined) ?? walk.fault(parent, key);
 
-/** Upstream texts of an enum are read in any case of letters. */
+/** Reads the service's enum texts in upper, lower or mixed case. */
 function enumReader(desc: DescEnum): Read {
   const numbers = new Map<unknown, number>();
   for (const { number, text } of wireTexts(desc)) {
@@ -267,7 +270,7 @@ function enumReader(desc: DescEnum): Read {
 }
 
 function messageReader(desc: DescMessage): Read {
-  let plan: Plan | undefined; // Found on first use: a type may hold itself.
+  let plan: Plan | undefined; // Looked up on first use: a type may contain itself.
   return (value, walk, parent, key) => {
     if (!isJsonObject(value)) return walk.fault(parent, key);
     plan ??= planOf(desc);
@@ -275,7 +278,7 @@ function messageReader(desc: DescMessage): Read {
   };
 }
 
-/** An element that cannot be read, null too, is left out. */
+/** Elements that cannot be read, null included, are reported and left out. */
 function listReader(read: Read): Read {
   return (value, walk, parent, key) => {
     if (!Array.isArray(value)) return walk.fault(parent, key);

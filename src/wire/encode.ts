@@ -100,12 +100,12 @@ function listWriter(write: Write): Write {
   };
 }
 
-/** Most texts need no escaping: looking is cheaper than a call of `JSON.stringify`. */
+/** Most texts need no escaping: testing is cheaper than calling `JSON.stringify`. */
 function quoted(text: string): string {
   return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
-/** Lone surrogates are among them: `JSON.stringify` writes those as escapes. */
+/** Includes surrogates, since `JSON.stringify` writes lone ones as escapes. */
 const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 function refuse(name: string, expected: string): never {

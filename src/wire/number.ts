@@ -21,8 +21,8 @@ const exponentForm = /^(-?)([0-9]+)(?:\.([0-9]+))?[eE]([+-]?[0-9]+)$/;
 const maxExponent = 40;
 
 /**
- * A decimal text as a JSON number of the same value: only needless leading zeros go, since JSON
- * refuses them (`007.10` is `7.10`). Undefined for text that is not a decimal: nothing else may be
+ * A decimal text as a JSON number of the same value: only leading zeros are removed, since JSON
+ * does not allow them (`007.10` becomes `7.10`). Undefined for any other text, which must not be
  * written into a body unquoted.
  */
 export function jsonNumber(text: string): string | undefined {
@@ -35,15 +35,15 @@ const jsonDecimal = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
 const zeroLedDecimal = /^(-?)0*((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)$/;
 
 /**
- * The number that is the value of a member, in its own text, if no other member or string of the JSON
- * text has that name: then it is found without a second `JSON.parse`. Undefined otherwise. The text
- * must be valid JSON, and `name` nothing but letters, digits and underscores.
+ * The source text of the number that a member holds, found without a second `JSON.parse`. Undefined
+ * unless `name` occurs exactly once in the JSON text, as a member's name or a string. The text must
+ * be valid JSON, and `name` only letters, digits and underscores.
  */
 export function soleNumber(text: string, name: string): string | undefined {
   const quoted = `"${name}"`;
   const at = text.indexOf(quoted);
   if (at === -1 || text.indexOf(quoted, at + quoted.length) !== -1) return undefined;
-  // A name may be written with escapes; those of other characters than letters need no `u`.
+  // A member's name may contain escapes; only `\u` escapes stand for letters, digits and `_`.
   if (text.includes("\\u")) return undefined;
   numberBehind.lastIndex = at + quoted.length;
   return numberBehind.exec(text)?.[1];

@@ -30,15 +30,15 @@ export interface WireField {
   readonly oneofCase?: string;
   readonly list: boolean;
   readonly type: WireType;
-  /** A free text, which may quote anything. */
+  /** A free text, which may contain anything, card numbers included. */
   readonly freeText: boolean;
   /** What the property holds while unset; undefined for a property that is absent then. */
   readonly unset: "" | 0 | 0n | false | undefined;
 }
 
 /**
- * The fields of a message that are part of the JSON body, in the order of the proto, by the
- * options `(wire)` there. Costs reflection: for plans that are built once per type.
+ * The fields of a message that are part of the JSON body, in the order of the proto, selected by
+ * the `(wire)` options there. Uses reflection: for plans that are built once per type.
  */
 export function wireFields(desc: DescMessage): WireField[] {
   return desc.fields.filter((field) => !getOption(field, wire).omit).map(wireField);

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { Secret } from "../secrets/secret.ts";
 
-/** The header that a callback is signed in. */
+/** The header that carries a callback's signature. */
 export const signatureHeader = "x-service-signature";
 
 /**
@@ -16,8 +16,8 @@ export function sign(body: Uint8Array, password: Secret | string): string {
 
 /**
  * Whether the header is the body's signature under one of the passwords, compared as text (a
- * decoder would take altered trailing bits) and in constant time. An empty password never verifies:
- * anybody could sign with it. Never throws.
+ * decoder would accept altered trailing bits) and in constant time. An empty password never
+ * verifies: anybody could sign with it. Never throws.
  */
 export function verify(
   body: Uint8Array,
@@ -30,7 +30,7 @@ export function verify(
   for (const password of passwords) {
     if ((password instanceof Secret ? password.reveal() : password) === "") continue;
     const expected = Buffer.from(sign(body, password));
-    // Every password is tried, so that the time does not tell which one fits.
+    // Try every password, so that the time does not reveal which one matches.
     if (given.length === expected.length && timingSafeEqual(given, expected)) verified = true;
   }
   return verified;

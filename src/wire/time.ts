@@ -1,9 +1,9 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
- * Reads an ISO 8601 date-time: with `Z`, an offset, or neither (then UTC, which the service's
- * description leaves open); with a space for the `T`; a date alone is its midnight. Fractions keep
- * nine digits. Undefined for any other text, for a date that no calendar has, and for years
+ * Reads an ISO 8601 date-time with `Z`, with an offset, or with neither (read as UTC, since the
+ * spec does not say). A space may stand for the `T`; a date alone means its midnight. Fractions
+ * keep nine digits. Undefined for any other text, for a date that does not exist, and for years
  * outside 1 to 9999.
  */
 export function readInstant(text: string): Timestamp | undefined {
@@ -18,7 +18,7 @@ export function readInstant(text: string): Timestamp | undefined {
   const offsetHour = Number(parts[9] ?? 0);
   const offsetMinute = Number(parts[10] ?? 0);
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return undefined;
-  // A leap second (:60) is the first second of the next minute: Timestamp has no name for it.
+  // A leap second (:60) becomes the first second of the next minute: Timestamp has none.
   if (hour > 23 || minute > 59 || second > 60) return undefined;
   if (offsetHour > 23 || offsetMinute > 59) return undefined;
 
@@ -57,7 +57,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Days from 1970-01-01 in the Gregorian calendar; years begin in March, so that leap days end them. */
+/** Days from 1970-01-01, Gregorian calendar. Years start in March, so that leap days come last. */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1;
   const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;

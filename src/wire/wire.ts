@@ -13,16 +13,16 @@ import { writeMessage } from "./encode.ts";
 
 export { type DecodeOptions, isBlank, type WireFault } from "./decode.ts";
 
-/** A body that is not JSON, or not a JSON object. Its message never holds a part of the body. */
+/** A body that is not JSON, or not a JSON object. Its message never contains a part of the body. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }
 
 /**
  * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
- * ignored, a number in a text field keeps its digits, card numbers in free texts are masked; a field
- * whose value is of an unexpected type stays unset, is told to `onFault`, and is one of the message's
- * unread fields.
+ * ignored, a number in a text field keeps its digits, card numbers in free texts are masked. A
+ * field whose value is of an unexpected type stays unset, is reported to `onFault`, and is noted as
+ * one of the message's unread fields.
  * @throws WireError when the text is not a JSON object.
  */
 export function decode<Desc extends DescMessage>(
@@ -44,8 +44,9 @@ export function decode<Desc extends DescMessage>(
 
 /**
  * Reads a body that is one object or a list of them: the answer of wallet/find, which the spec
- * draws as one item. Null is an empty list; an element that is not an object, or one of unknown
- * shape, is left out and told as the fault `[]`, a fault within an element as `[].card.mask`.
+ * shows as one item. Null is an empty list. An element that is not an object, or one of unknown
+ * shape, is left out and reported as the fault `[]`; a fault within an element is reported with a
+ * path like `[].card.mask`.
  * @throws WireError when the text is none of these.
  */
 export function decodeList<Desc extends DescMessage>(
@@ -77,7 +78,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own message quotes the text, so it goes no further.
+    // Drop the parser's own error: its message quotes the text.
     throw new WireError(text.trim() === "" ? "the body is empty" : "the body is not JSON");
   }
 }

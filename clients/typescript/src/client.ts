@@ -34,11 +34,11 @@ export function createPaymentsGateway(transport: Transport): PaymentsGateway {
 export interface Credentials {
   /** An API key or a JWT, or a function that gives a fresh one for each call. */
   readonly token: string | (() => string | Promise<string>);
-  /** One of several merchant accounts; without it the usual one. */
+  /** The merchant account. Default: `default`, or the only one that the caller may use. */
   readonly merchantAccount?: string;
 }
 
-/** An interceptor that says who is calling. */
+/** An interceptor that sends the credentials with every call. */
 export function credentials({ token, merchantAccount }: Credentials): Interceptor {
   return (next) => async (request) => {
     const bearer = typeof token === "string" ? token : await token();
@@ -50,9 +50,9 @@ export function credentials({ token, merchantAccount }: Credentials): Intercepto
 
 /**
  * Headers that make a call that moves money safe to repeat for 24 hours: the same key with the same
- * request gets the first answer again, over all replicas. Keep the key with the order, not with the
- * attempt: `payments.createPayment(order, { headers: idempotencyKey(order.id) })`. A confirmation
- * of it needs another key.
+ * request returns the first answer again, on every replica. Use one key for the order, not one for
+ * each attempt: `payments.createPayment(order, { headers: idempotencyKey(order.id) })`. The
+ * confirmation of that payment needs another key.
  *
  * @param key 1 to 255 characters of visible ASCII
  */

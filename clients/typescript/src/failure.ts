@@ -11,19 +11,21 @@ import {
 } from "./gen/payments/v1/error_pb.ts";
 
 /**
- * What a failed call means to its caller. `kind` is what to switch on:
+ * What a failed call means to its caller. Switch on `kind`:
  *
  * - `outcome_unknown`: the money may have moved. Do not repeat the call; watch `externalId`.
- * - `no_answer`: the gateway did not answer: the connection broke, or the caller's own time ran out.
- *   A call that moves money may have been made: repeat it with the same `Idempotency-Key`, or watch.
- * - `rejected`: the payments service said no, and why (`upstream`). This call moved nothing.
+ * - `no_answer`: the gateway did not answer: the connection broke, or the caller's deadline passed.
+ *   A call that moves money may have been made: repeat it with the same `Idempotency-Key`, or
+ *   watch.
+ * - `rejected`: the payments service rejected the call; `upstream` says why. This call moved
+ *   nothing.
  * - `invalid`: the gateway refused the request (`fields`) and sent nothing to the service.
  * - `not_now`: this call moved nothing; the same one may succeed after `retryAfterMs`, if given.
  * - `not_allowed`: the gateway refused the caller: credentials are missing, expired or not enough.
- * - `cursor_lost`: the cursor is older than what is kept. Read the present state, and watch anew.
- * - `other`: none of these, such as a payment that is unknown or a fault of the gateway.
+ * - `cursor_lost`: the cursor is older than the events kept. Read the current state and watch anew.
+ * - `other`: anything else, such as an unknown payment or a fault of the gateway.
  *
- * A decline is `rejected`, or no failure at all: the service may tell it by a normal answer.
+ * A decline is `rejected`, or no failure at all: the service may also report it in a normal answer.
  */
 export type Failure = { readonly code: Code; readonly message: string } & (
   | { readonly kind: "outcome_unknown"; readonly externalId: string }
@@ -39,17 +41,17 @@ export type Failure = { readonly code: Code; readonly message: string } & (
   | { readonly kind: "other"; readonly reason?: string }
 );
 
-/** Reads whatever a call threw: its code and the details that the gateway attached. */
+/** Classifies anything that a call threw, by its code and the details that the gateway attached. */
 export function failureOf(thrown: unknown): Failure {
   const error = ConnectError.from(thrown);
   const { code, rawMessage: message } = error;
-  // First of all: whatever else the error says, this call must not be repeated.
+  // Check this first: whatever else the error contains, this call must not be repeated.
   const [unknown] = error.findDetails(OutcomeUnknownSchema);
   if (unknown) return { kind: "outcome_unknown", code, message, externalId: unknown.externalId };
 
   const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === gatewayDomain);
-  // Every error of the gateway has one: any other call was ended by its connection, a proxy or the
-  // caller. What is no error of a call at all, such as a mistake in a program, is none of these.
+  // Every error of the gateway has an ErrorInfo. Without one, the connection, a proxy or the caller
+  // ended the call. Anything that is not a ConnectError, such as a bug, becomes `other`.
   if (!info && thrown instanceof ConnectError && saysNothing.has(code))
     return { kind: "no_answer", code, message };
 
@@ -73,7 +75,7 @@ export function failureOf(thrown: unknown): Failure {
 
 const gatewayDomain = "payments-gateway";
 
-/** With these also a connection ends that broke in the middle of a call. */
+/** Codes that a connection that broke during a call may also end with. */
 const saysNothing: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.Internal,

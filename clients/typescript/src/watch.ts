@@ -4,17 +4,17 @@ import { failureOf } from "./failure.ts";
 import { CallOutcome, type Event, type EventKind } from "./gen/payments/v1/event_pb.ts";
 
 export interface WatchOptions {
-  /** Go on behind this event. Without it: the present state first, then what follows. */
+  /** Start after this event. Default: the current state first, then the events that follow. */
   readonly afterCursor?: string;
   /**
-   * End when the payment or payout is settled, as the gateway sees it. Default true for one payment
-   * or payout. What it came to, the `state` of the last event tells.
+   * End when the gateway considers the payment or payout settled; the `state` of the last event is
+   * its outcome. Default: true for one payment or payout.
    */
   readonly untilFinal?: boolean;
   /** Ends the watch: the loop over it ends without an error. */
   readonly signal?: AbortSignal;
   readonly headers?: HeadersInit;
-  /** Hears of each cut before the watch is taken up again, after `delayMs`. */
+  /** Called when the connection is cut; the watch reconnects after `delayMs`. */
   readonly onReconnect?: (event: {
     readonly error: ConnectError;
     readonly delayMs: number;
@@ -22,12 +22,12 @@ export interface WatchOptions {
 }
 
 /**
- * Every event of a payment, in order, each once: when the connection is cut, the watch goes on behind
- * the last event that it yielded. Ends when the payment is settled, which the gateway decides: a
+ * Yields every event of a payment once and in order: after a cut connection, the watch resumes
+ * after the last event that it yielded. Ends when the gateway considers the payment settled; a
  * look-up or a refund does not end it.
  *
- * @throws ConnectError when going on is no use: not allowed, a request that is wrong, a cursor that
- *   is older than what the gateway keeps (`failureOf(error).kind === "cursor_lost"`).
+ * @throws ConnectError when a retry is useless: the caller is not allowed, the request is invalid,
+ *   or the cursor is older than the events kept (`failureOf(error).kind === "cursor_lost"`).
  */
 export function watchPayment(gateway: PaymentsGateway, externalId: string, options?: WatchOptions) {
   const untilFinal = options?.untilFinal ?? true;
@@ -36,7 +36,7 @@ export function watchPayment(gateway: PaymentsGateway, externalId: string, optio
   );
 }
 
-/** As {@link watchPayment}, of a payout. */
+/** Like {@link watchPayment}, for a payout. */
 export function watchPayout(gateway: PaymentsGateway, externalId: string, options?: WatchOptions) {
   const untilFinal = options?.untilFinal ?? true;
   return resumed({ ...options, untilFinal }, (afterCursor, call) =>
@@ -45,8 +45,9 @@ export function watchPayout(gateway: PaymentsGateway, externalId: string, option
 }
 
 /**
- * Every event of the merchant account, without end. Keep the cursor of the last event that was dealt
- * with, and give it as `afterCursor` at the next start; `earliest` begins with the oldest one kept.
+ * Yields every event of the merchant account, without end. Store the cursor of the last event that
+ * you processed, and pass it as `afterCursor` at the next start; `earliest` starts with the oldest
+ * event kept.
  */
 export function watchEvents(
   gateway: PaymentsGateway,
@@ -70,7 +71,7 @@ async function* resumed(
   let cursor = options.afterCursor;
   let last: Event | undefined;
   let cuts = 0;
-  // Its own, so that leaving the loop early ends the call.
+  // A separate controller, so that leaving the caller's loop early ends the call.
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const { headers } = options;
@@ -86,7 +87,7 @@ async function* resumed(
           yield event;
         }
         if (options.untilFinal && last && endsWatch(last)) return;
-        // A stream that ends with anything else was cut by something that speaks HTTP well.
+        // The gateway did not end the stream: a proxy closed it in a well-formed way.
         throw new ConnectError("the stream ended", Code.Unavailable);
       } catch (thrown) {
         if (signal.aborted) return;
@@ -109,8 +110,8 @@ function endsWatch({ final, callOutcome }: Event): boolean {
 }
 
 /**
- * A cut connection shows as any of these, by transport. None of them says that the next try would
- * fail as well.
+ * Depending on the transport, a cut connection appears as any of these codes. After each of them, a
+ * retry may succeed.
  */
 const resumable = new Set([
   Code.Unavailable,
@@ -125,7 +126,7 @@ const resumable = new Set([
 const firstPauseMs = 200;
 const longestPauseMs = 10_000;
 
-/** Full jitter, so that clients that were cut together do not return together. */
+/** Full jitter, so that clients that lost their connections together do not reconnect together. */
 function pauseMs(cuts: number, failure: ReturnType<typeof failureOf>): number {
   const jittered = Math.random() * Math.min(longestPauseMs, firstPauseMs * 2 ** cuts);
   const atLeast = failure.kind === "not_now" ? (failure.retryAfterMs ?? 0) : 0;

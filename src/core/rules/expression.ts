@@ -6,12 +6,12 @@ import { exactRegex, plainUri } from "./texts.ts";
 export type Holds = (subject: unknown) => boolean;
 
 /**
- * Compiles the little of CEL that the rules of our protos are written in: `has`, `size`, comparisons
- * with literals, `in`, `matches`, `isUri`, `!`, `&&`, `||` and parentheses. What it says holds does;
- * of an odd address it may say so wrongly that it is none.
- * @param subject what `this` is: a message, or without one a text
- * @param rule what `rule` is: the value of the option that the expression stands on
- * @throws Error for anything else, which is protovalidate's alone to judge
+ * Compiles the subset of CEL that the rules of our protos use: `has`, `size`, comparisons with
+ * literals, `in`, `matches`, `isUri`, `!`, `&&`, `||` and parentheses. A rule that it reports as
+ * kept is kept; a valid but unusual URL it may report as invalid.
+ * @param subject the message type of `this`; undefined when `this` is a text
+ * @param rule the value of `rule`: that of the option that the expression belongs to
+ * @throws Error for any other expression: only protovalidate can evaluate it
  */
 export function compileExpression(
   expression: string,
@@ -34,7 +34,7 @@ export function compileExpression(
     if (!take(token)) throw new Error(`${token} expected, not ${tokens[at]}`);
   }
 
-  /** `positive`: not behind a `!`, so that what holds surely may stand for what holds. */
+  /** `positive`: not negated by a `!`. Only there may a check be stricter than its rule. */
   function either(positive: boolean): Holds {
     let left = both(positive);
     while (take("||")) {
@@ -121,7 +121,7 @@ export function compileExpression(
     return (value) => read(value as Fields) === true;
   }
 
-  /** `this.a.b`: nothing is set in a message that is not set itself. */
+  /** `this.a.b`; a field of a message that is not set is not set either. */
   function path(): FieldReader {
     expect("this");
     let desc = subject;
@@ -159,7 +159,7 @@ function within(outer: FieldReader, own: FieldReader): FieldReader {
 const tokenForm =
   /\s*(?:(?<text>'(?:[^'\\]|\\.)*')|(?<other>&&|\|\||[!=]=|[!<>()[\],.]|-?\d+|\w+))/y;
 
-/** Texts begin with a quote, and have none behind. */
+/** Splits an expression. A text literal keeps its opening quote and loses its closing one. */
 function tokensOf(expression: string): string[] {
   const tokens: string[] = [];
   for (let from = 0; from < expression.length; from = tokenForm.lastIndex) {

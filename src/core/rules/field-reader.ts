@@ -8,11 +8,11 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Reads one field of a message. */
 export interface FieldReader {
   readonly isSet: (message: Fields) => boolean;
-  /** The zero value, or undefined for a message, while it is not set. */
+  /** The field's value. While it is not set: its zero value, or undefined for a message. */
   readonly value: (message: Fields) => unknown;
 }
 
-/** Compiles the reader of a field. @throws Error for what proto3 does not have, and for maps. */
+/** Compiles the reader of a field. @throws Error for maps, and for what proto3 does not have */
 export function readerOf(field: DescField): FieldReader {
   const { localName, fieldKind, presence } = field;
   const zero = zeroOf(field);

@@ -33,16 +33,16 @@ import { type Fields, readerOf } from "./field-reader.ts";
 import { exactRegex, ipv4, plainEmail, surrogate, uuid } from "./texts.ts";
 
 /**
- * Whether a message surely keeps the rules in its proto. False is no verdict: protovalidate, which
- * knows all rules and the words of a refusal, is asked then. Compiled once per message type from the
- * rules themselves; a type with a rule that is not compiled is never sure.
+ * Whether a message certainly keeps the rules in its proto. False decides nothing: protovalidate,
+ * which evaluates all rules and words the refusals, is asked then. The check is compiled once per
+ * message type from the rules; for a type with a rule that cannot be compiled it is always false.
  * `test/core/surely-valid.test.ts` compares it with protovalidate.
  */
 export function isSurelyValid(schema: DescMessage, message: Message): boolean {
   return checkOf(schema)(message);
 }
 
-/** Whether the rules of a message type, and of those in it, are compiled. */
+/** Whether the rules of a message type, and of all types in it, could be compiled. */
 export function isCompiled(schema: DescMessage): boolean {
   return checkOf(schema) !== neverSure;
 }
@@ -54,7 +54,7 @@ const always: Holds = () => true;
 function checkOf(desc: DescMessage): Holds {
   let check = checks.get(desc);
   if (check === undefined) {
-    // What holds itself is not compiled.
+    // A type that contains itself is not compiled.
     checks.set(desc, neverSure);
     try {
       check = compile(desc);
@@ -66,7 +66,7 @@ function checkOf(desc: DescMessage): Holds {
   return check;
 }
 
-/** All of these compile, or throw. */
+/** Compiles all rules of a message type. @throws Error if one of them cannot be compiled */
 function compile(desc: DescMessage): Holds {
   const rules = known(MessageRulesSchema, getOption(desc, messageRules), ["cel"]);
   const holds = [
@@ -93,7 +93,7 @@ function fieldCheck(field: DescField): Holds {
   const { isSet, value } = readerOf(field);
   const ofValue = field.fieldKind === "list" ? listCheck(field, rules) : valueCheck(field, rules);
   if (ofValue === always && !rules.required) return always;
-  // A field without presence is always there: its zero value too has to keep the rules.
+  // A field without presence always counts as set: its zero value too has to keep the rules.
   const isAlwaysThere =
     field.fieldKind === "list" || field.presence === FeatureSet_FieldPresence.IMPLICIT;
   return (message) => {
@@ -123,7 +123,7 @@ function listCheck(field: DescField, { type }: FieldRules): Holds {
   };
 }
 
-/** For a value of a field, or an item of a list. */
+/** The check of a field's value, or of an item of a list. */
 function valueCheck(field: DescField, rules: FieldRules | undefined): Holds {
   const { type } = rules ?? {};
   if (field.message) {
@@ -170,7 +170,7 @@ function durationCheck(given: DurationRules): Holds {
   const most = lessThan.value ? durationMs(lessThan.value) : Number.POSITIVE_INFINITY;
   return (value) => {
     const { seconds, nanos } = value as Duration;
-    // Out of the type's own bounds: for others to tell.
+    // Outside the bounds of Duration itself: left to protovalidate.
     if (nanos < 0 || nanos > 999_999_999) return false;
     const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
     return ms >= least && ms <= most;
@@ -182,7 +182,7 @@ const textRuleNames = [
   ...["email", "uuid", "ipv4"],
 ];
 
-/** Bounds come first: what a pattern costs grows with its text. */
+/** Bounds are checked first: the time that a pattern takes grows with the text. */
 function textCheck(given: StringRules): Holds {
   const rules = known(StringRulesSchema, given, textRuleNames, stringExtensions);
   const checks: ((text: string) => boolean)[] = [];
@@ -215,7 +215,7 @@ function textCheck(given: StringRules): Holds {
   return (value) => {
     const text = value as string;
     if (text.length > maxLength) return false;
-    // No unit of UTF-16 takes more than three bytes.
+    // A UTF-16 code unit takes at most three bytes of UTF-8.
     if (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes) return false;
     if (isPlain) return true;
     if (text.length < minLength || surrogate.test(text)) return false;
@@ -226,7 +226,7 @@ function textCheck(given: StringRules): Holds {
 
 const stringExtensions = file_payments_v1_rules.extensions as GenExtension<StringRules, unknown>[];
 
-/** The rules, if none is set but those named. @throws Error otherwise */
+/** Returns the rules. @throws Error if one is set that `names` and `extensions` do not contain */
 function known<Rules extends Message>(
   schema: DescMessage,
   rules: Rules,

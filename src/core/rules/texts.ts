@@ -1,9 +1,10 @@
-/** Half a character, of which the rules of texts are not asked here. */
+/** A surrogate, half of a character beyond U+FFFF: texts with one are left to protovalidate. */
 export const surrogate = /[\ud800-\udfff]/;
 
 /**
- * A regular expression of RE2 as one of JavaScript's that says the same of texts without surrogates.
- * @throws Error for what may mean something else there
+ * Translates an RE2 pattern into a JavaScript one that matches the same texts, if these contain no
+ * surrogates.
+ * @throws Error for a pattern that may mean something else in JavaScript
  */
 export function exactRegex(pattern: string): RegExp {
   const anyCase = pattern.startsWith("^(?i)");
@@ -12,11 +13,14 @@ export function exactRegex(pattern: string): RegExp {
   return new RegExp(plain, anyCase ? "i" : "");
 }
 
-/** Letters, digits, classes of them, groups, alternatives, bounds and escaped marks. */
+/**
+ * The patterns that are translated: letters, digits and some marks, classes of them, groups,
+ * alternatives, repetitions and escaped marks.
+ */
 const plainPattern =
   /^\^?(?:[\w:/@,=!~%&;#"' -]|\\[.\\/*+?()[\]{}|^$-]|\[\^?[\w:/@,=!~%&;#"' ?.-]+\]|\((?:\?:)?|\)|\||[*+?]|\{\d+(?:,\d*)?\})*\$?$/;
 
-/** Texts of these forms are what protovalidate says, and so are some that are odder. */
+/** Protovalidate accepts every text of these forms, and some less usual texts too. */
 export const plainUri =
   /^https?:\/\/[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w.~-]*)*(?:\?[\w.~=&-]*)?(?:#[\w.~-]*)?$/i;
 export const plainEmail =

@@ -42,11 +42,13 @@ interface Stored {
   readonly atMs: number;
 }
 
-/** What is known of one external id; it outlives the events. */
+/** What is known of one external id. It is kept longer than the events. */
 interface Known extends Kept {
-  /** By the keys of their operations. A list, since hardly any has more than one. */
+  /**
+   * With the keys of their operations. A list, because hardly any external id has more than one.
+   */
   states: readonly KnownState[];
-  /** Cursor of its last event; none while only a hold was noted. */
+  /** Cursor of its last event; undefined while only a hold is noted. */
   last: Cursor | undefined;
   touchedMs: number;
 }
@@ -56,10 +58,10 @@ interface KnownState {
   state: OperationState;
 }
 
-/** Most events looked at for one page of an account's events: a rare kind must not stall others. */
+/** Most events scanned for one page of an account: a rare kind must not block other calls. */
 const maxScan = 4_096;
 
-/** One account's log in memory. Each call does all that it does before it returns. */
+/** One account's log in memory. Each method does all its work before it returns. */
 export class MemoryAccount implements StoredLog {
   readonly #options: MemoryAccountOptions;
   readonly #epoch = newEpoch();
@@ -72,7 +74,10 @@ export class MemoryAccount implements StoredLog {
   readonly #callbackDigests: Seen;
   readonly #callbackIdentities: Seen;
   readonly #identities: Seen;
-  /** Operations that have not come to their end, in the order of when they were first told of. */
+  /**
+   * Members of unfinished operations, with the time in milliseconds when they were recorded, oldest
+   * first.
+   */
   readonly #unfinished = new Map<string, number>();
   #position: Position = beginning;
   #floor = encodeCursor(beginning, this.#epoch);
@@ -127,7 +132,7 @@ export class MemoryAccount implements StoredLog {
     const states = known.states
       .map(({ state }) => state)
       .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
-    // An event that is no longer kept is no place to read on from.
+    // A reader cannot resume from an event that is no longer kept.
     const cursor = known.last >= this.#floor ? known.last : this.#tail;
     return { states, facts: factsOf(known), cursor };
   }
@@ -238,7 +243,8 @@ export class MemoryAccount implements StoredLog {
   }
 
   #store(entry: Entry, key: string, now: number): Event {
-    // The writer keeps its message. What it is about is shared with all readers: nobody changes it.
+    // A copy, since the writer keeps its own event. All readers share the payment or payout in it,
+    // and nobody changes that.
     const event: Event = { ...entry.event };
     this.#position = nextPosition(this.#position, now);
     event.cursor = this.#tail = encodeCursor(this.#position, this.#epoch);
@@ -251,7 +257,10 @@ export class MemoryAccount implements StoredLog {
     return event;
   }
 
-  /** What is known of one external id, as that which was touched last. */
+  /**
+   * Returns what is known of an external id, adding it if necessary, and makes it the last one
+   * touched.
+   */
   #touch(key: string, now: number): Known {
     const known = this.#known.get(key) ?? {
       ...{ states: [], facts: [], holds: [], folded: 0 },
@@ -263,7 +272,7 @@ export class MemoryAccount implements StoredLog {
     return known;
   }
 
-  /** Forgets what is older than its time. */
+  /** Removes what is past its retention. */
   #sweep(now: number): void {
     this.#trim(now);
     for (const seen of [this.#callbackDigests, this.#callbackIdentities, this.#identities]) {

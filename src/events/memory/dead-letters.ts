@@ -2,13 +2,13 @@ import { GatewayError } from "../../errors.ts";
 import { numberOf } from "../letter-place.ts";
 import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../log.ts";
 
-/** Dead letters that one account may have, and the characters of their bodies together. */
+/** Most dead letters of one account, and most characters of their bodies together. */
 const maxLetters = 10_000;
 const maxCharacters = 64 * 1024 * 1024;
 
 /**
- * Dead letters in memory. When an account's share is full the next one is refused: to drop an old
- * one would lose what was acknowledged.
+ * Dead letters in memory. When an account's share is full, new ones are rejected: dropping an old
+ * one would lose a callback that was acknowledged.
  */
 export class MemoryDeadLetters {
   readonly #accounts = new Map<string, Map<string, PlacedLetter>>();

@@ -5,20 +5,20 @@ import { MemoryAccount } from "./account.ts";
 import { MemoryDeadLetters } from "./dead-letters.ts";
 
 export interface MemoryLogOptions {
-  /** How long events can be replayed and repeats are known, in milliseconds. */
+  /** How long events can be read again and repeats are recognised, in milliseconds. */
   readonly retentionMs: number;
-  /** Most events kept of an account; the oldest go first. Default: 100,000. */
+  /** Most events kept per account; the oldest are dropped first. Default: 100,000. */
   readonly maxEvents?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
   readonly now?: () => number;
 }
 
 /**
- * The event log in this process's memory: what it acknowledges ends with the process.
+ * The event log in this process's memory: it is lost when the process ends.
  *
- * State is kept for twice the retention after its last event, of at most as many external ids as
- * events are kept. Repeats are known for the retention, up to ten times as many as events are kept:
- * beyond that the oldest come through as events again, which never takes a state back.
+ * State is kept for twice the retention after its last event, for at most `maxEvents` external ids.
+ * Repeats are recognised for the retention, up to ten times `maxEvents` of them. A repeat of an
+ * older one is stored as an event again, which never lowers the rank of a state.
  */
 export function createMemoryLog(options: MemoryLogOptions): EventLog {
   const { retentionMs, maxEvents = 100_000, now = Date.now } = options;

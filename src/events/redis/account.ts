@@ -12,12 +12,14 @@ import type { WakeUps } from "./wake-ups.ts";
 export interface RedisAccountOptions {
   readonly store: RedisStore;
   readonly wakeUps: WakeUps;
-  /** Channel of the account's hints. */
+  /** Pub/sub channel of the account's wake-ups. */
   readonly channel: string;
   readonly onState: (state: FeedState, error?: unknown) => void;
 }
 
-/** One account's log as its readers in this process need it: the store, and a feed while any read. */
+/**
+ * One account's log for the readers in this process: the store, and a feed while there are readers.
+ */
 export class RedisAccount implements StoredLog {
   readonly #options: RedisAccountOptions;
   #feed: RedisFeed | undefined;
@@ -31,7 +33,7 @@ export class RedisAccount implements StoredLog {
   }
 
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
-    // It is for all who follow, and no part of what the first one does.
+    // The feed serves all followers, so it must not run in the span of the first one.
     this.#feed ??= activeSpan.exit(() => this.#openFeed());
     const feed = this.#feed;
     const detach = feed.follow(topic, follower);

@@ -1,10 +1,10 @@
--- Stores an event, unless it was seen before: dedupes it, merges it into the state of its operation
--- (merge.ts), appends it to the account's events and to those of its payment or payout, and wakes
--- the readers if it may be shown already, as one step.
+-- Stores an event unless it is a duplicate, in one atomic step: merges it into the state of its
+-- operation (merge.ts), appends it to the account's events and to those of its payment or payout,
+-- and wakes the readers if it may be shown already.
 --
 -- KEYS[1] log        KEYS[2] events         KEYS[3] topic
 -- KEYS[4] state      KEYS[5] seen identity  KEYS[6] unfinished
--- KEYS[7] seen body; absent for one without a digest
+-- KEYS[7] seen body; absent for an event without a digest
 -- ARGV[1] the event's bytes, without a cursor
 -- ARGV[2] 'c' for a callback, else 'o'
 -- ARGV[3] key of its operation: JSON list of subject and operation
@@ -12,21 +12,21 @@
 -- ARGV[5] rank: 0 init, 1 pending, 2 success or failure
 -- ARGV[6] status, may be empty
 -- ARGV[7] retention in milliseconds
--- ARGV[8] epoch of the log, should it begin with this event
--- ARGV[9] seq of the event, should it be the first of its millisecond: by chance, so that an event
---         that was lost with a failed server hardly has the id of another
--- ARGV[10] channel to tell the id on
--- ARGV[11] '1' if replicas have to hold the event before it is shown (mark-log.lua): a duplicate is
---          written as well then, so that a WAIT behind it vouches for all that was written before
--- ARGV[12] member of the unfinished ones that it is until it has come to its end; empty if it is none
--- ARGV[13] how many unfinished ones are kept in mind
--- ARGV[14] the fact that it tells: JSON list of texts, see StoredFact in facts.ts
--- ARGV[15] how many failures of an external id are kept
--- ARGV[16] id of the call whose answer it is, or that was settled or not done; empty for none
+-- ARGV[8] epoch for the log, if it does not exist yet
+-- ARGV[9] seq of the event, if it is the first of its millisecond: random, so that it hardly ever
+--         gets the id of an event that was lost with a failed server
+-- ARGV[10] channel to publish the id on
+-- ARGV[11] '1' if replicas have to hold the event before it is shown (mark-log.lua): then a
+--          duplicate writes the tail again, so that a WAIT after it covers all earlier writes
+-- ARGV[12] member of unfinished for the operation until its final state; empty if not recorded
+-- ARGV[13] most members of unfinished
+-- ARGV[14] the fact of the event: JSON list of texts, see StoredFact in facts.ts
+-- ARGV[15] most failures that are kept of an external id
+-- ARGV[16] id of the call that the event answers, settles or reports as not done; empty for none
 --
--- Returns { 'stored', epoch, id, 1 for a conflict else 0, facts } or { 'duplicate', epoch, id of the
--- last event of the log }; facts is what the state of the external id after the event follows from:
--- JSON list of '1' if a hold is noted, folded, and the list of facts
+-- Returns { 'stored', epoch, id, 1 for a conflict else 0, facts } or { 'duplicate', epoch, id of
+-- the last event of the log }. The state of the external id after the event follows from facts:
+-- JSON list of '1' if a hold is noted (else ''), folded, and the list of facts
 
 local log, events, topic, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen_identity, unfinished, seen_body = KEYS[5], KEYS[6], KEYS[7]
@@ -36,7 +36,7 @@ local member, max_unfinished = ARGV[12], tonumber(ARGV[13])
 local new_fact, max_failures = cjson.decode(ARGV[14]), tonumber(ARGV[15])
 local last_seq = 0xffffff
 
--- As merge.ts has it.
+-- Same as merge in merge.ts.
 local function merge(held)
   if not held then
     return { replaces = true, late = false, conflict = false }
@@ -60,7 +60,7 @@ local function is_duplicate(late)
   return late or told ~= false
 end
 
--- Ids grow also while the clock stands or is set back, as by a failover.
+-- Ids grow even if the clock stands still or is set back, as by a failover.
 local function next_id(tail, now)
   local ms, seq = string.match(tail, '^(%d+)-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)
@@ -74,7 +74,8 @@ local function next_id(tail, now)
   return string.format('%.0f-%.0f', ms, seq)
 end
 
--- What was known before facts were kept: without amounts. As factsOfStates in facts.ts.
+-- The facts of states that were stored before facts were kept: without amounts. Same as
+-- factsOfStates in facts.ts.
 local function facts_of_states()
   local facts, fields = {}, redis.call('HGETALL', state)
   for i = 1, #fields, 2 do
@@ -97,7 +98,7 @@ local function fact_of(facts, key)
   end
 end
 
--- As takeHold in facts.ts; position 8 is whether it is held.
+-- Same as takeHold in facts.ts; position 8 of a fact is `held`.
 local function take_hold(facts, fact)
   local holds, left = cjson.decode(redis.call('HGET', state, 'holds') or '[]'), {}
   for _, call in ipairs(holds) do
@@ -106,7 +107,8 @@ local function take_hold(facts, fact)
     end
   end
   if #left < #holds then
-    -- HSET even where none is left: it fails without memory, and a script that begins with HDEL does not.
+    -- HSET even if no call is left: without memory Redis refuses it, but it would let a script go
+    -- on whose first write is an HDEL.
     redis.call('HSET', state, 'holds', #left == 0 and '[]' or cjson.encode(left))
     if #left == 0 then
       redis.call('HDEL', state, 'holds')
@@ -134,8 +136,8 @@ local function is_failure(fact)
   return fact[2] == '2' and fact[3] ~= 'success'
 end
 
--- What the state follows from, which is all but failures: of each operation, one tells as much as all.
--- Else each of a thousand failed attempts would be stored with each event behind it.
+-- The facts that decide the state: one failure per kind of operation is enough, and those of
+-- cancelled subjects. Otherwise each event would store all failed attempts before it.
 local function in_brief(facts)
   if #facts <= 10 then
     return facts
@@ -157,7 +159,7 @@ local function in_brief(facts)
   return brief
 end
 
--- As foldIn in facts.ts: positions 6 to 8 are amount, currency and whether it is held.
+-- Same as foldIn in facts.ts; positions 6 to 8 of a fact are amount, currency and `held`.
 local function fold_in(facts, fact)
   local at
   for i, known in ipairs(facts) do
@@ -233,7 +235,7 @@ redis.call('HSET', log, 'tail', id, 'mark', ARGV[11] == '1' and head.mark or id)
 if member ~= '' and merged.replaces then
   if rank == 2 then
     redis.call('ZREM', unfinished, member)
-  -- To the microsecond, so that what comes in the same millisecond keeps its order.
+  -- In microseconds, so that operations of the same millisecond keep their order.
   elseif redis.call('ZADD', unfinished, 'NX',
       string.format('%.3f', now + (time[2] % 1000) / 1000), member) == 1 then
     redis.call('ZREMRANGEBYRANK', unfinished, 0, -max_unfinished - 1)
@@ -250,7 +252,7 @@ else
   redis.call('SET', seen_identity, 'o', 'PX', retention_ms, 'NX')
 end
 
--- In whole nodes of the stream, and so many at most, that one append never stalls the others.
+-- Trims whole nodes of the stream, and 1,000 events at most, so that no append blocks others.
 local oldest = string.format('%.0f-0', math.max(now - retention_ms, 0))
 redis.call('XTRIM', events, 'MINID', '~', oldest, 'LIMIT', 1000)
 redis.call('ZREMRANGEBYLEX', topic, '-', '(' .. member_of(oldest))
@@ -258,7 +260,7 @@ redis.call('PEXPIRE', events, retention_ms)
 redis.call('PEXPIRE', topic, retention_ms)
 redis.call('PEXPIRE', state, 2 * retention_ms)
 
--- A hint only: readers find an event without it too.
+-- Only a hint: readers also poll.
 if ARGV[11] ~= '1' then
   redis.pcall('PUBLISH', ARGV[10], id)
 end

@@ -11,7 +11,7 @@ import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../log.ts
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;
   readonly writer: Writer;
-  /** See RedisStoreOptions. */
+  /** See `awaitsReplicas` of RedisStoreOptions. */
   readonly touchDuplicates: boolean;
   /** Dead letters that one account may have. Default: 10,000. */
   readonly maxLetters?: number;
@@ -19,12 +19,13 @@ export interface RedisDeadLettersOptions {
   readonly maxCharacters?: number;
 }
 
-/** Small, since a body may have a mebibyte. */
+/** Small, since a body may have 1 MiB. */
 const pageSize = 20;
 
 /**
- * Dead letters in Redis, their bodies sealed: whatever is in them. When an account's share is full the
- * next one is refused: to drop an old one would lose what was acknowledged.
+ * Dead letters in Redis. Their bodies are encrypted whole, whatever they contain. When an account's
+ * share is full, new ones are rejected: dropping an old one would lose a callback that was
+ * acknowledged.
  */
 export class RedisDeadLetters {
   readonly #options: RedisDeadLettersOptions;
@@ -33,7 +34,7 @@ export class RedisDeadLetters {
     this.#options = options;
   }
 
-  /** @throws GatewayError UNAVAILABLE when the account's share is full or Redis is away. */
+  /** @throws GatewayError UNAVAILABLE when the account's share is full or Redis is out of reach */
   async addDeadLetter(keys: AccountKeys, seal: Seal, letter: DeadLetter): Promise<void> {
     const { writer, touchDuplicates } = this.#options;
     const { maxLetters = 10_000, maxCharacters = 64 * 1024 * 1024 } = this.#options;
@@ -53,7 +54,7 @@ export class RedisDeadLetters {
     });
   }
 
-  /** In the order in which they came, read page by page. */
+  /** In the order of their arrival, read page by page. */
   async *of(
     keys: AccountKeys,
     seal: Seal,
@@ -82,7 +83,7 @@ export class RedisDeadLetters {
       if (ids.length === 0) return;
       const page = await ask(client, () => client.hmget(deadLetters, ...ids));
       for (const [i, text] of page.entries()) {
-        // One that was removed meanwhile is none any more.
+        // Null if the letter was removed after its id was read.
         if (text !== null) yield read(text, places[i] ?? "", seal);
       }
       place = Number(places.at(-1));

@@ -5,47 +5,49 @@ import type { Cursor, Topic } from "../log.ts";
 import type { StoredPage } from "./store.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-/** What a feed goes through, for metrics and logs. */
+/** The states that a feed reports, for metrics and logs. */
 export type FeedState =
-  /** The store cannot be read: its readers wait. */
+  /** The store cannot be read: readers wait. */
   | "away"
-  /** It can be read again. */
+  /** The store can be read again. */
   | "back"
-  /** What was delivered last is gone, or the log is another one: its readers were let go. */
+  /** The last delivered event is gone, or the log was replaced: all readers got an error. */
   | "lost";
 
 export interface FeedOptions {
-  /** Reads the account's events behind a cursor; the bounds alone for a limit of 0. */
+  /** Reads the account's events after a cursor; with a limit of 0 only the bounds. */
   readonly read: (after: Cursor | undefined, limit: number) => Promise<StoredPage>;
-  /** Has what is stored held by replicas, so that it may be shown. */
+  /** Waits until replicas hold all that is stored, so that it may be shown. */
   readonly settle: () => Promise<void>;
   readonly wakeUps: WakeUps;
   readonly channel: string;
   readonly onState: (state: FeedState, error?: unknown) => void;
-  /** It has ended: nobody followed, its place in the log was lost, or it was ended from outside. */
+  /** Called when the feed has ended: it had no followers, lost its place, or `end` was called. */
   readonly onEnd: () => void;
 }
 
 const pageSize = 256;
-/** How often it looks without having been woken. */
+/** How often the feed polls the store, even without a wake-up, in milliseconds. */
 const lookMs = 1_000;
-/** The same while the store is away. */
+/** How often it polls while the store cannot be read, in milliseconds. */
 const lookForStoreMs = 250;
 
 /**
- * Brings what any process appends to one account's log to those in this process that follow it: one
- * feed for all of them, which reads on from its place when it is woken, and by itself once a
- * second. It never skips: when its place in the log is lost, so are its followers.
+ * Delivers what any process appends to one account's log to the followers in this process. One feed
+ * serves all of them: it reads on from its place when it is woken, and polls once a second. It
+ * never skips an event: if its place in the log is lost, all followers get an error.
  */
 export class RedisFeed {
-  /** Resolves once it has its place: what is appended after that is delivered. */
+  /** Resolves once the feed has its place: everything appended later is delivered. */
   readonly started: Promise<void>;
   readonly #options: FeedOptions;
   readonly #hub = new Hub();
   #place: Cursor = "";
-  /** The last event that is stored, as it was read last. */
+  /**
+   * The last stored event as of the latest read. It is after `#place` while it may not be shown.
+   */
   #stored: Cursor = "";
-  /** The same at the look before. */
+  /** `#stored` as of the previous poll. */
   #storedBefore: Cursor = "";
   #reading = false;
   #again = false;
@@ -60,7 +62,9 @@ export class RedisFeed {
     this.started.catch(() => {});
   }
 
-  /** All up to here was delivered, and is not again; empty while it has no place yet. */
+  /**
+   * Everything up to here was delivered and is not delivered again; empty until `started` resolves.
+   */
   get place(): Cursor {
     return this.#place;
   }
@@ -69,7 +73,7 @@ export class RedisFeed {
     return this.#hub.follow(topic, follower);
   }
 
-  /** Lets all followers go. */
+  /** Ends the feed and detaches all followers with an error. */
   end(error: Error): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -91,7 +95,7 @@ export class RedisFeed {
       this.#woken = true;
       void this.#readOn();
     };
-    // What is appended until the hints come in is found by looking once they do.
+    // Read once when the subscription is made: wake-ups do not cover what was appended before.
     void this.#options.wakeUps.listen(this.#options.channel, wake).then(wake);
     this.#lookIn(lookMs);
   }
@@ -110,13 +114,14 @@ export class RedisFeed {
     if (this.#place !== before && !this.#woken) {
       this.#options.wakeUps.renew(this.#options.channel);
     }
-    // Its gateway did not move the mark within one look: it refused the event, or it is gone.
+    // An event of the previous poll still may not be shown: the gateway that stored it could not
+    // get it confirmed, or is gone. Move the mark on its behalf.
     const hidden = this.#storedBefore > this.#place;
     this.#storedBefore = this.#stored;
     if (hidden) await this.#options.settle().catch(() => {});
   }
 
-  /** Reads to the end of the log; a wake-up meanwhile has it look once more. */
+  /** Reads to the end of the log. A wake-up meanwhile makes it read once more. */
   async #readOn(): Promise<void> {
     this.#again = true;
     if (this.#reading) return;
@@ -155,7 +160,7 @@ export class RedisFeed {
   }
 }
 
-/** Told to nobody. */
+/** No follower receives it. */
 function nobodyFollows(): GatewayError {
   return cursorExpired("nobody follows");
 }

@@ -14,10 +14,10 @@ export interface ImportOptions {
 }
 
 /**
- * Takes over an account's log that another store kept: the same events under the same cursors, states,
- * repeats and dead letters. Its head comes last: until then there is no such log, and what an import
- * that broke off left behind is overwritten by the next one.
- * @returns how many events and dead letters there are
+ * Imports an account's log from another store: events under the same cursors, states, digests of
+ * repeats, unfinished operations and dead letters. The head of the log is written last: until then
+ * the log does not exist in Redis, and the next import overwrites what an interrupted one left.
+ * @returns the number of events and of dead letters
  */
 export async function importAccount(
   account: StoredAccount,
@@ -68,9 +68,9 @@ function* subjects(
     if (leftMs <= 0) continue;
     const key = keys.state(...named({ kind, externalId }));
     const fields: Record<string, string | Buffer> = {
-      // A hold that was only noted has no event.
+      // An external id with nothing but a noted hold has no event.
       ...(last !== "" && { last: idOfPlace(last), folded: `${folded}` }),
-      // Where there are none, they follow from the states.
+      // Without facts, readers derive them from the states.
       ...(known !== "[]" && { facts: known }),
       ...(holds !== "[]" && { holds }),
     };
@@ -82,7 +82,7 @@ function* subjects(
   }
 }
 
-/** As append-event.lua writes it. */
+/** A state as append-event.lua writes it. */
 function storedFacts({ rank, status, operationId, since, place }: StateFacts) {
   const ids = { since: idOfPlace(since), id: idOfPlace(place) };
   return { rank, status, operation_id: operationId, ...ids };
@@ -124,7 +124,7 @@ function* letters(
   if (size > 0) yield (pipeline) => pipeline.set(keys.deadLetterSize, size);
 }
 
-/** As member_of in open-log.lua. */
+/** Same as member_of in open-log.lua. */
 function memberOf(id: string): string {
   const [ms = "", seq = ""] = id.split("-");
   return `${ms.padStart(15, "0")}-${seq.padStart(8, "0")}`;

@@ -15,39 +15,40 @@ import { createWakeUps } from "./wake-ups.ts";
 export interface RedisLogOptions {
   /** Stays open when the log is closed. */
   readonly redis: RedisConnector;
-  /** Before all keys. */
+  /** Prefix of all keys. */
   readonly prefix: string;
-  /** How long events can be replayed and repeats are known, in milliseconds. */
+  /** How long events can be read again and repeats are recognised, in milliseconds. */
   readonly retentionMs: number;
   /** Replicas of Redis that must hold an event before it is acknowledged. Default: 0. */
   readonly minReplicas?: MinReplicas;
-  /** What seals the secrets of an account's events and dead letters. */
+  /** Encrypts the secrets of an account's events and dead letters. */
   readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
   readonly observer?: Partial<RedisLogObserver>;
 }
 
-/** What the log tells its surroundings, for metrics and logs. */
+/** Receives what the log reports, for metrics and logs. */
 export interface RedisLogObserver {
-  /** The live delivery of an account's events has come to this state; see FeedState. */
+  /** The live delivery of an account's events changed its state; see FeedState. */
   onFeed(details: {
     readonly account: string;
     readonly state: FeedState;
     readonly error?: unknown;
   }): void;
   /**
-   * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
-   * event is told without its secret fields, the letter without its body.
+   * A stored value could not be decrypted, usually because its password is no longer accepted. The
+   * event is returned without its secret fields, the letter without its body.
    */
   onLocked(details: { readonly account: string; readonly what: "event" | "dead_letter" }): void;
 }
 
 /**
- * The event log in Redis, one for all processes that use the same Redis and prefix. What it
- * acknowledges is stored there; whether that outlives Redis is up to its settings (see
+ * The event log in Redis, shared by all processes that use the same Redis and prefix. Redis has
+ * stored what the log acknowledges; whether that outlives Redis depends on its settings (see
  * `describeDurability`).
  *
- * State is kept for twice the retention after its last event, repeats are known for the retention.
- * While Redis is away, live readers wait and then go on without a gap; all else is UNAVAILABLE.
+ * State is kept for twice the retention after its last event; repeats are recognised for the
+ * retention. While Redis is out of reach, live readers wait and then go on without a gap; all other
+ * calls throw UNAVAILABLE.
  */
 export function createRedisLog(options: RedisLogOptions): EventLog {
   const { redis, prefix, retentionMs, minReplicas = 0, keyringOf, observer } = options;

@@ -1,11 +1,12 @@
--- Lets events be shown: all up to an id are held by as many replicas as have to hold them. The mark
--- never goes back, and wakes the readers when it moves.
+-- Moves the mark to an id, so that the events up to it may be shown: enough replicas hold them.
+-- Never moves it back, and wakes the readers when it moves.
 --
 -- KEYS[1] log   KEYS[2] events
--- ARGV[1] epoch that the id is of   ARGV[2] id
--- ARGV[3] channel to tell the id on
+-- ARGV[1] epoch of the id   ARGV[2] id
+-- ARGV[3] channel to publish the id on
 --
--- Returns 1 if all up to the id may be shown, else 0: it is of another log, or ahead of this one
+-- Returns 1 if all events up to the id may be shown, else 0: the id is of another log, or ahead of
+-- this one
 
 local log, events = KEYS[1], KEYS[2]
 local id = ARGV[2]

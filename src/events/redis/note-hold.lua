@@ -1,8 +1,8 @@
--- Notes that a call is about to make a payment with `confirm: false`, or that it made none; as withHold
--- in facts.ts.
+-- Notes that a call is about to make a payment with `confirm: false`, or that it made none. Same as
+-- withHold in facts.ts.
 --
 -- KEYS[1] state
--- ARGV[1] the call's id   ARGV[2] '1' if it is about to make one   ARGV[3] how many calls are noted
+-- ARGV[1] the call's id   ARGV[2] '1' if it is about to make one   ARGV[3] most calls noted
 -- ARGV[4] retention in milliseconds
 
 local state, call, most = KEYS[1], ARGV[1], tonumber(ARGV[3])
@@ -19,7 +19,7 @@ end
 while #holds > most do
   table.remove(holds, 1)
 end
--- An empty list would be written as an object.
+-- cjson would write an empty list as an object.
 if #holds == 0 then
   redis.call('HDEL', state, 'holds')
 else

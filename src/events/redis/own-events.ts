@@ -6,16 +6,16 @@ import type { Cursor } from "../log.ts";
 export interface OwnEvent {
   readonly event: Event;
   readonly bytes: Buffer;
-  /** What its state followed from, as append-event.lua told. */
+  /** The facts after the event, as append-event.lua returned them. */
   readonly facts: string;
 }
 
 /**
- * The newest events that this process itself stored in an account's log: who reads them here, live as a
- * rule, is given them as they are, not decoded and decrypted again.
+ * The newest events that this process itself stored in an account's log. Its readers, mostly live
+ * ones, get these objects, which spares decoding and decrypting them again.
  */
 export class OwnEvents {
-  /** By their cursors, the oldest first. */
+  /** By cursor, oldest first. */
   readonly #events = new UnderWayByName<OwnEvent>();
 
   add(own: OwnEvent): void {
@@ -26,8 +26,8 @@ export class OwnEvents {
   }
 
   /**
-   * The event that is stored at a place, if it is one of these: another one may have taken the place of
-   * one that was lost with a server that failed.
+   * The event with this cursor, if it is one of these and equals what is stored: after a failover
+   * another event may have the cursor of one that was lost.
    */
   find(cursor: Cursor, bytes: Uint8Array, facts: string): Event | undefined {
     const own = this.#events.get(cursor);
@@ -35,5 +35,5 @@ export class OwnEvents {
   }
 }
 
-/** Readers that follow are hardly ever further behind than a page of the feed. */
+/** Live readers are hardly ever further behind than a page of the feed. */
 const maxEvents = 256;

@@ -1,7 +1,7 @@
--- Finds the place behind which the newest events of an account are that may be shown.
+-- Finds the id after which the newest events of an account come, of those that may be shown.
 --
 -- KEYS[1] log   KEYS[2] events
--- ARGV[1] how many events   ARGV[2] epoch of the log, should it not be there yet
+-- ARGV[1] how many events   ARGV[2] epoch for the log, if it does not exist yet
 --
 -- Returns { epoch, id }
 

@@ -13,7 +13,7 @@ export function idOf(cursor: Cursor): string {
   return `${ms}-${seq}`;
 }
 
-/** The same by the place of the cursor, which lacks the epoch. */
+/** The id in the stream of the event at a place (a cursor without its epoch). */
 export function idOfPlace(place: string): string {
   return idOf(`${place}-00000000`);
 }

@@ -1,15 +1,15 @@
--- Reads events behind a place, oldest first: all of an account, or those of one payment or payout.
+-- Reads events after an id, oldest first: all of an account, or those of one payment or payout.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic; absent for all events of the account
--- ARGV[1] id to read behind; empty for the oldest kept
--- ARGV[2] most events; 0 for none but the bounds
--- ARGV[3] epoch of the log, should it not be there yet
--- ARGV[4] id up to which others of the process that reads were shown all    ARGV[5] epoch it is of; both
---         may be empty
+-- ARGV[1] id to read after; empty for the oldest kept
+-- ARGV[2] most events; 0 for the bounds alone
+-- ARGV[3] epoch for the log, if it does not exist yet
+-- ARGV[4] id up to which the reading process has delivered all events   ARGV[5] epoch of that id;
+--         both may be empty
 --
 -- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, facts, ... }: known is 1 if the
--- event that is read behind is kept or was the last one forgotten, else 0; all events of the topic up
--- to up_to are told, and none behind the mark.
+-- event to read after is kept or was the last one deleted, else 0. It returns all events of the
+-- topic up to up_to, and none after the mark.
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 local after, limit = ARGV[1], tonumber(ARGV[2])
@@ -17,12 +17,12 @@ local after, limit = ARGV[1], tonumber(ARGV[2])
 local head = open(log, events, ARGV[3])
 local floor = floor_of(events, head.tail)
 local known = after == '' or after == floor or fields_of(events, after) ~= nil
--- Whoever knows an event was shown all up to it, also where a failover has set the mark back.
+-- A reader with a cursor was shown all events up to it, even if a failover has set the mark back.
 local mark = head.mark
 if after ~= '' and known and member_of(after) > member_of(mark) then
   mark = after
 end
--- Nor must who begins here miss what those had, and are not told again.
+-- A new reader in this process must not miss what was delivered, since it is not delivered again.
 local shown = ARGV[4]
 if ARGV[5] == head.epoch and member_of(shown) > member_of(mark) and fields_of(events, shown) then
   mark = shown

@@ -1,9 +1,9 @@
 -- Reads the newest events of one payment or payout that may be shown, newest first.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic
--- ARGV[1] most events   ARGV[2] id that they are before; empty for none
+-- ARGV[1] most events   ARGV[2] id before which they come; empty for the newest
 --
--- Returns { epoch, id, bytes, facts, id, bytes, facts, ... }; nil if there is none
+-- Returns { epoch, id, bytes, facts, id, bytes, facts, ... }; nil if there is no log
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 
@@ -20,7 +20,7 @@ local answer = { epoch }
 for _, member in ipairs(redis.call('ZREVRANGEBYLEX', topic, last, '-', 'LIMIT', 0, ARGV[1])) do
   local id = id_of(member)
   local fields = fields_of(events, id)
-  -- A topic may forget a little later than the account.
+  -- A topic may keep ids a little longer than the account keeps events.
   if fields then
     answer[#answer + 1] = id
     answer[#answer + 1] = fields[4]

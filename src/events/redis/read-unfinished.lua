@@ -1,10 +1,10 @@
--- Reads what has not come to its end, first what was told of longest ago.
+-- Reads operations without a final state, oldest first.
 --
 -- KEYS[1] unfinished
--- ARGV[1] for how many milliseconds at least   ARGV[2] how many at most
--- ARGV[3] how long what the log knows of them is kept, in milliseconds
+-- ARGV[1] least age in milliseconds   ARGV[2] most operations
+-- ARGV[3] how long states are kept, in milliseconds: older operations are deleted
 --
--- Returns { member, milliseconds since it was told of, member, milliseconds, ... }
+-- Returns { member, age in milliseconds, member, age, ... }
 
 local unfinished = KEYS[1]
 local time = redis.call('TIME')

@@ -1,9 +1,9 @@
--- Forgets a dead letter.
+-- Removes a dead letter.
 --
--- KEYS[1] letters   KEYS[2] their order   KEYS[3] the length of their bodies
+-- KEYS[1] letters   KEYS[2] their order   KEYS[3] the total length of their bodies
 -- ARGV[1] id
 --
--- Returns 1, or 0 when it was not there
+-- Returns 1, or 0 if it did not exist
 
 local letters, order, size = KEYS[1], KEYS[2], KEYS[3]
 local letter = redis.call('HGET', letters, ARGV[1])

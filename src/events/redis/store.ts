@@ -44,21 +44,22 @@ export interface RedisStoreOptions {
   readonly keys: AccountKeys;
   readonly retentionMs: number;
   /**
-   * Replicas have to hold an event before it is acknowledged: it is shown no sooner, and duplicates are
-   * written again, so that the WAIT behind them vouches for the first ones.
+   * Whether replicas must hold an event before it is acknowledged. Then it is not shown earlier
+   * either, and a duplicate writes the tail of the log again, so that a WAIT after it covers the
+   * first event.
    */
   readonly awaitsReplicas: boolean;
-  /** @throws GatewayError UNAVAILABLE unless the client is known to ask the primary. */
+  /** @throws GatewayError UNAVAILABLE unless the client is known to read from the primary */
   readonly confirmPrimary: (key: string) => Promise<void>;
-  /** Of the account's events. */
+  /** Encrypts the secrets of the account's events. */
   readonly seal: Seal;
   /** The secret fields of an event could not be decrypted: it is returned without them. */
   readonly onLocked: () => void;
 }
 
-/** A page of what may be shown. */
+/** A page of the events that may be shown: those up to the log's mark (open-log.lua). */
 export interface StoredPage extends Page {
-  /** The last event that is stored: behind the bounds while it must not be shown yet. */
+  /** The last stored event. It is after `bounds.tail` while it may not be shown yet. */
   readonly stored: Cursor;
 }
 
@@ -68,13 +69,13 @@ export interface Subject {
   readonly externalId: string;
 }
 
-/** How often a state is read again that must not be shown yet. */
+/** How often a snapshot is read again if its last event may not be shown yet. */
 const maxTries = 5;
 
-/** The first event of a millisecond takes one of so many places by chance. */
+/** The first event of a millisecond gets a random `seq` below this; see append-event.lua. */
 const firstSeqs = 0x1_0000;
 
-/** One account's log in Redis: what it holds is read and written in one step each. */
+/** One account's log in Redis. Each operation on the stored data is one atomic step. */
 export class RedisStore {
   readonly #options: RedisStoreOptions;
   #settling: Promise<void> | undefined;
@@ -89,7 +90,7 @@ export class RedisStore {
 
   async append(entry: Entry): Promise<Appended> {
     const { keys, writer, retentionMs, awaitsReplicas, seal } = this.#options;
-    // The writer keeps its message; ours is shared by all readers.
+    // A copy, since the writer keeps its own event; all readers share this one.
     const event: Event = { ...entry.event, receivedAt: timestampFromMs(Date.now()) };
     const bytes = writeEvent(seal, event, entry.trace);
     const answer = (await writer.run(
@@ -129,7 +130,7 @@ export class RedisStore {
       facts?: string,
     ];
     const [outcome, epoch, id, conflict, facts = ""] = answer;
-    // It is acknowledged; if the mark cannot be moved now, the next reader moves it.
+    // The event is safely stored. If the mark cannot be moved now, a reader moves it later.
     if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
@@ -140,9 +141,9 @@ export class RedisStore {
   }
 
   /**
-   * Events behind a cursor, or from the oldest kept: all of the account, or those of a subject.
-   * @param shown up to where others of this process were shown all that is stored
-   * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from.
+   * Events after a cursor, or from the oldest kept: all of the account, or those of a subject.
+   * @param shown cursor up to which this process's feed has delivered everything
+   * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from
    */
   async read(
     after: Cursor | undefined,
@@ -154,7 +155,8 @@ export class RedisStore {
       return await this.#read(after, limit, subject, shown);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
-      // An old primary, or one that came up empty, must not tell that.
+      // This error is final for a client, so an old primary, or one that started empty, must not
+      // cause it.
       await this.#options.confirmPrimary(this.#options.keys.log);
       return await this.#read(after, limit, subject, shown);
     }
@@ -179,7 +181,7 @@ export class RedisStore {
     const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
     if (after !== undefined) {
       assertReadable(after, bounds);
-      // A server that failed took it along; the log has gone on without it.
+      // The event was lost with a failed server, and the log has gone on without it.
       if (known !== 1) throw cursorExpired("the event it names was lost");
     }
     const found = this.#eventsOf(events, `${epoch}`);
@@ -187,11 +189,11 @@ export class RedisStore {
   }
 
   /**
-   * Waits until replicas hold all that is stored, and lets it be shown.
-   * @throws GatewayError UNAVAILABLE when they do not.
+   * Waits until replicas hold all that is stored, then lets it be shown.
+   * @throws GatewayError UNAVAILABLE when they do not
    */
   settle(): Promise<void> {
-    // One that is under way may have begun before what is to be shown was stored.
+    // A run that is under way may have begun before the latest event was stored: wait for the next.
     this.#nextSettling ??= (this.#settling ?? Promise.resolve())
       .catch(() => {})
       .then(() => {
@@ -209,7 +211,7 @@ export class RedisStore {
     await this.#show(epoch, id);
   }
 
-  /** One at a time: what comes meanwhile goes together. */
+  /** Moves the mark, one request at a time: calls that arrive meanwhile share the next request. */
   #show(epoch: string, id: string): Promise<void> {
     const next = this.#nextShowing;
     if (next?.epoch === epoch) {
@@ -239,8 +241,8 @@ export class RedisStore {
       const found = await this.#snapshot(subject);
       if (found?.isShown !== false) return found?.snapshot;
       if (tries === maxTries) throw storeAway(new Error("events come faster than they are shown"));
-      // What replicas do not hold yet may be gone in a moment: a server that was promoted meanwhile
-      // settles what it has, which need not be what was read.
+      // Replicas do not hold this state yet, so a failover may lose it. Read it again after
+      // `settle`: a server that was promoted meanwhile has settled its own data, which may differ.
       await this.settle();
     }
   }
@@ -276,7 +278,7 @@ export class RedisStore {
     await writer.run(noteHold, [keys.state("payment", externalId)], args);
   }
 
-  /** The newest events of a subject, or of those before a cursor, oldest first. */
+  /** The newest events of a subject, oldest first; with `before`, the newest of those before it. */
   async history(subject: Subject, limit: number, before?: Cursor): Promise<Event[]> {
     if (limit <= 0) return [];
     const end = before === undefined ? "" : idOf(before);
@@ -308,7 +310,7 @@ export class RedisStore {
         continue;
       }
       const event = this.#eventOf(`${id}`, bytes, epoch);
-      // Of an event that came from another store, the state alone.
+      // An event imported from another store has its state here instead of facts.
       if (/^\d+$/.test(after)) event.state = Number(after) as PaymentState;
       else setState(event, factsOf(after));
       events.push(event);
@@ -343,7 +345,7 @@ export class RedisStore {
     return states.sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
   }
 
-  /** The place behind which the newest `count` events of the account are. */
+  /** The cursor after which the newest `count` events of the account come. */
   async cursorBefore(count: number): Promise<Cursor> {
     const { client, keys } = this.#options;
     const [epoch, id] = (await ask(client, () =>
@@ -388,14 +390,14 @@ function timed(state: OperationState) {
   return { ...state, atMs: decodeCursor(state.event.cursor).ms };
 }
 
-/** The facts beside an event, as append-event.lua writes them; older events have none. */
+/** The facts stored with an event, as append-event.lua writes them; older events have none. */
 function factsOf(text: string): Facts {
   if (text === "") return noFacts;
   const [held, folded, facts] = JSON.parse(text) as [string, string, StoredFact[]];
   return readFacts(facts, { held: held === "1", folded: Number(folded) });
 }
 
-/** As append-event.lua writes them. */
+/** A state as append-event.lua writes it. */
 interface StoredState {
   readonly rank: Rank;
   readonly status: string;

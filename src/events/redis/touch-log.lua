@@ -1,7 +1,7 @@
--- Writes the end of the log once more: a WAIT behind it vouches for all that was written before.
+-- Writes the tail of the log again, so that a WAIT after it covers all earlier writes.
 --
 -- KEYS[1] log   KEYS[2] events
--- ARGV[1] epoch of the log, should it not be there yet
+-- ARGV[1] epoch for the log, if it does not exist yet
 --
 -- Returns { epoch, id of the last event }
 

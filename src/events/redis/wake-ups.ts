@@ -1,14 +1,14 @@
 import type { RedisClient, RedisConnector } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 
-/** Tells that something was stored. A hint only: it may come late, twice, or not at all. */
+/** Signals that an event was stored. Only a hint: it may come late, twice, or not at all. */
 export interface WakeUps {
   /**
-   * Calls the listener for each hint on the channel, which has one listener at most. Resolves when
-   * hints come in from now on, or may fail to.
+   * Calls the listener for each wake-up on the channel, which has one listener at most. Resolves
+   * when the subscription is made or has failed.
    */
   listen(channel: string, listener: () => void): Promise<void>;
-  /** Asks for the hints again: one did not come. */
+  /** Subscribes again, after a wake-up did not arrive. */
   renew(channel: string): void;
   unlisten(channel: string): void;
   close(): void;
@@ -17,8 +17,8 @@ export interface WakeUps {
 const subscribeMs = 1_000;
 
 /**
- * One connection for all channels, opened with the first one. Failures are swallowed: whoever
- * listens also looks by itself, and asks for the hints again when it found something without one.
+ * Wake-ups over one connection for all channels, opened with the first one. Failures are swallowed:
+ * listeners also poll, and call `renew` when they find an event without a wake-up.
  */
 export function createWakeUps(redis: RedisConnector): WakeUps {
   const listeners = new Map<string, () => void>();
@@ -27,7 +27,7 @@ export function createWakeUps(redis: RedisConnector): WakeUps {
   function open(): RedisClient {
     const opened = redis.dedicated();
     opened.on("message", (channel: string) => listeners.get(channel)?.());
-    // What could not be asked for without a connection is asked for now.
+    // Subscribe to the channels that were added while there was no connection.
     opened.on("ready", async () => {
       if (listeners.size === 0) return;
       await subscribe([...listeners.keys()]);

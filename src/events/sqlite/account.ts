@@ -29,9 +29,9 @@ export interface SqliteAccountOptions {
   readonly name: string;
   readonly retentionMs: number;
   readonly now: () => number;
-  /** Of the account's events. */
+  /** Encrypts the secrets of the account's events. */
   readonly seal: Seal;
-  /** The secret fields of an event could not be opened: it is told without them. */
+  /** The secret fields of an event could not be decrypted: it is returned without them. */
   readonly onLocked: () => void;
 }
 
@@ -41,8 +41,8 @@ interface Identity {
 }
 
 /**
- * One account's log in the embedded store. This process is the only one that writes it, so what is
- * live comes from here: each event is told once it is on the disk, in the order of the log.
+ * One account's log in the embedded store. Only this process writes to it, so live events come
+ * straight from `append`: each is published once it is on the disk, in the order of the log.
  */
 export class SqliteAccount implements StoredLog {
   readonly #options: SqliteAccountOptions;
@@ -53,7 +53,7 @@ export class SqliteAccount implements StoredLog {
     this.#options = options;
   }
 
-  /** Its number in the store. */
+  /** The account's row id in the store. */
   async id(): Promise<number> {
     return (await this.#identity()).id;
   }
@@ -62,7 +62,7 @@ export class SqliteAccount implements StoredLog {
     const { seal, retentionMs } = this.#options;
     const { id: account, epoch } = await this.#identity();
     const nowMs = this.#options.now();
-    // The writer keeps its message; ours is shared by all readers.
+    // A copy, since the writer keeps its own event; all readers share this one.
     const event: Event = { ...entry.event };
     event.receivedAt = timestampFromMs(nowMs);
     const { kind, externalId, subjectId, operation, operationId, rank, status } = entry;
@@ -96,7 +96,7 @@ export class SqliteAccount implements StoredLog {
     if (!row) return undefined;
     const last = cursorOf(row.last, epoch);
     const states = row.states.map((state) => this.#stateOf(state, epoch));
-    // An event that is no longer kept is no place to read on from.
+    // A reader cannot resume from an event that is no longer kept.
     return { states, facts: readFacts(row.facts, row), cursor: last >= floor ? last : tail };
   }
 
@@ -183,7 +183,7 @@ export class SqliteAccount implements StoredLog {
     return this.#options.thread.run("events", operation, args, map);
   }
 
-  /** Events before it are no longer kept. */
+  /** Events before this place are no longer kept. */
   #oldest(): string {
     const { now, retentionMs } = this.#options;
     return placeOf({ ms: Math.max(now() - retentionMs, 0), seq: 0 });

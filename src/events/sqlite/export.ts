@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Kind } from "../../model/kinds.ts";
 import type { EventRow, LetterRow, StateFacts, UnfinishedRow } from "./rows.ts";
 
-/** All that the embedded store holds of an account's log, for another store to take over. */
+/** All that the embedded store has of an account's log, for import into another store. */
 export interface StoredAccount {
   readonly name: string;
   readonly epoch: string;
@@ -24,7 +24,7 @@ export interface StoredEventRow extends EventRow {
 export interface StoredSubject {
   readonly kind: Kind;
   readonly externalId: string;
-  /** Place of its last event. */
+  /** Place of its last event; empty while only a hold is noted. */
   readonly last: string;
   readonly touchedMs: number;
   /** JSON; see StoredFact. */
@@ -39,7 +39,7 @@ export interface StoredSubject {
   }[];
 }
 
-/** What makes a repeat: an identity, or the digest of a body. */
+/** How a repeat is recognised: by an identity, or by the digest of a body. */
 export interface SeenRow {
   readonly digest: string;
   readonly of: "identity" | "body";

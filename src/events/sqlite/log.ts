@@ -11,15 +11,15 @@ import type { LettersBound } from "./operations.ts";
 import type { LetterRow } from "./rows.ts";
 
 export interface SqliteLogOptions {
-  /** With the room `events` of `eventsRoom`. Stays open when the log is closed. */
+  /** Has the module `eventsRoom` as its room `events`. Stays open when the log is closed. */
   readonly thread: StoreThread;
-  /** How long events can be replayed and repeats are known, in milliseconds. */
+  /** How long events can be read again and repeats are recognised, in milliseconds. */
   readonly retentionMs: number;
-  /** What seals the secrets of an account's events and dead letters. */
+  /** Encrypts the secrets of an account's events and dead letters. */
   readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
   /**
-   * What was sealed could not be opened: with a password that is no longer accepted, as a rule. The
-   * event is told without its secret fields, the letter without its body.
+   * A stored value could not be decrypted, usually because its password is no longer accepted. The
+   * event is returned without its secret fields, the letter without its body.
    */
   readonly onLocked?: (details: {
     readonly account: string;
@@ -27,23 +27,23 @@ export interface SqliteLogOptions {
   }) => void;
   /** Wall clock in milliseconds. Default: `Date.now`. */
   readonly now?: () => number;
-  /** What an account's dead letters may be together. Default: 10,000, and 64 MiB. */
+  /** Limits of an account's dead letters. Default: 10,000 letters, and 64 MiB together. */
   readonly letters?: LettersBound;
 }
 
-/** Its operations in the store's thread. */
+/** The module with the log's operations in the store's thread. */
 export const eventsRoom = moduleBeside(import.meta.url, "operations");
 
-/** Small, since a body may have a mebibyte. */
+/** Small, since a body may have 1 MiB. */
 const pageSize = 20;
 
-/** How often what is older than its time is deleted, in milliseconds; nobody reads it before. */
+/** How often expired rows are deleted, in milliseconds; reads ignore them before that. */
 const sweepMs = 60_000;
 
 /**
- * The event log in the embedded store of this process: what it acknowledges is on the disk. State is
- * kept for twice the retention after its last event, repeats are known for the retention. While the
- * disk takes no writes, appending is UNAVAILABLE and readers go on.
+ * The event log in the embedded store of this process. An event is on the disk before it is
+ * acknowledged. State is kept for twice the retention after its last event; repeats are recognised
+ * for the retention. While the disk takes no writes, `append` throws UNAVAILABLE and readers go on.
  */
 export function createSqliteLog(options: SqliteLogOptions): EventLog {
   const { thread, retentionMs, keyringOf, onLocked, now = Date.now } = options;
@@ -54,10 +54,10 @@ export function createSqliteLog(options: SqliteLogOptions): EventLog {
 
   async function sweep(): Promise<void> {
     try {
-      // In small portions: writers get in between.
+      // In small portions, so that writes run in between.
       while (!closed && (await thread.run("events", "sweep", [now(), retentionMs])));
     } catch {
-      // A store that fails says so itself; it is swept another time.
+      // The store's thread reports its failures itself. The next interval tries again.
     }
   }
 

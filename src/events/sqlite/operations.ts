@@ -29,19 +29,19 @@ import type {
   UnfinishedRow,
 } from "./rows.ts";
 
-/** Most events looked at for one page of an account's events: a rare kind must not stall others. */
+/** Most events scanned for one page of an account: a rare kind must not block other calls. */
 const maxScan = 4_096;
-/** Behind every place, which are hex digits. */
+/** Sorts after every place, since places are hex digits. */
 const behindAll = "~";
 
-/** Rows of a table that one sweep forgets at most: writers wait for it. */
+/** Most rows of a table that one sweep deletes: writes wait for it. */
 const sweepSize = 1_000;
 
 /** The event log's operations, inside the store's thread. */
 export function open(database: DatabaseSync): RoomOperations {
   const sql = statementsOf(database);
 
-  /** Everything at or before it is no longer kept. */
+  /** Events at or before this place are no longer kept. */
   function floorOf(account: number, oldest: string): string {
     const expired = sql.lastBefore.get(account, oldest) as { place: string } | undefined;
     return expired?.place ?? accountRow(account).floor;
@@ -153,7 +153,7 @@ export function open(database: DatabaseSync): RoomOperations {
     },
 
     writes: {
-      /** The account's row, which is made when there is none. */
+      /** Returns the account's row, added if it is missing. */
       account(name: string, epoch: string): { id: number; epoch: string } {
         const first = placeOf(beginning);
         sql.makeAccount.run(name, epoch, first, first);
@@ -245,7 +245,7 @@ export function open(database: DatabaseSync): RoomOperations {
       removeDeadLetter: (account: number, id: string) =>
         sql.removeDeadLetter.run(account, id).changes > 0,
 
-      /** Forgets some of what is older than its time. @returns whether there may be more */
+      /** Deletes some of the expired rows. @returns whether there may be more */
       sweep(nowMs: number, retentionMs: number): boolean {
         const oldest = placeOf({ ms: Math.max(nowMs - retentionMs, 0), seq: 0 });
         let more = false;
@@ -271,14 +271,14 @@ export function open(database: DatabaseSync): RoomOperations {
   };
 }
 
-/** How many dead letters an account may have, and how many bytes their bodies. */
+/** Most dead letters of an account, and most bytes of their bodies together. */
 export interface LettersBound {
   readonly letters: number;
   readonly bytes: number;
 }
 
 interface Known {
-  /** Empty while only a hold was noted. */
+  /** Empty while only a hold is noted. */
   readonly last: string;
   readonly touched_ms: number;
   /** JSON. */
@@ -287,7 +287,7 @@ interface Known {
   readonly folded: number;
 }
 
-/** @param states where no facts are: those of a file that had none */
+/** @param states used if no facts are stored, as in a file of an older version */
 function keptOf(known: Known | undefined, states: () => StateFacts[]): Kept {
   if (!known) return { facts: [], holds: [], folded: 0 };
   const stored = JSON.parse(known.facts) as StoredFact[];

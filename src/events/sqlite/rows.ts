@@ -5,8 +5,8 @@ import type { StoredFact } from "../facts.ts";
 import type { Appended, OperationState } from "../log.ts";
 
 /**
- * What goes between the log and its operations in the store's thread. Places are cursors without
- * their epoch; bytes are those of stored-event.ts: the thread opens no seal.
+ * Data that the log and its operations in the store's thread exchange. Places are cursors without
+ * their epoch. Bytes are those of stored-event.ts: the thread decrypts nothing.
  */
 
 /** One payment or payout of an account. */
@@ -35,13 +35,13 @@ export interface NewRow extends SubjectRow {
 
 export interface AppendedRow extends Pick<Appended, "outcome" | "conflict"> {
   readonly place: string;
-  /** After the event. */
+  /** State of the external id after the event. */
   readonly state: PaymentState;
 }
 
 export interface EventRow {
   readonly place: string;
-  /** After the event. */
+  /** State of the external id after the event. */
   readonly state: PaymentState;
   readonly bytes: Uint8Array;
 }
@@ -49,7 +49,7 @@ export interface EventRow {
 /** The state of one operation, without its event. */
 export interface StateFacts extends Omit<OperationState, "event" | "since"> {
   readonly since: string;
-  /** Of the event that set it. */
+  /** Place of the event that set it. */
   readonly place: string;
 }
 
@@ -58,7 +58,7 @@ export interface StateRow {
   readonly bytes: Uint8Array;
 }
 
-/** The account's log at one instant; see Bounds. */
+/** Bounds of the account's log at one instant; see Bounds. */
 export interface BoundsRow {
   readonly floor: string;
   readonly tail: string;
@@ -78,7 +78,7 @@ export interface SnapshotRow {
   readonly folded: number;
 }
 
-/** Which events are read of an account: of one subject, or of some kinds (empty: all). */
+/** Which events of an account to read: of one subject, or of some kinds (empty: all). */
 export interface PageOf {
   readonly account: number;
   readonly subject?: { readonly kind: Kind; readonly externalId: string };
@@ -86,7 +86,7 @@ export interface PageOf {
   /** Absent: from the oldest kept. */
   readonly after?: string;
   readonly limit: number;
-  /** Older ones are not kept; see `placeAt`. */
+  /** Events before this place are no longer kept. */
   readonly oldest: string;
 }
 
@@ -101,6 +101,6 @@ export interface LetterRow {
   readonly kind: Kind;
   readonly reason: string;
   readonly receivedMs: number;
-  /** Sealed. */
+  /** Encrypted. */
   readonly body: Uint8Array;
 }

@@ -10,7 +10,7 @@ const SubscriptionMessage = builder
   .implement({
     description: "What the payments service says of a change to a billing subscription.",
     fields: (t) => ({
-      // As an error's, so that a query may ask for both.
+      // Not nullable, as in the error types, so that one selection may ask for both.
       message: t.string({
         description: "The service's own text; empty where it gave none.",
         nullable: false,

@@ -1,7 +1,7 @@
 import SchemaBuilder from "@pothos/core";
 import type { Context } from "../context.ts";
 
-/** Text scalars take and give strings; their formats are checked with the rest of a request. */
+/** A scalar that is a string both ways; its format is checked with the rest of a request. */
 interface TextScalar {
   Input: string;
   Output: string;

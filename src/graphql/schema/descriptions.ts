@@ -1,7 +1,7 @@
 import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
 import texts from "./descriptions.json" with { type: "json" };
 
-/** The proto's comment on a declaration, in GraphQL's words (scripts/graphql-descriptions.ts). */
+/** The proto's comment on a declaration, adapted to GraphQL by scripts/graphql-descriptions.ts. */
 export function describe(
   desc: DescMessage | DescField | DescOneof | DescEnum | DescEnum["values"][number],
 ): string {

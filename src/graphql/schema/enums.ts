@@ -47,14 +47,14 @@ export function enumRef(desc: DescEnum) {
 }
 
 /**
- * An enum's value in an answer. The zero value and numbers that this contract does not know are
- * null: GraphQL would fail the field for them.
+ * An enum's value in a response. The zero value and numbers outside this contract become null,
+ * since GraphQL would fail the field for them.
  */
 export function knownValue(desc: DescEnum, value: unknown): number | null {
   return typeof value === "number" && value !== 0 && desc.value[value] ? value : null;
 }
 
-/** Values by their names less the enum's prefix and without the zero value, which is null. */
+/** Value names lack the enum's prefix. The zero value is left out: it is null in responses. */
 function enumType(desc: DescEnum) {
   const prefix = desc.sharedPrefix?.toUpperCase() ?? "";
   return builder.enumType(desc.name, {

@@ -35,7 +35,7 @@ const PageInfo = builder.objectRef<PageInfo>("PageInfo").implement({
   }),
 });
 
-/** The type of a page of events. */
+/** Defines the type of a page of events. */
 function eventConnection(kind: KindName, event: typeof PaymentEvent, name: string) {
   const Edge = builder.objectRef<History["edges"][number]>(`${name}Edge`).implement({
     description: `An event of the ${kind}, and its place in the list.`,
@@ -94,7 +94,7 @@ export function connectionField(kind: KindName) {
     extensions: {
       listSize: { argument: "first", byDefault: defaultPage },
     } satisfies CostExtensions,
-    // Without the right to read it, or with a place that is gone, all else still stands.
+    // Nullable, so that a missing scope or an expired cursor does not fail the whole response.
     nullable: true,
   } as const;
 }

@@ -12,11 +12,11 @@ export type FailureName =
   | "OutcomeUnknownError"
   | "InvalidInputError";
 
-/** A mutation that was refused or failed in a way that its result tells. */
+/** A rejected or failed mutation, reported in its result rather than in `errors`. */
 export class Failure {
   readonly type: FailureName;
   readonly error: GatewayError;
-  /** The refused fields, by their paths in the GraphQL input. */
+  /** The rejected fields, by their paths in the GraphQL input. */
   readonly fields: readonly FieldViolation[];
 
   constructor(type: FailureName, error: GatewayError, fields: readonly FieldViolation[]) {
@@ -27,9 +27,9 @@ export class Failure {
 }
 
 /**
- * What a failed mutation answers with: a member of its result, or undefined for what concerns the
- * whole request (authentication, rights, an unreachable service, a bug) and goes into `errors`.
- * `toPath` makes the path of a request's field one of the GraphQL input's.
+ * The failure that a mutation returns in its result. Undefined for an error that concerns the whole
+ * request (authentication, rights, an unreachable service, a bug), which goes into `errors`.
+ * @param toPath converts the path of a field of the request to that in the GraphQL input
  */
 export function failureOf(
   thrown: unknown,
@@ -41,7 +41,7 @@ export function failureOf(
   return type && new Failure(type, thrown, fields);
 }
 
-/** What metrics and logs call it, in the words of `extensions.code`. */
+/** The code of a failure in metrics and logs, in the form of `extensions.code`. */
 export function failureCode({ type, error }: Failure): string {
   return type === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
 }
@@ -66,7 +66,7 @@ const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
   }),
 });
 
-/** What an Error object of the payments service says, where one stands behind the failure. */
+/** Fields from the Error object of the payments service, null if the failure has none. */
 const serviceFields = (
   t: PothosSchemaTypes.ObjectFieldBuilder<typeof builder.$inferSchemaTypes, Failure>,
 ) => ({

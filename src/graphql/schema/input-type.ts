@@ -19,8 +19,8 @@ import { enumRef } from "./enums.ts";
 import { isHidden, nestsOneof } from "./input.ts";
 
 /**
- * The GraphQL input type of a message and, with it, of all messages below. Fields, their comments,
- * their formats and whether they are required come from the proto, where the rules stand.
+ * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,
+ * their formats and whether they are required come from the proto and its rules.
  */
 export function inputType(desc: DescMessage) {
   let ref = refs.get(desc.typeName);
@@ -35,7 +35,7 @@ type InputRef = ReturnType<typeof defineInput>;
 
 const refs = new Map<string, InputRef>();
 
-/** Where the comment of the proto tells of a shape that GraphQL has not. */
+/** Descriptions of inputs whose shape differs from what the proto's comment describes. */
 const descriptions: Readonly<Record<string, string>> = {
   CustomerInput:
     "Which customer a wallet or subscription call is for: at least one of these. A token with " +
@@ -69,7 +69,7 @@ function define(desc: DescMessage): InputRef {
   return defineInput(name, desc, [...plain, ...oneofs], false);
 }
 
-/** `CreatePaymentRequest` is `CreatePaymentInput`, `Card` is `CardInput`. */
+/** `CreatePaymentRequest` becomes `CreatePaymentInput`, `Card` becomes `CardInput`. */
 function inputName(desc: DescMessage): string {
   if (desc.name === "CustomerIdentity") return "CustomerInput";
   return `${desc.name.replace(/(Request|Input)$/, "")}Input`;
@@ -93,7 +93,7 @@ function defineInput(
     isOneOf,
     fields: (t) =>
       Object.fromEntries(
-        // Pothos infers inputs from literals; these come from a descriptor, so their types end here.
+        // Pothos infers inputs from literals; these come from a descriptor, so types end here.
         fields.map(({ name: field, ...options }) => [field, t.field(options as never)]),
       ),
   });
@@ -118,7 +118,7 @@ function oneofField(oneof: DescOneof, type: InputRef): InputField {
   return { name: oneof.localName, type, required, description: describe(oneof) };
 }
 
-/** The caller's token may name the customer instead: only the core knows. */
+/** A customer is not required here: the caller's token may name it, which only the core checks. */
 function isRequired(field: DescField): boolean {
   return getOption(field, fieldRules).required && field.message?.name !== "CustomerIdentity";
 }

@@ -1,8 +1,8 @@
 import { create, type DescField, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 
 /**
- * Fields that GraphQL does not take: callbacks come to the gateway, and
- * the deprecated RID is for trusted services alone. A duration stands beside its whole seconds.
+ * Whether a field is left out of GraphQL inputs. Callbacks go to the gateway, the deprecated RID is
+ * for trusted services only, and a duration has another field with its whole seconds.
  */
 export function isHidden(field: DescField): boolean {
   return (
@@ -13,15 +13,15 @@ export function isHidden(field: DescField): boolean {
 }
 
 /**
- * Whether the members of a message's oneof stand in an object of their own, named as the oneof:
- * `paymentMethod: {type, method: {cc: …}}`. A message that is a oneof and nothing else is itself
- * the object of which one field is given.
+ * Whether the members of a message's oneof are in an input object of their own, named after the
+ * oneof: `paymentMethod: {type, method: {cc: …}}`. A message with nothing but a oneof is itself the
+ * object of which one field is given.
  */
 export function nestsOneof(desc: DescMessage): boolean {
   return desc.oneofs.length > 0 && desc.fields.some((field) => !field.oneof);
 }
 
-/** The request message of a GraphQL input. `null` is absent. */
+/** Converts a GraphQL input to a request message. `null` counts as absent. */
 export function toMessage<Desc extends DescMessage>(
   desc: Desc,
   input: Readonly<Record<string, unknown>>,
@@ -40,7 +40,7 @@ export function toMessage<Desc extends DescMessage>(
   return message as MessageShape<Desc>;
 }
 
-/** Enums come as their numbers, decimals as their text: only messages differ. */
+/** Enums are numbers and decimals are text already: only messages are converted. */
 function toField(field: DescField, given: unknown): unknown {
   const item = (value: unknown) =>
     field.message ? toMessage(field.message, value as Record<string, unknown>) : value;
@@ -48,8 +48,8 @@ function toField(field: DescField, given: unknown): unknown {
 }
 
 /**
- * A path within a request message as the path within its GraphQL input: `payment_method.cc.number`
- * is `paymentMethod.method.cc.number`. What names no field of the message stays as it is.
+ * Converts a path in a request message to the path in its GraphQL input: `payment_method.cc.number`
+ * becomes `paymentMethod.method.cc.number`. A path that names no field stays as it is.
  */
 export function toInputPath(desc: DescMessage, path: string): string {
   const [head = "", ...rest] = path.split(".");

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../errors.ts";
 
-/** What a read finds; null when there is no such thing. Other failures stand. */
+/** The result of a read, or null if it fails with NOT_FOUND. @throws its other errors */
 export async function orNull<Value>(read: Promise<Value>): Promise<Value | null> {
   try {
     return await read;
@@ -10,7 +10,7 @@ export async function orNull<Value>(read: Promise<Value>): Promise<Value | null>
   }
 }
 
-/** Goes on with what is known at once, at once. */
+/** Applies `show` to a value: at once, or when its promise resolves. */
 export function whenKnown<Value, Shown>(
   value: Value | Promise<Value>,
   show: (value: Value) => Shown,

@@ -21,7 +21,7 @@ export interface MessageTypeOptions<Desc extends DescMessage> {
   readonly name?: string;
   /** Default: the message's comment. */
   readonly description?: string;
-  /** String fields whose text has a format. Default: String. */
+  /** Scalars of string fields whose text has a format. Default: String. */
   readonly scalars?: { readonly [Name in FieldName<Desc>]?: TextScalarName };
   /** Fields that are never null though the proto cannot say so. */
   readonly always?: readonly FieldName<Desc>[];
@@ -30,8 +30,8 @@ export interface MessageTypeOptions<Desc extends DescMessage> {
 }
 
 /**
- * The GraphQL type of a message, which is its own model: every field under its camelCase name, with
- * the proto's comment. Absent fields and unspecified enum values are null.
+ * Defines the GraphQL type of a proto message: every field under its camelCase name, with the
+ * proto's comment. Absent fields and unspecified enum values are null.
  */
 export function messageType<Desc extends DescMessage>(
   desc: Desc,
@@ -50,7 +50,7 @@ const refs = new Map<string, unknown>();
 // biome-ignore lint/suspicious/noExplicitAny: Pothos infers fields from literals; these come from a descriptor, so their types end here
 type Untyped = any;
 
-/** The fields of a message, for types that are more than one message. Oneofs are left out. */
+/** The fields of a message, for types with others besides. Members of oneofs are left out. */
 export function messageFields<Desc extends DescMessage>(
   t: Untyped,
   desc: Desc,

@@ -9,11 +9,11 @@ import { inputType } from "./input-type.ts";
 
 export interface MutationOptions<Desc extends DescMessage, Success extends object> {
   readonly description: string;
-  /** The request message, which the input type is made of. */
+  /** The request message, from which the input type is made. */
   readonly request: Desc;
-  /** The type of the answer. */
+  /** The type of a successful result. */
   readonly success: SuccessRef<Success>;
-  /** Of an answer that is a payment or payout: the external_id that was asked for. */
+  /** The external_id in a request, if `run` returns a payment or payout. */
   about?(request: MessageShape<Desc>): string;
   run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
 }
@@ -21,8 +21,8 @@ export interface MutationOptions<Desc extends DescMessage, Success extends objec
 type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
 
 /**
- * Adds a mutation with one `input`, whose result is the union `<Name>Result` of its success type and
- * the error types.
+ * Adds a mutation with one `input`, whose result is the union `<Name>Result` of its success type
+ * and the error types.
  */
 export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,
@@ -37,7 +37,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
   builder.mutationField(name, (t) =>
     t.field({
       description,
-      // Nullable, so that the failure of one mutation does not take the results of others along.
+      // Nullable, so that an error of one mutation does not discard the results of others.
       type: result,
       args: { input: t.arg({ type: inputType(request), required: true }) },
       resolve: async (_, { input }, context): Promise<never> => {

@@ -45,7 +45,7 @@ messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
 const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
-/** Events that one `Payment.events` may ask for. */
+/** Most events that one `Payment.events` may request. */
 const maxEvents = 100;
 
 builder.objectFields(Payment, (t) => ({

@@ -4,9 +4,9 @@ import { GraphQLError, Kind, type ValueNode } from "graphql";
 import { builder } from "./builder.ts";
 
 /**
- * Formats are checked in one place, by the rules in the proto: a wrong one is an InvalidInputError
- * that names its field, beside all others. So a scalar takes any text in, and it gives any text out:
- * an odd e-mail address from the payments service must not fail an answer.
+ * Defines a scalar that accepts and returns any text. Input formats are checked by the rules in the
+ * proto, so that one InvalidInputError names all wrong fields. Output is not checked: an odd e-mail
+ * address from the payments service must not fail a response.
  */
 function textScalar(name: "UUID" | "URL" | "EmailAddress" | "IPv4", description: string): void {
   builder.scalarType(name, {

@@ -3,15 +3,15 @@ import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { type Context, operationTimeoutMs, renewLoaders } from "../context.ts";
 
-/** An event, or the error that ended the stream of them. */
+/** An event, or the error that ended the stream. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
 type StreamContext = Pick<Context, "core" | "call" | "liftDeadline" | "live">;
 
 /**
- * A stream of the core for a GraphQL client. It ends with its client: `return()` and the call's
- * signal both reach the core, whichever comes first. An error does not break it but is its last
- * delivery, since the transports treat a broken stream each in their own way.
+ * Iterates a stream of the core for a GraphQL client. `return()` and the call's signal, whichever
+ * comes first, end the stream in the core. An error is the last delivery and is not thrown, since
+ * each transport treats an iterator that throws in its own way.
  */
 export function deliveries(
   { core, call: { deadlineMs: _, ...call }, liftDeadline, live }: StreamContext,
@@ -28,7 +28,7 @@ export function deliveries(
       return true;
     },
   };
-  // Ends with the call's signal, and before it where a client ends one stream of several.
+  // Aborts with the call's signal, or earlier if a client ends one of several streams.
   const gone = new AbortController();
   const { signal } = gone;
   let events: AsyncIterator<Event> | undefined;
@@ -40,7 +40,7 @@ export function deliveries(
     gone.abort(call.signal.aborted ? call.signal.reason : streamLeft);
     await events?.return?.();
   }
-  // Nobody reads errors any more while a stream is closed.
+  // Errors while a stream is closed are dropped: it has no reader any more.
   const endQuietly = () => void end().catch(() => undefined);
 
   call.signal.addEventListener("abort", endQuietly, { once: true });
@@ -75,7 +75,10 @@ export function deliveries(
 
 const streamLeft = new GatewayError("CANCELLED", "the caller went away");
 
-/** Resolves one delivery. The links of each event are read anew, within a time of their own. */
+/**
+ * Resolves one delivery. Linked fields of each event are read afresh, with their own deadline.
+ * @throws the error of a delivery that is one
+ */
 export function received(delivery: Delivery, context: Context): Event {
   if ("error" in delivery) {
     throw delivery.error ?? new GatewayError("INTERNAL", "the stream failed");

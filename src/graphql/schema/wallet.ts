@@ -13,7 +13,7 @@ import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
-// The card's full number is for trusted services, by RPC.
+// Trusted services get the full card number, by RPC only.
 messageType(WalletCardSchema, { omit: ["fullNumber"] });
 const WalletItem = messageType(WalletItemSchema, { scalars: { optionId: "UUID" } });
 

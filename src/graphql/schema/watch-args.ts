@@ -27,7 +27,7 @@ export function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
   };
 }
 
-/** The same as the members of a watch request. */
+/** These arguments as fields of a watch request. */
 export function watchInit(
   args: {
     externalId: string;
@@ -43,14 +43,14 @@ export function watchInit(
   };
 }
 
-/** Where a watch begins, as its request has it: `earliest` is no cursor there. */
+/** The start of a watch for its request, which takes `earliest` as `fromStart`, not as a cursor. */
 export function startInit(args: After, context: Pick<Context, "live">) {
   const init = afterInit(args, context);
   const isFromStart = init.afterCursor === "earliest" && context.live.lastEventId === undefined;
   return isFromStart ? { fromStart: true } : init;
 }
 
-/** Where a stream goes on: behind the event that its client had last, else where `after` says. */
+/** The cursor that a stream resumes from: the header `Last-Event-ID`, else the argument `after`. */
 export function afterInit(
   { after }: After,
   { live }: Pick<Context, "live">,

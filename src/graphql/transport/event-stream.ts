@@ -12,25 +12,25 @@ import {
   type StreamFormat,
 } from "./stream-format.ts";
 
-/** A live stream as the body of one answer. */
+/** A live stream as the body of one response. */
 export interface EventStream {
   readonly blocks: AsyncGenerator<string, void>;
   readonly heartbeat: string;
   readonly live: Live;
   /**
-   * The block of an event that is written past `blocks`, while the next one of them is waited for: as a
-   * chunk of the body, which goes to the connection itself.
+   * The block of an event as a chunk of HTTP/1.1, to be written to the connection while the next of
+   * `blocks` is awaited. Undefined if the event has to come with `blocks`.
    */
   readonly pushed: (event: Event) => Buffer | undefined;
 }
 
 /**
- * Answers with Server-Sent Events: the protocol of graphql-sse (distinct connections), and besides
- * what an EventSource needs that connects again by itself. Each event has its cursor as `id`. Since
- * an EventSource takes any other status than 200 for the end, GETs get one only when to try again
- * is of no use; and since it takes the end of an answer for a broken connection, it is told that a
- * stream was over with `Last-Event-ID` by 204. Subscriptions of Apollo's clients are answered with
- * parts. The blocks are left to `take` to be sent.
+ * Answers with Server-Sent Events by the protocol of graphql-sse (distinct connections), adapted to
+ * an EventSource, which reconnects by itself. Each event has its cursor as `id`. An EventSource
+ * gives up after any status but 200, so a GET gets another one only if a retry is useless. It
+ * reconnects after the end of a response, so it gets 204 if the stream was over at its
+ * `Last-Event-ID`. Clients that prefer Apollo's multipart protocol get that. `take` has to send the
+ * blocks.
  */
 export function answersEventStreams(
   take: (surroundings: Surroundings, stream: EventStream) => void,
@@ -60,7 +60,7 @@ export function answersEventStreams(
 
 type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
 
-/** Begins the answer to a subscription; see `beginStream`. */
+/** Begins the response to a subscription; see `beginStream`. */
 export function beginSubscription(
   results: AsyncIterator<ExecutionResult>,
   live: Live,
@@ -77,7 +77,7 @@ export function beginSubscription(
 export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "contentType">) {
   return {
     "content-type": contentType,
-    // A proxy that compresses or collects what it passes on would keep events to itself.
+    // A proxy that compresses or buffers responses would hold events back.
     "cache-control": "no-store, no-transform",
     "x-accel-buffering": "no",
   };
@@ -87,12 +87,12 @@ function mediaTypeOf({ contentType }: StreamFormat<ExecutionResult>): string {
   return contentType.split(";", 1)[0] as string;
 }
 
-/** Whether a request takes a subscription by the parts of Apollo's clients. */
+/** Whether Apollo's multipart protocol is the first stream type in an `Accept` header. */
 export function takesParts(accept: string): boolean {
   return typesOf(accept).find(isStreamType) === multipartType;
 }
 
-/** What is no stream goes as one only to those who take nothing else. */
+/** The stream format of a response. A single result has one only if nothing else is accepted. */
 export function formatOf(
   accept: string,
   isStream: boolean,
@@ -106,7 +106,7 @@ export function formatOf(
   return types.some((type) => eventStreamTypes.has(type)) ? graphqlEvents : undefined;
 }
 
-/** The media types of a header, of which that for parts has its parameter. */
+/** The media types of an `Accept` header without parameters, except for Apollo's multipart type. */
 function typesOf(accept: string): string[] {
   return accept.split(",").map((each) => {
     const [type = "", ...parameters] = each.split(";").map((text) => text.trim().toLowerCase());
@@ -138,15 +138,15 @@ interface Beginning<Item> {
   readonly results: AsyncIterator<Item>;
   readonly live: Live;
   readonly format: StreamFormat<Item>;
-  /** The client comes again by itself, as an EventSource does. */
+  /** Whether the client reconnects by itself, as an EventSource does. */
   readonly reconnects: boolean;
-  /** It is a stream, and no single answer in the form of one. */
+  /** Whether it is a stream, rather than a single result in the format of one. */
   readonly opens: boolean;
-  /** Why an item of a stream that has not begun is no stream. */
+  /** The failure in an item of a stream that has not opened; undefined if there is none. */
   readonly failureOf: (item: Item | undefined) => Failure | undefined;
 }
 
-/** Waits until it is known whether there is a stream at all, which the status tells. */
+/** Waits until the stream has opened or failed, on which the response's status depends. */
 export async function beginStream<Item>(
   beginning: Beginning<Item>,
 ): Promise<{ status: number; stream?: EventStream }> {
@@ -155,7 +155,8 @@ export async function beginStream<Item>(
   first.catch(() => undefined);
   if (opens) {
     await Promise.race([live.opened, first.then(nothing, nothing)]);
-    // Of those that a stream has words for, who asks for the first time is told by them.
+    // Without `Last-Event-ID`, a stream that is over already is answered with the format's
+    // `complete` block, if it has one; else with 204.
     const isTold = live.lastEventId === undefined && format.complete !== "";
     if (!live.isOpen && !isTold && (await first).done) return { status: 204 };
   }
@@ -176,11 +177,11 @@ const nothing = () => undefined;
 export interface Failure {
   readonly status: number;
   readonly retryable: boolean;
-  /** The protocol has the errors of operations in the stream, and a status for those of requests. */
+  /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
   readonly protocolStatus: number;
 }
 
-/** Why there is no data, and no stream behind it. */
+/** The failure of a stream that has not opened; undefined if there is none. */
 function failureIn<Item>(item: Item | undefined, { live, failureOf }: Beginning<Item>) {
   return live.failure ? mappingOf(live.failure.error) : failureOf(item);
 }
@@ -193,7 +194,7 @@ function failureOfResult(result: ExecutionResult | undefined): Failure | undefin
   return { status, retryable: retryableStatuses.has(status), protocolStatus };
 }
 
-/** What an error is to an EventSource. */
+/** The statuses for an error, and whether a retry may succeed. */
 export function mappingOf(error: unknown): Failure {
   const { status, retryable } = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
   return { status, retryable, protocolStatus: 200 };
@@ -219,7 +220,7 @@ async function* blocksOf<Item>(
         : failureIn(next.value, beginning);
       yield format.item(next.value, live, failed !== undefined);
     }
-    // Without it, an EventSource comes back, and goes on behind the last `id`.
+    // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
     if (format.complete && !(reconnects && failed?.retryable)) yield format.complete;
   } finally {
     await results.return?.();

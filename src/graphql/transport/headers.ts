@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
 
-/** Headers of every answer of this edge. */
+/** The headers of every response of this edge. */
 export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeaders {
   return {
-    // What a browser must not do with an answer: keep it, guess its type, frame it, and tell others
-    // the address, which may hold a watch token.
+    // A browser must not cache a response, guess its type, frame it, or send its URL to other
+    // sites, since that may hold a watch token.
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "content-security-policy": "frame-ancestors 'none'",
@@ -14,7 +14,7 @@ export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeade
   };
 }
 
-/** Adds the headers of CORS, by which the pages of listed origins may read an answer. */
+/** Adds the CORS headers that let the pages of listed origins read a response. */
 export function exposeHeaders(
   headers: OutgoingHttpHeaders,
   origin: string | undefined,
@@ -30,13 +30,13 @@ export function exposeHeaders(
 export function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
   for (const name in headers) response.setHeader(name, headers[name] ?? "");
 }
-/** Whether a browser only asks whether a page may call. */
+/** Whether a request is a CORS preflight. */
 export function isPreflight(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
 export const cors = {
-  // Who calls is in headers that the page sets. Cookies are never read.
+  // The page sends credentials in headers that it sets. Cookies are never read.
   credentials: false,
   methods: ["GET", "POST"],
   exposedHeaders: [...rateLimitHeaderNames, "retry-after", "x-request-id"],

@@ -1,25 +1,25 @@
 import { type Member, UnderWay } from "../../collections/under-way.ts";
 
 /**
- * Heartbeats of all streams of a listener by one timer, which looks at a few of them at a time. With a
- * timer each, Node runs all at once that came due while it was busy, and at once again from then on;
- * and each event had to start them anew.
+ * Heartbeats of all streams of a listener, by one timer that checks one slot of streams at a time.
+ * With a timer for each stream, Node would run all timers that came due while it was busy in one
+ * turn, and again in one turn in each later interval; and each event would have to restart a timer.
  */
 export class Heartbeats {
   readonly #slots: readonly UnderWay<Heartbeat>[];
   readonly #tickMs: number;
   readonly #now: () => number;
   #size = 0;
-  /** The slot that is looked at next, and when that is due. */
+  /** The slot that is checked next, and when that is due. */
   #at = 0;
   #dueMs = 0;
-  /** The slot of who comes next. */
+  /** The slot for the next stream that is added. */
   #next = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** It is late: the next slot is looked at in the next turn of the event loop. */
+  /** Set while checks are overdue: the next one runs in the next turn of the event loop. */
   #late: NodeJS.Immediate | undefined;
 
-  /** @param intervalMs the longest silence. It is broken after half of that at the earliest. */
+  /** @param intervalMs longest silence of a stream; a heartbeat comes after half of it or later */
   constructor(intervalMs: number, now = () => performance.now()) {
     this.#now = now;
     const roundMs = intervalMs / roundsInSilence;
@@ -28,12 +28,12 @@ export class Heartbeats {
     this.#tickMs = roundMs / count;
   }
 
-  /** Streams that have heartbeats. */
+  /** The number of streams with heartbeats. */
   get size(): number {
     return this.#size;
   }
 
-  /** Calls back whenever a stream has been silent for so long, until it is stopped. */
+  /** Calls `beat` after each silence of between half and all of the interval, until `stop`. */
   add(beat: () => void): Heartbeat {
     const slot = this.#slots[this.#next] as UnderWay<Heartbeat>;
     this.#next = (this.#next + 1) % this.#slots.length;
@@ -53,8 +53,9 @@ export class Heartbeats {
   }
 
   /**
-   * Looks at one slot. What it was kept from it makes up for once, a slot in each turn of the event
-   * loop: all at once, on a busy machine, would keep it from as much again, and calls with it.
+   * Checks one slot. After a delay it makes up at most one check of each slot, one slot in each
+   * turn of the event loop: all in one turn would delay a busy process, and its calls, by as much
+   * again.
    */
   #tick(): void {
     this.#late = undefined;
@@ -69,16 +70,16 @@ export class Heartbeats {
   }
 }
 
-/** A stream is looked at so often within the longest silence, and beats when it has said nothing. */
+/** Checks of each stream in an interval. A stream that sent nothing since its last check beats. */
 const roundsInSilence = 2;
 const leastTickMs = 50;
 
-/** Of one stream. */
+/** The heartbeat of one stream. */
 export class Heartbeat {
   readonly #beat: () => void;
   readonly #member: Member<Heartbeat>;
   readonly #onStop: () => void;
-  /** It has said something since it was last looked at. */
+  /** Whether the stream has sent anything since its last check. */
   #spoke = true;
 
   constructor(beat: () => void, slot: UnderWay<Heartbeat>, onStop: () => void) {
@@ -87,19 +88,19 @@ export class Heartbeat {
     this.#onStop = onStop;
   }
 
-  /** The stream has said something. */
+  /** To be called when the stream has sent something. */
   spoke(): void {
     this.#spoke = true;
   }
 
-  /** To be called twice within the longest silence. */
+  /** Checks the stream. To be called twice in each interval. */
   look(): void {
     if (!this.#spoke) this.#beat();
-    // A beat breaks the silence too, so that the next look is passed over.
+    // A beat breaks the silence too, so the next check does nothing.
     this.#spoke = !this.#spoke;
   }
 
-  /** Once is enough. */
+  /** Further calls have no effect. */
   stop(): void {
     if (this.#member.hasLeft) return;
     this.#member.leave();

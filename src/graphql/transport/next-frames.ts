@@ -1,6 +1,7 @@
 /**
- * A result as `next` messages of graphql-transport-ws, each as one WebSocket frame (RFC 6455, section
- * 5.2) of a server: whole, not masked. Most clients name their operations alike, and share one.
+ * Encodes a result as a `next` message of graphql-transport-ws, in one unfragmented and unmasked
+ * WebSocket frame (RFC 6455, section 5.2). Keeps the last frame, which most clients can share since
+ * they use the same operation ids.
  */
 export function nextFrames(json: string): (id: string) => Buffer {
   let last: { readonly id: string; readonly frame: Buffer } | undefined;

@@ -5,7 +5,7 @@ import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 
-/** Writes a fetch Response out. */
+/** Writes a fetch `Response` to the client. */
 export async function sendResponse(answer: Response, response: ServerResponse): Promise<void> {
   if (response.destroyed) return;
   writeHead(answer, response);
@@ -13,10 +13,10 @@ export async function sendResponse(answer: Response, response: ServerResponse): 
 }
 
 /**
- * Writes an event stream out as fast as its client takes it, with heartbeats while there is
- * nothing else. Events that come while the next block is waited for are written in the call that
- * stores them. It is cut when it has failed and the client does not read on to be told. The stream has to
- * end by itself when the client goes away.
+ * Writes an event stream as fast as its client reads it, with heartbeats while it is silent. An
+ * event that arrives while the next block is awaited is written in the call that stores it. If the
+ * stream fails and the client does not read on to receive the error, the connection is cut. The
+ * stream must end by itself when the client leaves.
  */
 export async function sendEventStream(
   answer: Head,
@@ -44,7 +44,7 @@ export async function sendEventStream(
       if (response.destroyed) return;
       beats.spoke();
       if (!response.write(block)) await drained(response);
-      // Nothing goes before the beginning.
+      // Events may be pushed only after the first block.
       live.push ??= push;
     }
     response.end();
@@ -55,7 +55,7 @@ export async function sendEventStream(
   }
 }
 
-/** Until all that was written has left this process, or the connection is gone. */
+/** Resolves when everything written has left this process, or the connection is closed. */
 async function drained(response: ServerResponse): Promise<void> {
   if (response.closed) return;
   await new Promise<void>((resolve) => {
@@ -67,7 +67,7 @@ async function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-/** Status and headers of an answer: a Response has them. */
+/** Status and headers of a response, such as a fetch `Response`. */
 interface Head {
   readonly status: number;
   readonly headers: Iterable<readonly [name: string, value: string]>;

@@ -1,25 +1,25 @@
 import type { WebSocket } from "ws";
 
-/** How the sockets of a listener go when it shuts down. */
+/** How long a listener takes to close its sockets when it shuts down, in milliseconds. */
 export interface DrainTimes {
-  /** Longest time over which those that have nothing under way are closed. */
+  /** Longest period over which the closing of idle sockets is spread. */
   readonly spreadMs: number;
-  /** Longest time that operations have; their sockets are closed then, and cut soon after. */
+  /** Longest time for operations; then their sockets are closed, and soon after terminated. */
   readonly timeoutMs: number;
 }
 
-/** The open sockets, and how many operations each has under way. */
+/** The open sockets, and how many operations each has in progress. */
 export interface SocketDrain {
   add(socket: WebSocket): void;
-  /** `operation` is over when all that is to be sent for it is handed to the socket. */
+  /** @param operation settles when its last message has been passed to the socket */
   track(socket: WebSocket, operation: Promise<unknown>): void;
-  /** Closes each socket when its operations are over, so that none loses its last message. */
+  /** Closes each socket when its operations are over, so that no client misses a last message. */
   drain(times: DrainTimes): Promise<void>;
 }
 
 /** How long clients may take to answer the close of their socket. */
 const closeGraceMs = 1_000;
-/** A few sockets need no time to spread: so much for each, and `spreadMs` for all at most. */
+/** Each open socket's share of that period, so that a few close fast; at most `spreadMs` in all. */
 const spreadPerSocketMs = 10;
 
 export function createSocketDrain(): SocketDrain {
@@ -32,7 +32,7 @@ export function createSocketDrain(): SocketDrain {
 
   function close(socket: WebSocket): void {
     if (socket.readyState !== socket.OPEN) return;
-    // Clients of graphql-transport-ws connect again after this code.
+    // Clients of graphql-transport-ws reconnect after this code.
     socket.close(1012, "Service Restart");
     const cut = setTimeout(() => socket.terminate(), closeGraceMs);
     socket.once("close", () => clearTimeout(cut));

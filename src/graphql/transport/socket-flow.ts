@@ -4,9 +4,8 @@ import type { LimitObserver } from "../../net/observer.ts";
 import { failedStreamMs } from "../../net/unread-answers.ts";
 
 /**
- * Reads nothing more from a client while it does not read: answers, and pongs, would pile up. Its own
- * pongs are not heard either, asked for or not, so that a client that keeps that up is cut by
- * `keepAlive`.
+ * Stops reading from a client while it does not read, since responses and pongs would pile up. Its
+ * own pongs are then not received either, so `keepAlive` cuts a client that does not read for long.
  */
 export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
   const check = () => {
@@ -17,7 +16,7 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
   socket.on("message", check).on("ping", check).on("pong", check);
 }
 
-/** Cuts the socket of a failed operation, unless its client soon reads on and gets the error. */
+/** Cuts a failed operation's socket unless its client reads the error within `failedStreamMs`. */
 export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
   setTimeout(() => {
     if (!isOver() && socket.bufferedAmount > 0) socket.terminate();
@@ -25,8 +24,8 @@ export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
 }
 
 /**
- * Ends a connection whose other side is gone without a word, or does not read: it is asked once per
- * interval.
+ * Pings a client once per interval, and cuts the connection if it has not answered by the next
+ * ping: it has disappeared, or does not read.
  */
 export function keepAlive(socket: WebSocket, observer: LimitObserver, intervalMs: number): void {
   let answered = true;

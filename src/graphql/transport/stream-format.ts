@@ -7,21 +7,21 @@ import type { Live } from "../live.ts";
 import type { Delivery } from "../schema/stream.ts";
 import { withoutHttp } from "./formatted-result.ts";
 
-/** How a live stream is written into the body of an answer. */
+/** How a live stream is written into the body of a response. */
 export interface StreamFormat<Item> {
   readonly contentType: string;
-  /** Says that the stream has found its place. */
+  /** The first block of the body. */
   begin(live: Live): string;
   /**
-   * An event as `item` has it, but as a chunk of HTTP/1.1, to be written past the engine; undefined if
-   * that has to run for it.
+   * An event like `item`, but as a chunk of HTTP/1.1 that is made without the GraphQL engine;
+   * undefined if the engine has to execute the event.
    */
   pushed(event: Event, live: Live): Buffer | undefined;
-  /** @param failed the item is the error that ended the stream, before or after it was open */
+  /** @param failed whether the item is the error that ended the stream, opened or not */
   item(item: Item, live: Live, failed: boolean): string;
-  /** Written while there is nothing else. */
+  /** Written while the stream is silent. */
   readonly heartbeat: string;
-  /** Says that nothing more comes. */
+  /** The last block, which marks the end; empty if the format has none. */
   readonly complete: string;
 }
 
@@ -39,10 +39,10 @@ export const graphqlEvents: StreamFormat<ExecutionResult> = {
 };
 
 /**
- * Events of a payment or payout as plain Server-Sent Events: `data` is the
- * event and never anything else. What ends a stream is a comment; by its status, the next request of
- * an EventSource is told whether to come again.
- * @param messageOf an error as a client may see it
+ * Events of a payment or payout as plain Server-Sent Events: `data` is always an event. An error
+ * that ends a stream is a comment; the status of an EventSource's next request shows whether to
+ * retry.
+ * @param messageOf the message of an error as a client may see it
  */
 export function plainEvents(messageOf: (error: unknown) => string): StreamFormat<Delivery> {
   const plainEventChunk = oncePerEvent((event) => chunkOf(plainEvent(event)));
@@ -61,9 +61,9 @@ export function plainEvents(messageOf: (error: unknown) => string): StreamFormat
 }
 
 /**
- * GraphQL results by the protocol of Apollo's clients. A part is read when the boundary behind it is
- * there, so that each part brings it along. What ends a stream stands beside `payload`, since it is
- * no answer to the operation.
+ * GraphQL results by Apollo's multipart protocol. A client reads a part when the next boundary has
+ * arrived, so each part ends with it. An error that ends a stream goes beside `payload`, since it
+ * is not a result of the operation.
  */
 export const multipartResults: StreamFormat<ExecutionResult> = {
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
@@ -114,7 +114,7 @@ function retryOf({ failure }: Live, failed: boolean): string {
   return failed ? `retry: ${reconnectMs(failure?.error)}\n` : "";
 }
 
-/** What never was a cursor could be more than one line. */
+/** A text from a request that is not a cursor could have several lines: it is left out. */
 function idOf(cursor: string | undefined): string {
   return cursor !== undefined && /^[!-~]+$/.test(cursor) ? `id: ${cursor}\n` : "";
 }
@@ -130,7 +130,7 @@ function formatted({ errors, ...result }: ExecutionResult): FormattedExecutionRe
 const leastReconnectMs = 1_000;
 const crowdedReconnectMs = 10_000;
 
-/** When to come back: at a moment of its own for each client, so that they do not all come at once. */
+/** When a client should reconnect, in milliseconds: random, so that not all do so at once. */
 export function reconnectMs(error: unknown): number {
   const details = error instanceof GatewayError ? error.details : {};
   const crowded = details.reason === "TOO_MANY_STREAMS" ? crowdedReconnectMs : 0;

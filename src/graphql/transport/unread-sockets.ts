@@ -3,15 +3,16 @@ import type { LimitObserver } from "../../net/observer.ts";
 import { defaultUnreadLimits } from "../../net/unread-answers.ts";
 import { boundUnread } from "../../net/unread-memory.ts";
 
-/** Bounds the memory that waits for the clients of all sockets together. */
+/** Limits the unread bytes of the clients of all sockets together. */
 export interface UnreadSockets {
   watch(socket: WebSocket): void;
   close(): void;
 }
 
 /**
- * One client that does not read is cut by its heartbeat. Until then many of them may hold the answers
- * of all the operations that a socket may have: the largest are cut at once.
+ * Cuts the sockets with the most unread bytes once all together exceed a limit. `keepAlive` cuts
+ * each client that does not read, but until then many could hold the responses of all the
+ * operations that a socket may have.
  * @param maxUnreadBytes of all sockets together
  */
 export function createUnreadSockets(

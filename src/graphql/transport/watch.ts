@@ -38,12 +38,12 @@ export interface WatchEndpointOptions {
   readonly heartbeats: Heartbeats;
 }
 
-/** Where the watches stand: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
+/** Prefix of the watches: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
 export const watchPath = "/watch/";
 
 /**
- * The watch of one payment or payout as plain Server-Sent Events, for apps
- * without GraphQL: the same streams, and the same statuses for an EventSource, as a subscription's.
+ * Serves the watch of one payment or payout as plain Server-Sent Events, for apps without GraphQL.
+ * Its streams, and its statuses for an EventSource, are those of a subscription.
  */
 export function createWatchEndpoint(
   options: WatchEndpointOptions,
@@ -149,7 +149,7 @@ export function createWatchEndpoint(
       open = openerOf(kind, id, searchParams, live);
     } catch (error) {
       if (!mappingOf(error).retryable) return refuse(error);
-      // An EventSource comes again after this status alone.
+      // An EventSource reconnects only after status 200.
       live.failed(error);
       response.writeHead(200, streamHeaders(format));
       response.end(format.item({ error }, live, true));
@@ -183,7 +183,7 @@ export function createWatchEndpoint(
 
 type Open = Parameters<typeof deliveries>[1];
 
-/** @throws GatewayError INVALID_ARGUMENT for what is not understood of the address */
+/** @throws GatewayError INVALID_ARGUMENT for an invalid external_id or query parameter */
 function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): Open {
   const init = {
     externalId: externalIdOf(id),

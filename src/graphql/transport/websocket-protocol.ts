@@ -41,15 +41,15 @@ export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer">
   readonly underWay: UnderWay<AbortController>;
 }
 
-/** One connection: what the protocol's hooks share. */
+/** The state of one connection, which the protocol's hooks share. */
 export interface Connection {
   readonly socket: WebSocket;
-  /** What the socket's frames are written to. */
+  /** The network stream that the socket's frames are written to. */
   readonly stream: Duplex;
   readonly request: IncomingMessage;
-  /** Operations under way, by the client's ids. */
+  /** Operations in progress, by the client's ids. */
   readonly lifetimes: Map<string, OperationLifetime>;
-  /** Operations that wait for their turn. */
+  /** The number of operations that wait for admission. */
   waiting: number;
   caller?: Caller;
 }
@@ -121,7 +121,7 @@ export function createProtocol(options: ProtocolOptions) {
             execute: (args) =>
               span.run(async () => {
                 const result = await execute(args);
-                // An answer that nobody reads holds nobody's place.
+                // Give the slot back before sending: a client that does not read must not hold it.
                 slot.leave();
                 return result;
               }) as never,
@@ -169,7 +169,10 @@ function end({ lifetimes }: Connection, id: string): void {
   lifetimes.delete(id);
 }
 
-/** Waits for the turn of an operation that its socket may still have. @throws GatewayError */
+/**
+ * Waits for the admission of one more operation of a socket.
+ * @throws GatewayError RESOURCE_EXHAUSTED beyond a limit, CANCELLED if the socket has closed
+ */
 async function turnOf(connection: Connection, overload: Overload): Promise<Slot> {
   const { socket, lifetimes } = connection;
   if (lifetimes.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
@@ -187,7 +190,10 @@ function tooManyOperations(): GatewayError {
   return new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
 }
 
-/** A connection outlives its caller's token or key: each operation asks again. */
+/**
+ * Checks the caller again for each operation, since a connection can outlive a token or key.
+ * @throws GatewayError UNAUTHENTICATED
+ */
 function stillValid(caller: Caller | undefined): Caller {
   caller?.revoked?.throwIfAborted();
   const expired = (caller?.expiresAtMs ?? Number.POSITIVE_INFINITY) <= Date.now();
@@ -195,7 +201,7 @@ function stillValid(caller: Caller | undefined): Caller {
   throw new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
 }
 
-/** What the protocol says of callers who are unknown or not allowed; all else may be tried again. */
+/** The protocol's code for a caller that is unknown or not allowed; else one to try again later. */
 function closeOf(
   error: unknown,
   formatError: (error: unknown) => GraphQLError,

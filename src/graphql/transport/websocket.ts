@@ -19,23 +19,26 @@ import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
   readonly log: Logger;
-  /** Origins besides our own whose pages may connect: a browser asks nobody before it does. */
+  /** Origins besides our own whose pages may connect: browsers send no preflight before it. */
   readonly corsOrigins: readonly string[];
-  /** Which requests are refused by their headers alone. Default: none. */
+  /** Which upgrade requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
   readonly limitObserver: LimitObserver;
-  /** Bytes that may wait for all clients together. Default: as for other answers. */
+  /** Unread bytes of all clients together, at most. Default: as for other responses. */
   readonly maxUnreadBytes?: number | undefined;
-  /** How often a socket is asked whether it is still there, and how long it may take to say so. */
+  /** Interval of pings, and how long a client may take to answer one, in milliseconds. */
   readonly heartbeatMs: number;
 }
 
-/** Why a request may not come in, by its headers; undefined when it may. */
+/** The status with which an upgrade is refused by its headers alone; undefined if it is not. */
 export type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number } | undefined;
 
-/** Serves graphql-transport-ws at `/graphql` of a listener, all of whose upgrades it answers. */
+/**
+ * Serves graphql-transport-ws at `/graphql` of a listener, and answers all of its upgrade requests.
+ * The returned function stops serving, and closes each socket when its operations are over.
+ */
 export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
@@ -108,7 +111,7 @@ export function serveWebSockets(
   };
 }
 
-/** The status line that an upgrade is refused with; undefined when it is not. */
+/** The status line with which an upgrade is refused; undefined if it is not. */
 function refusal(
   { url, headers }: IncomingMessage,
   corsOrigins: readonly string[],

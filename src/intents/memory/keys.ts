@@ -1,6 +1,6 @@
 import { type Begun, type Ending, type Intent, type KeyUse, keyRetentionMs } from "../store.ts";
 
-/** What is remembered of a key. */
+/** What is stored of a key that was used. */
 export interface UsedKey {
   readonly fingerprint: string;
   readonly intentId: string;
@@ -11,7 +11,7 @@ export interface UsedKey {
 
 /** Uses of `Idempotency-Key`s, in this process's memory. */
 export class MemoryKeys {
-  /** By account and digest, in the order of their age. */
+  /** By account and digest, the oldest first. */
   readonly #used = new Map<string, UsedKey>();
 
   /** What became of the key's first call; undefined for a key that is free. */
@@ -44,7 +44,7 @@ export class MemoryKeys {
     const used = this.#used.get(id(account, digest));
     if (used?.intentId !== intentId) return;
     if (ending.state === "unknown") {
-      // An answer that came in between is its answer.
+      // An answer that came in between stands.
       if (used.outcome === "running") used.outcome = "unknown";
     } else if (ending.key === "free") this.#used.delete(id(account, digest));
     else if (ending.key !== "keep") used.outcome = ending.key;
@@ -54,12 +54,12 @@ export class MemoryKeys {
     return this.#used.get(id(account, digest));
   }
 
-  /** Remembers again, the oldest first. */
+  /** Restores a stored key. Keys must be restored in the order of their age, the oldest first. */
   restore(account: string, digest: string, used: UsedKey): void {
     this.#used.set(id(account, digest), used);
   }
 
-  /** Forgets what is older than its time. */
+  /** Removes the keys that are older than `keyRetentionMs`. */
   sweep(now: number): void {
     for (const [key, { sinceMs }] of this.#used) {
       if (sinceMs > now - keyRetentionMs) break;

@@ -28,7 +28,7 @@ export interface MemoryIntentsOptions extends IntentStoreOptions {
   readonly now?: () => number;
 }
 
-/** Intents of this process alone: they end with it. */
+/** The intents of one process, in its memory: they are lost when it ends. */
 export function createMemoryIntents(options: MemoryIntentsOptions): MemoryIntents {
   return new MemoryIntents(options);
 }
@@ -39,7 +39,7 @@ export interface KeptIntent {
   readonly dueMs: number;
 }
 
-/** What is remembered of an external_id, beside its intents. */
+/** What is stored of an external_id beside its intents. */
 export interface KeptSubject {
   readonly locks: readonly (readonly [intentId: string, lock: Lock])[];
   readonly answered: readonly string[];
@@ -58,9 +58,9 @@ interface Kept {
 }
 
 interface Subject {
-  /** Lists, since hardly any has more than one of either. */
+  /** Lists, since hardly any external_id has more than one open call or lock. */
   open: readonly string[];
-  /** By the call's id: until when each call that has no answer bars another one. */
+  /** By call id: the lock of each call without an answer, and until when it bars another call. */
   locks: KeptSubject["locks"];
   answered: readonly string[];
   touchedMs: number;
@@ -73,7 +73,7 @@ export class MemoryIntents implements IntentStore {
   readonly #intents = new UnderWayByName<Kept>();
   /** By account, kind and external_id, in the order in which they were last touched. */
   readonly #subjects = new Map<string, Subject>();
-  /** The one that was touched last. */
+  /** The subject that was touched last. */
   #newest: Subject | undefined;
   readonly #keys = new MemoryKeys();
   readonly #owners = new Map<string, { holder: string; untilMs: number }>();
@@ -132,7 +132,7 @@ export class MemoryIntents implements IntentStore {
       this.remove(account, kept.intent);
       return;
     }
-    // What came to be known in between stays known.
+    // An outcome that became known in between stands.
     if (again || (ending.state === "unknown" && was !== "running")) return;
     kept.intent = { ...kept.intent, state: ending.state, subjectId, checks: 0, notFound: 0 };
     kept.dueMs = now + this.#options.firstLookMs;
@@ -234,29 +234,32 @@ export class MemoryIntents implements IntentStore {
 
   async close(): Promise<void> {}
 
-  /** What is remembered of an intent, for who keeps it elsewhere too; undefined: nothing. */
+  /** An intent as stored here, for a store that keeps it elsewhere too; undefined if not stored. */
   intentOf(account: string, intentId: string): KeptIntent | undefined {
     const kept = this.#intents.get(id(account, intentId));
     return kept && { intent: kept.intent, dueMs: kept.dueMs };
   }
 
-  /** The same of an external_id. */
+  /** The same for an external_id. */
   subjectOf(account: string, kind: Kind, externalId: string): KeptSubject | undefined {
     const subject = this.#subjects.get(id(account, kind, externalId));
     return subject;
   }
 
-  /** The same of an `Idempotency-Key`. */
+  /** The same for an `Idempotency-Key`. */
   keyOf(account: string, digest: string): UsedKey | undefined {
     return this.#keys.used(account, digest);
   }
 
-  /** Remembers again, what began or was touched first before the others. */
+  /** Restores an intent. Intents must be restored in the order in which they began. */
   restoreIntent(account: string, { intent, dueMs }: KeptIntent): void {
     this.#keep(account, intent, dueMs);
   }
 
-  /** The same of an external_id, when its intents are remembered again: locks are theirs. */
+  /**
+   * Restores an external_id, after its intents and in the order of the last touch. Only the locks
+   * of intents that are open here are restored.
+   */
   restoreSubject(account: string, kind: Kind, externalId: string, kept: KeptSubject): void {
     const subject = this.#subject(account, kind, externalId, kept.touchedMs);
     subject.answered = kept.answered;
@@ -269,12 +272,12 @@ export class MemoryIntents implements IntentStore {
     this.#keys.restore(account, digest, used);
   }
 
-  /** External ids that something is remembered of. */
+  /** How many external_ids are stored. */
   get size(): number {
     return this.#subjects.size;
   }
 
-  /** Keeps an intent, which may have been begun elsewhere, with its lock. */
+  /** Stores an intent with its lock. It may have begun in another store. */
   adopt(account: string, intent: Intent): void {
     const now = this.#now();
     this.#sweep(now);
@@ -284,7 +287,7 @@ export class MemoryIntents implements IntentStore {
     lock(subject, intent.id, { method: intent.method, untilMs });
   }
 
-  /** Forgets an intent, and its lock. */
+  /** Removes an intent and its lock. */
   remove(account: string, { id: intentId, kind, externalId }: Intent): void {
     this.#intents.delete(id(account, intentId));
     const key = id(account, kind, externalId);
@@ -295,7 +298,7 @@ export class MemoryIntents implements IntentStore {
     if (subject.open.length === 0 && subject.answered.length === 0) this.#subjects.delete(key);
   }
 
-  /** Forgets an intent with all that is remembered of its external_id, if none is open for it. */
+  /** Removes an intent, and all that is stored of its external_id unless another intent is open. */
   forget(account: string, intent: Intent): void {
     this.remove(account, intent);
     const key = id(account, intent.kind, intent.externalId);
@@ -327,7 +330,7 @@ export class MemoryIntents implements IntentStore {
     return [...this.#intents.values()].filter(({ key }) => key === account);
   }
 
-  /** Forgets what is older than its time. */
+  /** Removes what is older than its retention, and what exceeds `maxSubjects`. */
   #sweep(now: number): void {
     this.#keys.sweep(now);
     for (const { intent, key } of this.#intents.values()) {
@@ -364,13 +367,13 @@ function without<Item>(items: readonly Item[], isGone: (item: Item) => boolean):
   return left.length === 0 ? none : left;
 }
 
-/** One for all that have none. */
+/** Shared by all subjects with an empty list. */
 const none: readonly never[] = [];
 
-/** Of more external ids it is not remembered what was answered for them, unless a call is open. */
+/** Beyond this number, the oldest external_ids without an open call lose their marks. */
 const maxSubjects = 100_000;
 
-/** Names an intent by its id, or an external_id by its kind and text, so that no two of a sort are alike. */
+/** The map key of an intent (by id) or of an external_id (by kind and text), unique in its map. */
 function id(account: string, ...parts: readonly (string | number)[]): string {
   return `${account.length}:${account}:${parts.join(":")}`;
 }

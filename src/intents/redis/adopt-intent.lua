@@ -1,21 +1,21 @@
--- Records an intent that began without Redis, or that Redis has lost. It may run more than once,
--- and late.
+-- Records an intent that began without Redis, that Redis has lost, or that no call of ours made.
+-- It may run more than once, and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- ARGV[1] id         ARGV[2] how long ago it began, in milliseconds
 -- ARGV[3] when its lease is over, in milliseconds from now
--- ARGV[4] when it is looked at, in milliseconds from now
--- ARGV[5] how long a lock holds at most, in milliseconds from its beginning
+-- ARGV[4] when it is looked at first, in milliseconds from now
+-- ARGV[5] longest time that a lock is valid, in milliseconds from the start of the call
 -- ARGV[6] how long the intent is kept, in milliseconds
--- ARGV[7] method, whose lock (locks.lua) it holds; empty for one that has its answer
--- ARGV[8] how many intents may be due at most, or 0
--- ARGV[9...] fields of the intent and their values, in turn
+-- ARGV[7] method, whose lock (locks.lua) it takes; empty for a call that has its answer
+-- ARGV[8] most intents that may be due, or 0 for no limit
+-- ARGV[9...] names and values of the intent's fields, in turn
 --
 -- Returns 1, or 0 if there are too many
 
 local intent, due, subject = KEYS[1], KEYS[2], KEYS[3]
 local id, keep_ms, most = ARGV[1], tonumber(ARGV[6]), tonumber(ARGV[8])
--- Known already, or over.
+-- The intent is stored already, or its call is over.
 if redis.call('EXISTS', intent) == 1 then
   return 1
 end

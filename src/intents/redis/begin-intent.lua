@@ -1,20 +1,20 @@
--- Takes an Idempotency-Key, the lock of a method on an external_id (locks.lua), and records the intent of a call that moves
--- money, as one step: all of it or nothing. It may run more than once, and late.
+-- Takes an Idempotency-Key and the lock of a method on an external_id (locks.lua), and records the
+-- intent of a call that moves money: all of it or nothing. It may run more than once, and late.
 --
 -- KEYS[1] intent     KEYS[2] intents due     KEYS[3] intents of the external_id
 -- KEYS[4] idempotency key; absent for a call without one
--- KEYS[5...] the same one with the other methods, each of which has records of its own
+-- KEYS[5...] the same key with the other methods, each of which has a record of its own
 -- ARGV[1] id         ARGV[2] method          ARGV[3] kind    ARGV[4] external_id
--- ARGV[5] lease in milliseconds: when the call has ended or its replica is gone
--- ARGV[6] how long a lock holds at most, in milliseconds
+-- ARGV[5] lease in milliseconds: after it the call has ended, or its replica is gone
+-- ARGV[6] longest time that a lock is valid, in milliseconds
 -- ARGV[7] how long the intent is kept, in milliseconds
 -- ARGV[8] digest of the key, may be empty
 -- ARGV[9] how long a key is kept, in milliseconds
--- ARGV[10...] fingerprints of the request, the present one first
+-- ARGV[10...] fingerprints of the request, the current password's first
 --
--- Returns { 'started', now, marks of answered calls as JSON }, { 'inFlight', now }, { 'keyReused' },
--- { 'keyRunning' }, { 'keyUnknown' }, { 'keyAnswered', answer } or { 'ended' } for a call that is
--- over already; now in milliseconds
+-- Returns { 'started', now, marks of answered calls as JSON }, { 'inFlight', now },
+-- { 'keyReused' }, { 'keyRunning' }, { 'keyUnknown' }, { 'keyAnswered', answer }, or { 'ended' }
+-- for a call that is over already; now in milliseconds
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -53,7 +53,7 @@ if key then
     if used[2] == 'done' then
       return { 'keyAnswered', used[4] }
     end
-    -- Who does not end its call in time is gone, and with it the knowledge of what became of it.
+    -- A replica that did not end its call within the lease is gone, so the outcome is unknown.
     if used[2] == 'running' and tonumber(used[3]) > now then
       return { 'keyRunning' }
     end

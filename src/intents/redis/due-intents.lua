@@ -1,7 +1,7 @@
 -- KEYS[1] intents due
--- ARGV[1] how many at most
+-- ARGV[1] most ids to return
 --
--- Returns { now in milliseconds, ids of intents whose time has come, the longest due first }
+-- Returns { now in milliseconds, ids of the intents that are due, the longest due first }
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -4,20 +4,20 @@
 -- KEYS[4] idempotency key; absent for a call without one
 -- ARGV[1] id
 -- ARGV[2] 'closed', 'pending' or 'unknown'
--- ARGV[3] payment_id or transaction_id of a pending one, may be empty
+-- ARGV[3] payment_id or transaction_id of a pending call, may be empty
 -- ARGV[4] when it is looked at first, in milliseconds from now
--- ARGV[5] how long it is remembered that it is over, in milliseconds
+-- ARGV[5] how long the note is kept that the call is over, in milliseconds
 -- ARGV[6] '1' if ARGV[7] is a mark to add to those of answered calls    ARGV[7] the mark
--- ARGV[8] how many marks are remembered
+-- ARGV[8] most marks to keep
 -- ARGV[9] what becomes of the key: 'free', 'unknown', 'done' or 'keep'
 -- ARGV[10] the answer, for 'done'
--- ARGV[11] fingerprint of the request, to remember a key that was lost; may be empty
+-- ARGV[11] fingerprint of the request, to store a key again that was lost; may be empty
 -- ARGV[12] how long a key is kept, in milliseconds
--- ARGV[13] method, whose lock (locks.lua) is given back unless the outcome is unknown
--- ARGV[14] '1' if the outcome is published, where it was noted as unknown
+-- ARGV[13] method, whose lock (locks.lua) is released unless the outcome is unknown
+-- ARGV[14] '1' once the outcome of a call that was stored as unknown is published
 --
--- Returns 0 if the intent was not known; 2, and changes nothing, if the call's own end comes when its
--- outcome is noted as unknown and is not published yet; else 1
+-- Returns 0 if the intent was not stored; 2, and changes nothing, if the call's own ending comes after
+-- its outcome was stored as unknown and is not published yet; else 1
 
 local intent, due, subject, key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, state, subject_id = ARGV[1], ARGV[2], ARGV[3]
@@ -65,7 +65,7 @@ if was and not again and ARGV[6] == '1' then
 end
 if state == 'closed' then
   redis.call('DEL', intent)
-  -- A beginning that was held up on its way may still arrive.
+  -- A delayed begin may still arrive: this note keeps it from beginning the call again.
   redis.call('HSET', intent, 'ended', '1')
   redis.call('PEXPIRE', intent, tonumber(ARGV[5]))
   redis.call('ZREM', due, id)
@@ -75,7 +75,7 @@ end
 if not was then
   return known
 end
--- What came to be known in between stays known.
+-- An outcome that became known in between stands.
 if again or (state == 'unknown' and was ~= 'running') then
   return known
 end

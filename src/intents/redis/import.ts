@@ -12,14 +12,14 @@ export interface ImportIntentsOptions {
   readonly nowMs: number;
 }
 
-/** Takes over calls, locks and keys that another store kept; a repeat changes nothing. */
+/** Imports intents, locks and keys from another store; a repeat changes nothing. */
 export async function importIntents(rows: Rows, options: ImportIntentsOptions): Promise<void> {
   const commands = [
     ...rows.intents.map((row) => ({ account: row.account, add: intent(row, options) })),
     ...rows.subjects.map((row) => ({ account: row.account, add: subject(row, options) })),
     ...rows.keys.map((row) => ({ account: row.account, add: key(row, options) })),
   ];
-  // The keys of one account share a slot, those of several do not.
+  // The Redis keys of one account share a slot, those of several do not.
   for (const [, own] of Map.groupBy(commands, ({ account }) => account)) {
     await inPortions(
       options.client,
@@ -62,7 +62,7 @@ function subject(
   return (pipeline) => {
     if (!kept) return;
     pipeline.hset(name, "answered", JSON.stringify(kept.answered));
-    // As locks.lua has them.
+    // In the format of locks.lua.
     const byMethod = Map.groupBy(kept.locks, ([, { method }]) => method);
     for (const [method, locks] of byMethod) {
       const untils = locks.map(([id, { untilMs }]) => [id, whole(untilMs)] as const);

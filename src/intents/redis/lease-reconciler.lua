@@ -1,9 +1,9 @@
--- Makes a replica the one that looks lost outcomes up, or keeps it so.
+-- Takes or renews a replica's lease as the one that reconciles.
 --
 -- KEYS[1] reconciler
--- ARGV[1] the replica    ARGV[2] for how many milliseconds
+-- ARGV[1] id of the replica    ARGV[2] lease in milliseconds
 --
--- Returns 1 if it is the one, else 0
+-- Returns 1 if the replica has the lease, 0 if another one does
 
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then

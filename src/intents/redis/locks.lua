@@ -1,6 +1,7 @@
 -- Locks on an external_id, one list per method: each open call that has no understood answer holds
--- its own, so that a call which is adopted beside another one neither takes nor gives back its lock.
--- A field `lock:<method>` holds ids and until when each lock is valid, in milliseconds.
+-- its own, so that a call that is adopted beside another one neither takes nor releases that lock.
+-- A field `lock:<method>` maps call ids to the time until which each lock is valid, in milliseconds
+-- since the epoch.
 
 local function locks_of(subject, method)
   return cjson.decode(redis.call('HGET', subject, 'lock:' .. method) or '{}')
@@ -24,7 +25,7 @@ local function is_locked(subject, method, now)
   return false
 end
 
--- Takes a lock for a call; those that have run out are forgotten.
+-- Takes a lock for a call, and removes those that have run out.
 local function lock(subject, method, id, lock_until, now)
   local valid = {}
   for other, other_until in pairs(locks_of(subject, method)) do
@@ -38,7 +39,7 @@ local function lock(subject, method, id, lock_until, now)
   store_locks(subject, method, valid)
 end
 
--- Gives a call's own lock back.
+-- Releases a call's own lock.
 local function unlock(subject, method, id)
   local locks = locks_of(subject, method)
   if locks[id] then

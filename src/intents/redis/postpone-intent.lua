@@ -1,4 +1,4 @@
--- Looks at an intent again later.
+-- Sets when an intent is due next.
 --
 -- KEYS[1] intent     KEYS[2] intents due
 -- ARGV[1] id         ARGV[2] in how many milliseconds

@@ -1,8 +1,7 @@
--- Makes the calls for external_ids due now, except those that are running and those that are not looked
--- at any more.
+-- Makes the calls for external_ids due now, except running calls and calls that were given up.
 --
 -- KEYS[1] intents due   KEYS[2...] intents of each external_id
--- ARGV[1] what the key of an intent begins with; its id follows
+-- ARGV[1] prefix of an intent's key; its id follows
 --
 -- Returns 1 if one of the calls is due now, else 0
 

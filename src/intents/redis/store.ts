@@ -33,31 +33,31 @@ import { maxInspected, unsettledOf } from "../unsettled.ts";
 import { RedisIntentWrites, startedIntent } from "./writes.ts";
 
 export interface RedisIntentsOptions extends IntentStoreOptions {
-  /** The caller's to close, after the store. */
+  /** The store does not close it: close it after the store. */
   readonly client: RedisClient;
   /**
-   * What begins a call writes through it, so that as many replicas as it waits for hold the intent
-   * before anything is sent. The store closes it. Default: one that waits for none.
+   * Writes the intents, so that as many replicas as it waits for hold an intent before anything is
+   * sent. The store closes it. Default: one that waits for no replica.
    */
   readonly writer?: Writer;
   readonly prefix: string;
-  /** Hears of it when Redis goes away and comes back, as far as calls that move money notice. */
+  /** Called when calls that move money notice that Redis is away (`alone`) or back (`shared`). */
   readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
-  /** Told again when it fails, as long as this process lives. */
+  /** Called again when it fails, as long as this process lives. */
   readonly onLateEnding?: OnLateEnding;
-  /** Calls that move money do not go on without Redis. Default: those without a key do. */
+  /** No call that moves money goes on without Redis. Default: calls without a key do. */
   readonly required?: boolean;
   /** Longest that Redis may take to answer. Default: 500 ms. */
   readonly answerMs?: number;
-  /** What this process itself remembers. Default: a memory of its own. */
+  /** The intents that this process keeps in memory. Default: a new memory. */
   readonly memory?: MemoryIntents;
 }
 
 /**
- * The intents of all replicas, in Redis. While it is away (`StoreUnavailable.away`), calls without an
- * Idempotency-Key go on, unless it is required: their intents, and the locks between calls of this
- * process, are kept in memory and written as soon as it is back. While
- * it is merely silent none goes on: it may hold the lock of a call that is open at another replica.
+ * The intents of all replicas, in Redis. While Redis is away (`StoreUnavailable.away`), calls
+ * without an Idempotency-Key go on, unless `required` is set: their intents, and the locks between
+ * calls of this process, are kept in memory and written as soon as Redis is back. While Redis is
+ * merely silent no call goes on: it may hold the lock of a call that is open at another replica.
  */
 export function createRedisIntents(options: RedisIntentsOptions): IntentStore {
   return new RedisIntents(options);
@@ -67,13 +67,16 @@ class RedisIntents implements IntentStore {
   readonly #options: RedisIntentsOptions;
   readonly #answerMs: number;
   readonly #writes: RedisIntentWrites;
-  /** What this process began and does not know the outcome of. */
+  /** Calls that this process began and whose outcome it does not know. */
   readonly #own: MemoryIntents;
-  /** Calls that run here, by their ids. */
+  /** Calls that are running in this process, by id. */
   readonly #running = new UnderWayByName<NewIntent>();
-  /** What has yet to be written. */
+  /** Writes that Redis does not have yet. */
   readonly #outbox: Outbox;
-  /** Calls that have ended here, which Redis has yet to hear: nobody here is to look them up as lost. */
+  /**
+   * Ids of calls that ended here and whose ending Redis does not have yet: this process must not
+   * look them up as lost.
+   */
   readonly #unwritten = new Set<string>();
 
   constructor(options: RedisIntentsOptions) {
@@ -99,7 +102,7 @@ class RedisIntents implements IntentStore {
       return begun;
     } catch (error) {
       if (this.#mayGoAlone(given, error)) return await this.#beginAlone(account, given, error);
-      // Redis may have taken key and lock all the same.
+      // Redis may have taken key and lock even so.
       if (asked) {
         this.#unwritten.add(given.id);
         this.#outbox.add(this.#free(account, given), error);
@@ -108,7 +111,7 @@ class RedisIntents implements IntentStore {
     }
   }
 
-  /** A lock that is not written yet must not be overtaken. */
+  /** Makes the waiting writes first: a call must not overtake a lock that is not written yet. */
   async #flush(): Promise<void> {
     if (this.#outbox.isEmpty) return;
     await within(this.#answerMs, this.#outbox.flush()).catch((error: unknown) => {
@@ -116,7 +119,7 @@ class RedisIntents implements IntentStore {
     });
   }
 
-  /** A connection that breaks is no absence: the next one shows whether it can be made. */
+  /** Retries on a broken connection: only the next connection shows whether Redis is away. */
   async #whileBroken<T>(ask: () => Promise<T>): Promise<T> {
     const endsMs = performance.now() + this.#answerMs;
     for (;;) {
@@ -136,8 +139,8 @@ class RedisIntents implements IntentStore {
 
   async end(account: string, intent: Intent, ending: Ending): Promise<void> {
     await this.#own.end(account, intent, ending);
-    // What is settled in Redis by others would never be noticed here: only what has no answer, and
-    // so bars a second call, is still of use when Redis goes away.
+    // Keep only calls without an answer: their locks are needed when Redis goes away. Another
+    // replica may settle the others in Redis, and this process would not notice.
     if (ending.state !== "unknown") this.#own.remove(account, intent);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
@@ -148,7 +151,7 @@ class RedisIntents implements IntentStore {
       isWritten = true;
     });
     if (!isWritten && ending.state !== "unknown") this.#unwritten.add(intent.id);
-    // All else is remembered by Redis, as long as it is there.
+    // Redis has everything else, as long as it is not away.
     if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
   }
 
@@ -161,7 +164,8 @@ class RedisIntents implements IntentStore {
       if (own.length > 0) return own;
       throw error;
     }
-    // Under way here and lost with a server that failed; or begun while Redis was away.
+    // Own calls that Redis does not have: running here and lost with a server that failed, or begun
+    // while Redis was away.
     const known = new Set(shared.map(({ id }) => id));
     const own = (await this.#own.open(account, kind, externalId)).filter(
       ({ id, state }) => !known.has(id) && (state === "running" || !this.#outbox.isEmpty),
@@ -178,7 +182,7 @@ class RedisIntents implements IntentStore {
         .sort((a, b) => Number(fields[a]) - Number(fields[b]))
         .map((name) => name.slice(openField.length));
       const { intents, gone } = await this.#intents(account, ids);
-      // One that ended in between has left its mark: it must not be missing here as well as there.
+      // A call that ended between the two reads has its mark in `answered` only now: read again.
       if (gone.length > 0 && first) continue;
       const answered = marksOf(fields.answered);
       return intents.map((intent) => ({ ...intent, answered }));
@@ -269,7 +273,7 @@ class RedisIntents implements IntentStore {
     return this.#writes.nowMs(account);
   }
 
-  /** One last try to write what could not be written. */
+  /** Tries once more to write what could not be written. */
   async close(): Promise<void> {
     await this.#outbox.close();
     this.#writes.close();
@@ -279,7 +283,7 @@ class RedisIntents implements IntentStore {
     const begun = await this.#own.begin(account, given);
     if (begun.kind !== "started") return begun;
     const { intent } = begun;
-    // Our clock may differ from Redis's: Redis gets the elapsed time.
+    // Our clock may differ from Redis's, so Redis gets the elapsed time.
     const at = performance.now();
     this.#running.set(given.id, given);
     const { leaseMs } = given;
@@ -312,7 +316,7 @@ class RedisIntents implements IntentStore {
     const write = () => this.#writes.end(account, intent, ending, given?.key, isPublished);
     const found = await write();
     if (found || !given || ending.state === "closed") return found;
-    // Within its lease nobody else ends a call: it was lost with a server that failed.
+    // Within its lease only this process ends a call: it was lost with a server that failed.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
     const { leaseMs } = given;
     if (ageMs > leaseMs) return undefined;
@@ -320,7 +324,7 @@ class RedisIntents implements IntentStore {
     return await write();
   }
 
-  /** Undoes a beginning that may not have happened, or may happen yet. */
+  /** Undoes a begin that may not have happened, or may still happen. */
   #free(account: string, given: NewIntent): () => Promise<void> {
     return this.#endingWrite(account, startedIntent(given, 0, []), {
       state: "closed",
@@ -365,7 +369,7 @@ class RedisIntents implements IntentStore {
 
 const openField = "open:";
 
-/** What ZRANGE WITHSCORES returns, members and scores in turn. */
+/** Reads an answer of ZRANGE WITHSCORES: members and scores in turn. */
 function scoresOf(members: readonly string[]): Map<string, number> {
   const scores = new Map<string, number>();
   for (let at = 0; at + 1 < members.length; at += 2) {

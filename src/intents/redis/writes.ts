@@ -27,14 +27,14 @@ export interface RedisIntentWritesOptions extends IntentStoreOptions {
   readonly answerMs: number;
 }
 
-/** How an intent is taken on that was not begun in Redis. */
+/** How an intent is recorded that did not begin in Redis. */
 export interface Adoption extends Pick<NewIntent, "leaseMs"> {
   readonly ageMs: number;
   /** How many may be open. Default: any number. */
   readonly max?: number;
 }
 
-/** What becomes of intents in Redis: each step is one script. */
+/** Writes intents to Redis: each step is one script. */
 export class RedisIntentWrites {
   readonly #options: RedisIntentWritesOptions;
   readonly #keepMs: number;
@@ -49,8 +49,8 @@ export class RedisIntentWrites {
   }
 
   /**
-   * Begins a call: once the replicas that the writer waits for hold its intent.
-   * @throws GatewayError UNAVAILABLE: it may have begun all the same.
+   * Begins a call; resolves once the replicas that the writer waits for hold its intent.
+   * @throws GatewayError UNAVAILABLE: it may have begun even so.
    */
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const { giveUpMs, answerMs } = this.#options;
@@ -69,7 +69,7 @@ export class RedisIntentWrites {
     const [kind, value = "", answered] = written.answer as string[];
     switch (kind) {
       case "started":
-        // A primary that was replaced would say the same, and another call be open at its successor.
+        // A replaced primary would answer the same, while its successor has another call open.
         if (written.missing) throw storeAway(written.missing);
         this.hearClock(account, Number(value));
         return { kind: "started", intent: startedIntent(given, Number(value), marksOf(answered)) };
@@ -83,7 +83,7 @@ export class RedisIntentWrites {
       case "keyUnknown":
         return { kind };
       case "ended":
-        // It began, and this process stood still until others found that it had never been sent.
+        // The call began, but this process was suspended until another one ended the call.
         throw storeAway(new Error("the call was taken for lost while it began"));
       default:
         throw new Error(`begin-intent answered ${kind}`);
@@ -91,7 +91,7 @@ export class RedisIntentWrites {
   }
 
   /**
-   * Records an intent that began without Redis, that Redis has lost, or that is no call of ours.
+   * Records an intent that began without Redis, that Redis has lost, or that no call of ours made.
    * @returns false if there are too many
    */
   async adopt(
@@ -102,7 +102,7 @@ export class RedisIntentWrites {
     const leftMs = Math.max(leaseMs - ageMs, 0);
     const { giveUpMs } = this.#options;
     const times = [ageMs, leftMs, leftMs, giveUpMs, this.#keepMs].map((ms) => ms.toFixed(0));
-    // What has its answer bars no other call.
+    // A call that has its answer holds no lock.
     const limits = [intent.state === "pending" ? "" : intent.method, String(max)];
     const args = [intent.id, ...times, ...limits, ...intentFields(intent)];
     const on = this.#keysOf(account, intent);
@@ -110,10 +110,10 @@ export class RedisIntentWrites {
   }
 
   /**
-   * Records an ending, until the replicas that the writer waits for hold it: one that a failover
-   * loses would let a call that was never sent be reported as unknown.
-   * @param key how the call used its key, so that it is written again where it was lost
-   * @param isPublished of a late ending, which is not written before
+   * Records an ending; resolves once the replicas that the writer waits for hold it. If a failover
+   * lost the ending, a call that was never sent could be reported as unknown.
+   * @param key the call's use of its key, which is stored again if it was lost
+   * @param isPublished whether the outcome of a late ending is published: before, it is not written
    */
   async end(
     account: string,
@@ -137,7 +137,7 @@ export class RedisIntentWrites {
     return known === 0 ? undefined : known === 2 ? "late" : "inTime";
   }
 
-  /** Gives the lock back, and keeps the intent for the operator. */
+  /** Releases the lock and keeps the intent for an operator. */
   async giveUp(account: string, intent: Intent): Promise<void> {
     const on = [...this.#keysOf(account, intent), this.#keys(account).intentsGivenUp];
     const args = [intent.id, String(this.#keepMs), intent.method];
@@ -190,7 +190,7 @@ export class RedisIntentWrites {
   }
 }
 
-/** How long replicas may take on top, in milliseconds, before a call goes on without them. */
+/** How long replicas may take beyond `answerMs` before a write counts as not answered. */
 const replicasMs = 1_000;
 
 const file = (name: string) => new URL(`./${name}.lua`, import.meta.url);

@@ -7,7 +7,7 @@ import type { KeptSubject } from "../memory/store.ts";
 import type { Intent } from "../store.ts";
 import type { Ages, IntentRow, KeyRow, Rows, SubjectRow } from "./rows.ts";
 
-/** What the store keeps of calls that move money, inside its thread. */
+/** The operations on the tables of intents, locks and keys, run inside the store's thread. */
 export function open(database: DatabaseSync): RoomOperations {
   const make = (text: string) => database.prepare(text);
   const page = `${boundLimit} OFFSET ?`;
@@ -111,7 +111,7 @@ export function open(database: DatabaseSync): RoomOperations {
     },
 
     reads: {
-      /** So many from this place on, in the order in which they are to be restored. */
+      /** Up to `limit` rows from `offset` on, in the order in which they must be restored. */
       load: (what: keyof Rows, offset: number, limit: number): Rows => ({
         ...{ intents: [], subjects: [], keys: [] },
         [what]: load[what](limit, offset),

@@ -2,7 +2,7 @@ import type { Kind } from "../../model/kinds.ts";
 import type { UsedKey } from "../memory/keys.ts";
 import type { KeptIntent, KeptSubject } from "../memory/store.ts";
 
-/** What is kept of one intent, external_id or key; undefined: nothing any more. */
+/** One row each of an intent, an external_id and a key. Saving one without `kept` deletes it. */
 export type IntentRow = {
   readonly account: string;
   readonly id: string;
@@ -28,7 +28,7 @@ export interface Rows {
   readonly keys: readonly KeyRow[];
 }
 
-/** What is older is deleted, in milliseconds since the epoch. */
+/** What is older than these times is deleted; in milliseconds since the epoch. */
 export interface Ages {
   readonly intentsMs: number;
   readonly keysMs: number;

@@ -22,20 +22,20 @@ import {
 import type { IntentRow, KeyRow, Rows, SubjectRow } from "./rows.ts";
 
 export interface SqliteIntentsOptions extends MemoryIntentsOptions {
-  /** With the room `intents` of `intentsRoom`. Stays open when the store is closed. */
+  /** Must have `intentsRoom` as its room `intents`. Stays open when the store is closed. */
   readonly thread: StoreThread;
-  /** Hears of a call's own ending behind the note that its outcome is unknown, until it does not throw. */
+  /** Called when a call's own ending follows a stored unknown outcome, until it does not throw. */
   readonly onLateEnding?: OnLateEnding;
 }
 
-/** Its operations in the store's thread. */
+/** The module with this store's operations, for the store's thread. */
 export const intentsRoom = moduleBeside(import.meta.url, "operations");
 
 /**
- * The intents of a gateway that is one process, in its memory and in the embedded store. Memory knows
- * all that is on the disk, and decides; a call begins, and an answer is returned, when that is on the disk
- * too. While the disk takes no writes, calls without an Idempotency-Key go on, and what they leave
- * behind is written when it takes them again.
+ * The intents of a gateway that is one process, in its memory and in the embedded store. Memory has
+ * all that is on the disk, and decides; a call begins, and its ending returns, once that is on the
+ * disk too. While the disk takes no writes, calls without an Idempotency-Key go on, and what they
+ * changed is written when the disk takes writes again.
  */
 export async function createSqliteIntents(options: SqliteIntentsOptions): Promise<IntentStore> {
   const store = new SqliteIntents(options);
@@ -43,7 +43,7 @@ export async function createSqliteIntents(options: SqliteIntentsOptions): Promis
   return store;
 }
 
-/** What was not written yet, by its name in the memory. */
+/** What is not on the disk yet, by name. */
 interface Unwritten {
   readonly intents: Map<string, Omit<IntentRow, "kept">>;
   readonly subjects: Map<string, Omit<SubjectRow, "kept">>;
@@ -72,7 +72,7 @@ class SqliteIntents implements IntentStore {
     this.#sweeper = setInterval(() => void this.#sweep(), sweepMs).unref();
   }
 
-  /** Remembers what the disk has. */
+  /** Loads what is on the disk into memory. */
   async load(): Promise<void> {
     const memory = this.#memory;
     await this.#sweep();
@@ -105,7 +105,7 @@ class SqliteIntents implements IntentStore {
       if (given.key) {
         await this.#memory.end(account, begun.intent, { state: "closed", key: "free" });
       }
-      // The disk may have it all the same: what memory has, follows.
+      // The disk may have the call even so: what memory has is written later.
       this.#writeLater(names);
       if (given.key) throw error;
       return begun;
@@ -117,7 +117,7 @@ class SqliteIntents implements IntentStore {
     await this.#memory.end(account, intent, ending);
     const names = namesOf(account, intent, [intent.id], intent.keyDigest || undefined);
     if (!isLate) return await this.#save(names);
-    // First it is told, so that a process that dies in between finds it unknown again.
+    // Publish first: if the process dies in between, the disk still has the call as unknown.
     await this.#lateEndings.write(async () => {
       await this.#options.onLateEnding?.(account, intent, ending);
       await this.#save(names);
@@ -171,12 +171,12 @@ class SqliteIntents implements IntentStore {
     return this.#memory.nowMs();
   }
 
-  /** There is one process alone: who looks after a restart is nobody's rival. */
+  /** Kept in memory, since there is one process: after a restart no other holder competes. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
     return this.#memory.lease(account, holder, ttlMs);
   }
 
-  /** One last try to write what could not be written. */
+  /** Tries once more to write what could not be written. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
@@ -185,7 +185,7 @@ class SqliteIntents implements IntentStore {
     await this.#flush().catch(() => {});
   }
 
-  /** Writes what memory has of these, now or as soon as it can be done. */
+  /** Writes to the disk what memory has of these, now or as soon as it can be done. */
   async #save(names: Names): Promise<void> {
     try {
       await this.#write(names);
@@ -256,7 +256,7 @@ class SqliteIntents implements IntentStore {
     try {
       await this.#run("sweep", [{ intentsMs, keysMs: now - keyRetentionMs }]);
     } catch {
-      // A store that fails says so itself; it is swept another time.
+      // The store reports its failures itself; the next sweep tries again.
     }
   }
 
@@ -267,11 +267,11 @@ class SqliteIntents implements IntentStore {
 
 const loadSize = 5_000;
 const retryMs = 250;
-/** So many of each are written at a time when the disk takes writes again. */
+/** How many rows of each sort are written at a time when the disk takes writes again. */
 const flushSize = 500;
 const sweepMs = 60_000;
 
-/** What a step of a call changes. */
+/** The names of what a step of a call changes. */
 function namesOf(
   account: string,
   { kind, externalId }: Pick<NewIntent, "kind" | "externalId">,
@@ -285,7 +285,7 @@ function namesOf(
   };
 }
 
-/** Takes the first ones out of those that wait. */
+/** Removes and returns the first of those that wait. */
 function taken<T>(waiting: Map<string, T>): T[] {
   const some = [...waiting].slice(0, flushSize);
   for (const [name] of some) waiting.delete(name);

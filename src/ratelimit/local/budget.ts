@@ -7,31 +7,31 @@ export interface BudgetOptions {
   readonly initialLimit: number;
   /** Share of the capacity, 0 to 1, that is only for calls that move money. */
   readonly reserve: number;
-  /** Part of the upstream's limit that is ours. Default: 1, all of it. */
+  /** Share of the upstream's limit that this budget may use. Default: 1, all of it. */
   readonly share?: number;
   /** Begin without tokens, as when others may just have spent them. Default: false. */
   readonly startEmpty?: boolean;
 }
 
-/** One token that was taken; the budget needs it back to judge the answer. */
+/** One token that was taken; the budget needs it again together with the answer. */
 export interface Taken {
-  /** Order of the takes, from 1. */
+  /** Number of the take, from 1. */
   readonly order: number;
   readonly atMs: number;
-  /** Tokens out right after this take, itself included. */
+  /** Tokens out (taken, and not back yet) right after this take, itself included. */
   readonly out: number;
-  /** What had been taken off by answers by then, in all. */
+  /** Tokens that the budget had taken off by then, in all: see `#lower`. */
   readonly lowered: number;
 }
 
 /**
- * The arithmetic of the token bucket for one process: no timers, no queue; every method is passed the
- * time, in milliseconds of one monotonic clock.
+ * The arithmetic of the token bucket for one process: no timers, no queue. Every method takes the
+ * time as an argument, in milliseconds of one monotonic clock.
  *
  * A token comes back one window after it was taken, the window being a second and a margin. So the
- * bucket refills by `limit` a second and holds `limit` at most, and yet no second sees more than
+ * bucket refills by `limit` a second and holds at most `limit`, and yet no second sees more than
  * `limit` requests. The spec (Limits part) calls the limit "per second", what is left "for the time
- * window", and Reset the time of "full regeneration": this is within budget whether the upstream
+ * window", and Reset the time of "full regeneration": this stays within budget whether the upstream
  * keeps a token bucket, a fixed window or a sliding one.
  */
 export class Budget {
@@ -41,9 +41,9 @@ export class Budget {
   #limit: number;
   #takes = 0;
   #lowered = 0;
-  /** The latest take whose answer was believed. */
+  /** The latest take whose answer was used. */
   #newestAnswered = 0;
-  /** Up to this take, a rejection has a cause that is known. */
+  /** A rejection of this take, or an earlier one, has a known cause. */
   #explained = 0;
   #learnedMs = 0;
   #learnedAt = 0;
@@ -56,13 +56,13 @@ export class Budget {
     if (options.startEmpty) this.#lower(this.capacity, now);
   }
 
-  /** Most tokens there can be; at least 1. */
+  /** The most tokens there can be; at least 1. */
   get capacity(): number {
     // The small term keeps 0.29 * 100 from being 28.
     return Math.max(1, Math.floor(this.#limit * this.#share + 1e-9));
   }
 
-  /** Time after which a token taken comes back. */
+  /** Time after which a taken token comes back. */
   windowMs(now: number): number {
     const margin = budgetRules.jitterMs + this.#learned(now);
     return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));
@@ -74,23 +74,22 @@ export class Budget {
   }
 
   /**
-   * When the next token can be had after `ahead` others will have been taken at once; in the past if
-   * it can be had now. It looks one window ahead at most: what `ahead` adds beyond is the queue's
-   * to estimate, by `intervalMs`.
+   * When the next token is free after `ahead` others are taken now; in the past if it is free now.
+   * Looks one window ahead at most: for more, `turnAt` estimates by `intervalMs`.
    */
   nextTokenAt(priority: Priority, ahead: number, now: number): number {
     const interval = this.intervalMs(now);
     const { capacity } = this;
     const at = this.#log.latest(capacity - ahead) + capacity * interval;
     if (priority === "money") return at;
-    // Reads keep the same rate over a shorter window. After a burst that leaves the reserve alone
-    // until the tokens begin to come back, and under a steady load it wastes nothing.
+    // Reads have the same rate over a shorter window. So a burst of reads leaves the reserve
+    // untouched until tokens begin to come back, and under a steady load nothing is wasted.
     const forReads = Math.max(1, Math.floor(capacity * (1 - this.#reserve) + 1e-9));
     return Math.max(at, this.#log.latest(forReads - ahead) + forReads * interval);
   }
 
   /**
-   * When a call that waits, with `ahead` others before it, gets its token. Who waits is served no
+   * When a waiting call with `ahead` others before it gets its token. Waiting calls are served no
    * faster than the limit, so that one burst does not become another.
    */
   turnAt(priority: Priority, ahead: number, now: number): number {
@@ -102,7 +101,7 @@ export class Budget {
     );
   }
 
-  /** The next token is for a call that waited. */
+  /** Notes that a waiting call takes the next token, to pace the ones after it. */
   pace(now: number): void {
     const lateMs = now - this.#pacedAt;
     this.#pacedAt = (lateMs > budgetRules.catchUpMs ? now : this.#pacedAt) + this.intervalMs(now);
@@ -114,13 +113,14 @@ export class Budget {
     return { order: ++this.#takes, atMs: now, out: this.#log.size, lowered: this.#lowered };
   }
 
-  /** The call was never sent: its token is there again. */
+  /** The call was never sent: its token comes back at once. */
   giveBack(taken: Taken): void {
     this.#log.remove(taken.atMs);
   }
 
   /**
-   * Folds an answer's headers in; one that is older than what was folded in before is ignored.
+   * Updates the budget from an answer's headers; ignores an answer to an older take than the last
+   * one used.
    * @returns true if tokens may now come later than they would have
    */
   observe(taken: Taken, answer: RateLimitReading, now: number): boolean {
@@ -129,7 +129,7 @@ export class Budget {
     return this.#limit < limit || this.#lowered > lowered;
   }
 
-  /** The upstream refused this take: if no cause is known, tokens stay out for longer from now on. */
+  /** The upstream refused this take: without a known cause, tokens stay out longer from now on. */
   reject(taken: Taken, answer: RateLimitReading, now: number): void {
     this.#fold(taken, answer, now);
     if (taken.order > this.#explained) {
@@ -137,7 +137,7 @@ export class Budget {
       this.#learnedMs = Math.min(budgetRules.maxLearnedMs, learned);
       this.#learnedAt = now;
     }
-    // Calls already on their way meet the same shortage, and teach nothing new.
+    // Calls already in flight meet the same shortage: their rejections show nothing new.
     this.#explained = this.#takes;
   }
 
@@ -158,8 +158,8 @@ export class Budget {
     this.#newestAnswered = taken.order;
     if (limit !== undefined) this.#setLimit(limit, now);
     if (remaining === undefined) return;
-    // Remaining was true when the upstream counted this call, so it is held against what was left
-    // right after this take. What was taken since, or came back, is counted in the log already.
+    // Remaining was true when the upstream counted this call, so it is compared with what was left
+    // right after this take. The log already counts what was taken, or came back, since then.
     const left = this.capacity - taken.out - (this.#lowered - taken.lowered);
     this.#lower(left - remaining, now);
   }
@@ -170,11 +170,11 @@ export class Budget {
     const tokens = Math.max(0, this.capacity - this.#log.size);
     if (limit < this.#limit) this.#explained = this.#takes;
     this.#limit = limit;
-    // More capacity is not more tokens: those come at the new rate.
+    // A higher limit brings no tokens at once: they come at the new rate.
     this.#lower(this.capacity - this.#log.size - tokens, now);
   }
 
-  /** Takes tokens off that someone else has used, by our reckoning just now. */
+  /** Takes off tokens that others have used, as if they were taken just now. */
   #lower(tokens: number, now: number): void {
     for (let left = tokens; left > 0; left--) {
       this.#log.push(now);
@@ -193,20 +193,22 @@ export class Budget {
   }
 }
 
-/** What take-tokens.lua computes with as well: it gets them as an argument. */
+/** Constants that take-tokens.lua needs too: it gets them as an argument. */
 export const budgetRules = {
   /**
-   * How much faster a call may reach the upstream than one before it: two calls a window apart still
-   * arrive a second apart. It costs 5% of the budget.
+   * How much faster a call may reach the upstream than an earlier one: two calls a window apart
+   * still arrive a second apart. It costs 5% of the budget.
    */
   jitterMs: 50,
-  /** What rejections without a known cause may add to the margin, doubling it each time. */
+  /**
+   * Most that rejections without a known cause add to the margin; each one doubles the addition.
+   */
   maxLearnedMs: 3_000,
-  /** Half of what a rejection taught is forgotten after this. */
+  /** Half-life of that addition. */
   learnedHalfLifeMs: 30_000,
-  /** Timers that are late by no more are made up for, or the rate would suffer from each. */
+  /** Timers that are late by up to this are made up for; otherwise each would lower the rate. */
   catchUpMs: 50,
-  /** Part of the limit that all replicas use together while each is without the others. */
+  /** Share of the limit that all replicas together use while they do not reach Redis. */
   fallbackShare: 0.8,
   /** The shared budget counts takes in cells of this length. */
   cellMs: 5,

@@ -1,7 +1,7 @@
 /** The times of the latest takes, oldest first. */
 export class TakeLog {
   #times: number[] = [];
-  /** Those before are forgotten. */
+  /** Index of the oldest take that is not forgotten. */
   #oldest = 0;
 
   get size(): number {
@@ -27,13 +27,13 @@ export class TakeLog {
   /** Forgets the takes up to and including this time. */
   dropUntil(time: number): void {
     while (this.size > 0 && this.#times[this.#oldest]! <= time) this.#oldest++;
-    // In bulk, or each take would move all others.
+    // Remove in bulk: otherwise each take would move all others.
     if (this.#oldest < 64 || this.#oldest < this.size) return;
     this.#times.splice(0, this.#oldest);
     this.#oldest = 0;
   }
 
-  /** Forgets the oldest takes, so many of them. */
+  /** Forgets the `count` oldest takes. */
   dropFirst(count: number): void {
     this.#times.splice(0, this.#oldest + count);
     this.#oldest = 0;

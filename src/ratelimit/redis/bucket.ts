@@ -9,7 +9,7 @@ export interface RedisBucketOptions
   readonly keys: Pick<AccountKeys, "bucket">;
 }
 
-/** The token bucket that all replicas share through Redis; the client is the caller's to close. */
+/** The token bucket that all replicas share through Redis. Closing it does not close the client. */
 export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
   const { client, keys, replicaId } = options;
   return new QueuedBucket({ ...options, shared: { client, key: keys.bucket, replicaId } });

@@ -1,7 +1,7 @@
 import type { Priority, RateLimitStatus } from "../bucket.ts";
 import type { TakeReply } from "./shared-budget.ts";
 
-/** What Redis's last reply says of the time until the next one. Times are on the monotonic clock. */
+/** Redis's last reply, to estimate by until the next one. Times are on the monotonic clock. */
 export class BudgetSnapshot {
   readonly #reply: TakeReply;
   readonly at: number;
@@ -16,12 +16,15 @@ export class BudgetSnapshot {
     return this.#reply.money.unmet + this.#reply.read.unmet > 0;
   }
 
-  /** Whether tokens are kept for this replica. */
+  /** Whether Redis keeps tokens for this replica. */
   get placed(): boolean {
     return this.#reply.placed;
   }
 
-  /** When a call before which `ahead` tokens go to others gets its own; long ago if none is short. */
+  /**
+   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
+   * call got one.
+   */
   turnAt(priority: Priority, ahead: number, now: number): number {
     const { money, read, intervalMs } = this.#reply;
     if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;

@@ -9,7 +9,7 @@ import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
 import { TakeLog } from "../local/take-log.ts";
 
-/** Where the shared budget is kept, and who this replica is. */
+/** Where the shared budget is stored, and the id of this replica. */
 export interface SharedBudgetKey {
   readonly client: RedisClient;
   readonly key: string;
@@ -21,7 +21,7 @@ export interface SharedBudgetOptions extends SharedBudgetKey {
   readonly initialLimit: number;
   readonly reserve: number;
   readonly clock: Clock;
-  /** A request that was given up has come to its end after all. */
+  /** Called when a request ends later than `requestTimeoutMs`, most often after it was given up. */
   readonly onLateReply: () => void;
 }
 
@@ -59,21 +59,22 @@ interface LineReply {
   readonly others: Readonly<Record<string, readonly [number, number]>>;
 }
 
-/** A token that Redis granted: what the script's reply says of it. */
+/** A token that Redis granted, as the script's reply describes it. */
 export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
 
-/** What the newest answer said, and the take that it belongs to if Redis knows of that. */
+/** The headers of the newest answer, and the take that it belongs to if Redis knows that take. */
 type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & RateLimitReading;
 
 /**
- * This replica's end of the budget in Redis: brings reports along and asks for tokens. Reports are
- * repeated until Redis has replied, except of unused tokens: those come back once at most.
+ * This replica's access to the budget in Redis: each request sends reports and asks for tokens.
+ * Reports are repeated until Redis has replied, except those of unused tokens, which are sent at
+ * most once.
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  /** Granted and used; reported again when Redis may have forgotten them. */
+  /** Tokens granted and used; reported again when Redis may have forgotten them. */
   readonly #used = new TakeLog();
-  /** Used without Redis. */
+  /** Tokens used without Redis. */
   readonly #uncounted = new TakeLog();
   readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
@@ -81,11 +82,11 @@ export class SharedBudget {
   #stateId = "";
   #limit: number;
   #replicas = 1;
-  /** Requests that neither were replied to nor failed, in time or late. */
+  /** Requests that have neither a reply nor an error yet, including those given up. */
   #open = 0;
   #askedAt = -Infinity;
   #repliedAt = -Infinity;
-  /** The connection over which the last reply came; undefined of a cluster. */
+  /** The connection of the last reply; undefined for a cluster. */
   #repliedOver: unknown;
   #doubtful = false;
 
@@ -104,28 +105,28 @@ export class SharedBudget {
     return this.#replicas;
   }
 
-  /** A request is still on its way: to ask more of a server that stands still only piles them up. */
+  /** A recent request has no reply yet: further ones would only pile up at a server that stalls. */
   get stalled(): boolean {
     return this.#open > 0 && this.#options.clock.now() - this.#askedAt < stalledMs;
   }
 
-  /** A granted token is being used. */
+  /** Records that a granted token is used now. */
   use(now: number): void {
     this.#used.dropUntil(now - longestWindowMs);
     this.#used.push(now);
   }
 
-  /** A token was used that Redis knows nothing of. */
+  /** Records the use of a token that Redis did not grant. */
   useUncounted(now: number): void {
     this.#uncounted.push(now);
   }
 
-  /** A granted token will not be used, or was not. */
+  /** Gives back a granted token that was not used. */
   giveBack({ id, at }: SharedToken): void {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
   }
 
-  /** An answer's headers. Of several before the next request the newest take's are what counts. */
+  /** Records an answer's headers. The next request reports those of the newest take only. */
   observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading): void {
     const { limit = this.#newest?.limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
@@ -133,7 +134,7 @@ export class SharedBudget {
     this.#newest = { order, out, lowered, limit, remaining };
   }
 
-  /** The upstream refused; without a token if Redis knows nothing of that take. */
+  /** Records a rejection by the upstream; without a token if Redis does not know that take. */
   reject(until: number, token?: SharedToken): void {
     const order = token?.id === this.#stateId ? token.order : 0;
     this.#rejected = {
@@ -142,26 +143,26 @@ export class SharedBudget {
     };
   }
 
-  /** An answer to a call that was sent without Redis, at `sentAt`, had this limit. */
+  /** Records the limit in the answer to a call that was sent without Redis, at `sentAt`. */
   observeLimit(limit: number, sentAt: number): void {
-    // Redis may have a newer one since it is back.
+    // Redis has replied since then, and may know a newer limit.
     if (sentAt < this.#repliedAt) return;
     this.#limit = limit;
     this.#newest = { limit };
   }
 
   /**
-   * One round trip.
+   * Sends the reports and asks for tokens, in one round trip.
    * @throws RedisTimeout, or whatever Redis or its connection failed with.
    */
   async request(request: TakeRequest): Promise<TakeReply> {
     const { client, key, replicaId, reserve, clock } = this.#options;
     const now = clock.now();
-    // Reported as long as it holds: Redis may forget it meanwhile.
+    // A rejection is reported until it has passed, since Redis may forget it.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
     const first = this.#stateId === "";
     let connection = connectionOf(client);
-    // Behind another connection may be a server that was promoted, and lacks the newest takes.
+    // Another connection may lead to a newly promoted server that lacks the newest takes.
     if (!first && connection !== this.#repliedOver) this.#doubtful = true;
     const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
     this.#uncounted.dropUntil(now - longestWindowMs);
@@ -202,7 +203,7 @@ export class SharedBudget {
     return reply;
   }
 
-  /** Another state, whose takes begin anew: reports about the old one mean nothing to it. */
+  /** Switches to another state, which numbers takes anew: drops reports about the old takes. */
   #enter(stateId: string): void {
     this.#stateId = stateId;
     this.#unused.clear();
@@ -210,18 +211,18 @@ export class SharedBudget {
     if (this.#rejected) this.#rejected = { ...this.#rejected, order: 0 };
   }
 
-  /** Gives a reply up after `ms`, and follows it to its end, which may come long after. */
+  /** Rejects after `ms`, but follows the request until it ends, which may be long after. */
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
     const { clock, onLateReply } = this.#options;
     const askedAt = clock.now();
     this.#open++;
     return new Promise((resolve, reject) => {
-      // A reply that came while this process was busy is read before the timer's verdict counts.
+      // First read a reply that arrived while this process was busy.
       const stop = clock.after(ms, () => setImmediate(() => reject(new RedisTimeout(ms))));
       const ended = (failed: boolean) => {
         stop();
         this.#open--;
-        // A connection that broke, or a server that lost its memory: what was reported may be gone.
+        // The connection broke, or the server lost its data: reports may be lost.
         if (failed) this.#doubtful = true;
         if (clock.now() - askedAt > requestTimeoutMs) onLateReply();
       };
@@ -239,7 +240,7 @@ export class SharedBudget {
   }
 }
 
-/** Undefined of a cluster, which has many. */
+/** Undefined for a cluster, which has many. */
 function connectionOf(client: RedisClient): unknown {
   return client instanceof Cluster ? undefined : client.stream;
 }
@@ -247,17 +248,17 @@ function connectionOf(client: RedisClient): unknown {
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 const rules = JSON.stringify(budgetRules);
 
-/** Longest wait for one reply. */
+/** Longest wait for one reply, in milliseconds. */
 const requestTimeoutMs = 250;
 
-/** The first reply may take longer: a process that starts is busy, and may not be connected yet. */
+/** The same for the first reply: a process that starts is busy, and may not be connected yet. */
 const firstTimeoutMs = 1_000;
 
-/** After this a request that was given up no longer keeps others back. */
+/** An open request holds further ones back for no longer than this, in milliseconds. */
 const stalledMs = 1_000;
 
-/** A token taken is out for no longer. */
+/** Longest that a taken token stays out, in milliseconds. */
 const longestWindowMs = 1_000 + budgetRules.jitterMs + budgetRules.maxLearnedMs;
 
-/** For this long after its last take a replica minds that the state it was counted in is gone. */
+/** A replica ignores the loss of the state in Redis if its own last take is older than this. */
 const longestLossMs = 2_000;

@@ -1,36 +1,36 @@
 --[[
-Takes tokens of one merchant account's request budget for one replica, in one step: first what the
-replica has to report is folded in, then tokens are granted, or places in line.
+Takes tokens from one merchant account's request budget for one replica, in one step: first applies
+the replica's reports, then grants tokens, or places in line.
 
 A token comes back one window after it was taken, so that no second sees more than the limit; the
-same arithmetic as in budget.ts, for all replicas together. Calls that wait stand in two lines, money
-before reads, and in each of them callers take turns, wherever they wait. The reply says when the
-first of the replica's turns comes, and it asks again then.
+same arithmetic as in budget.ts, for all replicas together. Waiting calls form two lines, money
+before reads. In each line callers take turns, at whichever replica they wait. The reply says when
+the replica's first turn comes; the replica asks again then.
 
-KEYS[1]  state of the budget: string, MessagePack. Another layout needs another key.
+KEYS[1]  state of the budget: string, MessagePack. A changed layout needs another key.
 
-ARGV[1]  what the replica asks and reports, as JSON:
+ARGV[1]  what the replica wants and reports, as JSON:
   replica    its id
   state      id of the state in the last reply, which the reports are about; empty if none
-  recent     true if it used tokens of that state within the last seconds
-  returning  true if it went on alone since its last call: others may have done so too
+  recent     true if it used granted tokens within the last seconds
+  returning  true if it used its own budget since its last call: others may have done so too
   leaving    true if it stops
   limit      requests a second to assume where there is no state
   reserve    share of the capacity, 0 to 1, that is only for money
   wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
              customers begin with `c:`
   maxWaitMs  longest that these calls wait
-  spent      [[ms ago, tokens], ...] sent without being counted here
-  unused     [[at, tokens], ...] taken here and never sent; `at` as granted
+  spent      [[ms ago, tokens], ...] used, but perhaps not counted in this state
+  unused     [[at, tokens], ...] granted here and never used; `at` as in the reply
   answer     {order?, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to;
              its limit alone if that take was not of this state
   rejected   {order, ms}: the upstream refused this take; nothing may be sent for that long
-ARGV[2]  what budget.ts computes with as well, as JSON: `budgetRules`; takes are counted in cells of
-         `cellMs`, each as of its end
+ARGV[2]  the constants of budget.ts, as JSON: `budgetRules`; takes are counted in cells of `cellMs`,
+         each as of its end
 
 Returns JSON:
   id         of this state
-  money, read    what becomes of the wants, each
+  money, read    the reply to each line's wants
     granted  {caller: tokens}; the orders and outs of those for money come first
     unmet    tokens wanted and not granted
     nextMs   until the next token of this line, whoever gets it
@@ -48,15 +48,16 @@ Returns JSON:
 All times are milliseconds of a clock that begins with the state and never goes back.
 ]]
 
--- An account that nobody uses vanishes after this.
+-- The state of an account that is not used expires after this.
 local KEEP_S = 86400
--- No reply asks for a pause that is shorter, or longer: places are given up and tokens given back meanwhile.
+-- Shortest and longest pause that a reply asks for. The longest is short, since places are given up
+-- and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
 local MAX_PAUSE_MS = 250
 -- Tokens are kept for a replica from this long before its turn to this long after.
 local EARLY_MS = 50
 local LATE_MS = 100
--- A replica that was silent for this long, while others were not, is gone.
+-- A replica that was silent for this long before the last request of any replica is gone.
 local REPLICA_MS = 5000
 
 local rules = cjson.decode(ARGV[2])
@@ -144,7 +145,7 @@ local function remove(cell, tokens)
   end
 end
 
--- Takes tokens off that were used elsewhere.
+-- Takes off tokens that were used elsewhere.
 local function lower(tokens, at)
   if tokens < 1 then return end
   insert(at or now, tokens)
@@ -176,12 +177,12 @@ local function setLimit(limit)
   if limit < state.limit then state.explained = state.takes end
   state.limit = limit
   measure()
-  -- More capacity is not more tokens: those come at the new rate.
+  -- A higher limit brings no tokens at once: they come at the new rate.
   lower(capacity - size - tokens)
 end
 
--- What an answer says was true when the upstream counted that call, so it is held against what was
--- left right after its take.
+-- An answer was true when the upstream counted that call, so it is compared with what was left
+-- right after its take.
 local function fold(answer)
   if answer.order < state.answered then return end
   state.answered = answer.order
@@ -199,7 +200,7 @@ local function reject(rejected)
     state.learnedAt = now
     measure()
   end
-  -- Calls already on their way meet the same shortage, and teach nothing new.
+  -- Calls already in flight meet the same shortage: their rejections show nothing new.
   state.explained = state.takes
 end
 
@@ -221,11 +222,11 @@ own.seen = now
 
 -- Reports ----------------------------------------------------------------------------------------
 
--- The state that others' takes were counted in is gone: assume the most.
+-- The state that counted the takes is gone: assume that all tokens are taken.
 if lost then lower(capacity - size) end
 
--- Alone, a replica begins without tokens. So one that asked within the last window has spent none, and
--- one that was silent for longer at most its share.
+-- A replica that loses Redis starts its own budget without tokens. So another replica that asked
+-- within the last window has used none of it, and one that was silent for longer at most its share.
 if request.returning then
   local share = math.max(1, math.floor(state.limit * rules.fallbackShare / replicaCount))
   for _, replica in pairs(replicas) do
@@ -239,7 +240,7 @@ end
 for _, spent in ipairs(request.spent) do lower(spent[2], now - spent[1]) end
 local answer, rejected = request.answer, request.rejected
 if strange then
-  -- Takes of another state mean nothing here.
+  -- Takes of another state have no meaning here.
   if rejected then rejected.order = 0 end
   if answer then answer.order = nil end
 else
@@ -251,11 +252,12 @@ if rejected then reject(rejected) end
 
 -- Turns ------------------------------------------------------------------------------------------
 
--- A turn brings one token, or at high rates as many as come back before anyone may ask again. Turns
--- are taken by groups (each service, and all customers together), within a group by callers, and of
--- one caller's calls by the replicas where they wait. Each of these is a node with a tag, which grows
--- by what it gets: the next turn is of the lowest tag, and of equal ones of who is in line for longer.
--- Who is new begins at the lowest tag in line, and who leaves is forgotten: nobody saves turns up.
+-- A turn brings one token, or at high rates as many as come back in MIN_PAUSE_MS. Groups take turns
+-- (each service, and all customers together), within a group its callers, and within a caller the
+-- replicas where its calls wait. Each of these is a node with a tag, which grows by the tokens that
+-- the node gets, and a ticket, which numbers the nodes in the order in which they joined. The next
+-- turn goes to the lowest tag, and among equal tags to the lowest ticket. A new node starts at the
+-- lowest tag in line, and a node that leaves is forgotten, so that turns cannot be saved up.
 
 local turn = math.max(1, math.ceil(MIN_PAUSE_MS / interval))
 
@@ -272,7 +274,7 @@ local function enter(nodes, key, known)
   return node
 end
 
--- Gives who is new its tag and ticket.
+-- Gives new nodes their tag and ticket.
 local function admit(nodes)
   local lowest = math.huge
   for _, node in pairs(nodes) do lowest = math.min(lowest, node.tag or lowest) end
@@ -285,7 +287,7 @@ local function admit(nodes)
   end
 end
 
--- What waits in a line. Tokens are kept for calls that ask soon, and are due.
+-- All calls that wait in a line. Those of replicas that ask soon are due: tokens are kept for them.
 local function lineOf(name)
   local line = { name = name, groups = {}, own = {}, others = {}, elsewhere = 0, want = 0, got = 0 }
   local known = state.turns and state.turns[name] or {}
@@ -319,7 +321,7 @@ local function lineOf(name)
   return line
 end
 
--- Tokens that go to others before the next call of a caller here, after `calls` of its own.
+-- Tokens that go to others, and to `calls` calls of this caller, before its next call here.
 local function before(line, caller, calls)
   local group, node, leaf = unpack(line.own[caller])
   local tokens = calls
@@ -339,7 +341,7 @@ end
 local money, read = lineOf('money'), lineOf('read')
 local lined = inLine(own) or money.elsewhere + read.elsewhere > 0
 
--- Who asks a little late is made up for.
+-- A request that is late by up to `catchUpMs` is made up for.
 local pacedFrom = now - state.paced > rules.catchUpMs and now or state.paced
 
 local function free(line)
@@ -349,7 +351,7 @@ local function free(line)
     tokens = math.min(tokens, forReads - countSince(now - forReads * interval))
   end
   if lined then
-    -- Who waits is served no faster than the limit, so that one burst does not become another.
+    -- Waiting calls are served no faster than the limit, so that one burst does not become another.
     tokens = math.min(tokens, now < pacedFrom and 0 or math.floor((now - pacedFrom) / interval) + 1)
   end
   return math.max(0, tokens)
@@ -358,12 +360,12 @@ end
 local grantedAt = cellOf(now)
 local orderBefore, outBefore, loweredBefore = state.takes, size, state.lowered
 
--- `first` tokens go to others before anyone in this line gets one.
+-- Grants free tokens to a line's callers, after `first` of them that are left for others.
 local function grant(line, first)
   local tokens = free(line) - first
   line.granted = {}
   for caller, calls in pairs(request.wants[line.name]) do
-    -- Each of its calls comes after the one before: how many come in time is searched by halves.
+    -- Each call comes after the caller's one before: binary search for how many get a token.
     local got, most = 0, math.min(calls, tokens)
     while got < most do
       local half = math.ceil((got + most) / 2)
@@ -389,7 +391,7 @@ end
 grant(money, 0)
 grant(read, money.elsewhere + money.unmet)
 
--- When one more token can be had after `tokens` others.
+-- When one more token is free after `tokens` others.
 local function nextAt(line, tokens)
   local within = math.min(tokens, capacity - 1)
   local at = latest(capacity - within) + window + (tokens - within) * interval
@@ -416,7 +418,7 @@ end
 
 -- The end ----------------------------------------------------------------------------------------
 
--- Keeps the places of this replica's callers, and the tags of all who wait.
+-- Keeps the places of this replica's callers, and the tags of all waiting callers and groups.
 own.callers, own.due, state.turns = {}, placed and now + againMs or nil, {}
 for _, line in ipairs({ money, read }) do
   local places, tags = {}, {}

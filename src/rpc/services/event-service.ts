@@ -4,7 +4,7 @@ import type { EventService } from "../../gen/payments/v1/event_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
 
-/** The events of an account and tokens to watch single ones, as the contract has them. */
+/** Implements the contract's EventService: an account's events, and watch tokens. */
 export function eventService(core: Core): ServiceImpl<typeof EventService> {
   return {
     streamEvents(request, context) {

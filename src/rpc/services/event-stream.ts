@@ -7,11 +7,12 @@ import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { callOf } from "../gated-call.ts";
 
 /**
- * A watch as the answer of a streaming method. An iteration that merely stops when its signal aborts
- * must not look like a stream that came to its end. Events that come while it waits for one are written
- * past it.
- * @param asked the silence after which a message without an event is sent; without one: never
- * @throws GatewayError what the core threw, or what the abort of the call's signal means
+ * Turns a watch into the messages of a streaming method. It throws after the call's signal has
+ * aborted, since the core's iteration then just stops and would look like a complete stream. Events
+ * that are stored while it waits for the next one may be pushed past it (`Call.push`).
+ * @param asked the request's heartbeat: the silence after which a message without an event is sent;
+ * without it, none is sent
+ * @throws GatewayError the core's error, or the one for the abort of the call's signal
  */
 export async function* eventStream(
   open: (call: Call) => AsyncIterable<Event>,
@@ -38,7 +39,7 @@ export async function* eventStream(
   if (call.signal.aborted) throw errorOfAbort(call.signal);
 }
 
-/** What a request says of heartbeats. */
+/** The heartbeat fields of a request: an interval, as a duration or in seconds. */
 interface Heartbeat {
   readonly heartbeat?: Duration | undefined;
   readonly heartbeatSeconds?: number | undefined;
@@ -50,11 +51,11 @@ function heartbeatMsOf({ heartbeat, heartbeatSeconds }: Heartbeat): number | und
 }
 
 interface Silence {
-  /** When an event was last written past the stream. */
+  /** When the silence began: the last time a message was awaited or an event was pushed. */
   sinceMs: number;
 }
 
-/** A heartbeat is made only when its reader asks for a message, so that none queue up. */
+/** Yields a heartbeat only when its reader asks for a message, so that none queue up. */
 async function* withHeartbeats(
   events: AsyncIterable<Event>,
   intervalMs: number,
@@ -67,7 +68,7 @@ async function* withHeartbeats(
       pending ??= iterator.next();
       silence.sinceMs = performance.now();
       let result: Awaited<typeof pending> | undefined;
-      // It is waited for at least once: an interval that is none is refused by the first outcome.
+      // Wait at least once: if the interval is invalid, the first outcome is the core's refusal.
       for (let leftMs = Math.max(intervalMs, 1); result === undefined && leftMs > 0; ) {
         result = await within(pending, leftMs);
         leftMs = silence.sinceMs + intervalMs - performance.now();

@@ -8,9 +8,9 @@ import {
 
 export interface HealthStatus {
   readonly service: ServiceImpl<typeof Health>;
-  /** What Check and Watch say from now on, of the server and of each of its services. */
+  /** Sets the status that all methods report from now on, for the server and for each service. */
   setServing(serving: boolean): void;
-  /** NOT_SERVING for good: watches get it and then end. */
+  /** Reports NOT_SERVING for good: watches receive it and then end with UNAVAILABLE. */
   shutDown(): void;
 }
 

@@ -3,7 +3,7 @@ import type { Core } from "../../core/core.ts";
 import type { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 
-/** Operations of alternative payments, as the contract has them. */
+/** Implements the contract's OperationService: operations of alternative payments. */
 export function operationService(core: Core): ServiceImpl<typeof OperationService> {
   return {
     async getOperation(request, context) {

@@ -4,7 +4,7 @@ import type { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
 
-/** Payments, as the contract has them: each method is one use case of the core. */
+/** Implements the contract's PaymentService: each method is one use case of the core. */
 export function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
   return {
     async createPayment(request, context) {

@@ -4,7 +4,7 @@ import type { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 import { eventStream } from "./event-stream.ts";
 
-/** Payouts, as the contract has them: each method is one use case of the core. */
+/** Implements the contract's PayoutService: each method is one use case of the core. */
 export function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
   return {
     async requestPayout(request, context) {

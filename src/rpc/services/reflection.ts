@@ -29,20 +29,20 @@ import { createSymbolIndex } from "./symbol-index.ts";
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
 
-/** Most questions of one stream: more than all files and symbols that a tool asks for. */
+/** Most questions on one stream: more than the files and symbols that a tool asks for. */
 const maxQuestions = 500;
 
 export interface ReflectionOptions {
-  /** Each question takes its turn among calls. */
+  /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
   readonly limitObserver: LimitObserver;
-  /** Hears of each question as of a call. */
+  /** Receives each question as if it were a call. */
   readonly observer?: RpcObserver | undefined;
 }
 
 /**
- * Server reflection: tells tools such as `buf curl` the schema of the given services, and of the
- * details of their errors.
+ * Adds server reflection: it gives tools such as `buf curl` the schema of the given services and of
+ * the details of their errors.
  */
 export function addReflection(
   router: ConnectRouter,
@@ -79,7 +79,7 @@ export function addReflection(
     },
   };
   router.service(ServerReflection, service);
-  // The versions differ in their package's name alone.
+  // The two versions differ only in the name of their package.
   router.service(
     ServerReflectionV1Alpha,
     service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
@@ -94,7 +94,10 @@ function tooMany(): GatewayError {
   );
 }
 
-/** A question's turn. @throws GatewayError RESOURCE_EXHAUSTED; what aborted, once the caller left */
+/**
+ * Waits for a question's turn.
+ * @throws GatewayError RESOURCE_EXHAUSTED on overload; the abort's error if the caller has left
+ */
 function slotOf(
   context: HandlerContext,
   admission: Admission,
@@ -125,7 +128,7 @@ type ReflectionResponse = NonNullable<
   MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]
 >;
 
-/** Answers questions about some services. What a file amounts to is encoded once. */
+/** Answers questions about the given services. The answer for each file is encoded once. */
 export function createAnswers(
   services: readonly DescService[],
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
@@ -170,12 +173,12 @@ export function createAnswers(
   };
 }
 
-/** What errors carry, which no method's request or answer names. */
+/** The files of error details, to which no method's request or response refers. */
 const errorDetails = [file_payments_v1_error, file_google_rpc_error_details];
 
 const bytes = new WeakMap<DescFile, Uint8Array>();
 
-/** Files are imported by many others: each is encoded once. */
+/** Many files import the same ones, so each is encoded once. */
 function bytesOf(file: DescFile): Uint8Array {
   let encoded = bytes.get(file);
   if (!encoded) {

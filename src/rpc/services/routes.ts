@@ -14,7 +14,7 @@ import { payoutService } from "./payout-service.ts";
 import { subscriptionService } from "./subscription-service.ts";
 import { walletService } from "./wallet-service.ts";
 
-/** The services of the contract, all of which work for an identified caller. */
+/** The services of the contract, all of which require an identified caller. */
 export const services = [
   PaymentService,
   PayoutService,
@@ -24,7 +24,7 @@ export const services = [
   EventService,
 ] as const;
 
-/** Each service with what its methods do. */
+/** Each service with its implementation. */
 export function implementations(core: Core) {
   return [
     [PaymentService, paymentService(core)],

@@ -1,13 +1,13 @@
 import type { DescExtension, DescFile, DescService } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 
-/** Where the schema of some services and further files, with all that they import, defines what. */
+/** Finds definitions in the files of some services, in further files and in all their imports. */
 export interface SymbolIndex {
   file(name: string): DescFile | undefined;
-  /** By full name: a message, field, oneof, enum, enum value, extension, service or method. */
+  /** The file of a message, field, oneof, enum, enum value, extension, service or method. */
   fileOf(symbol: string): DescFile | undefined;
   extension(typeName: string, number: number): DescExtension | undefined;
-  /** Numbers of the extensions of a message, in order; undefined for an unknown message. */
+  /** Extension numbers of a message in ascending order; undefined for an unknown message. */
   extensionNumbers(typeName: string): readonly number[] | undefined;
 }
 
@@ -43,7 +43,7 @@ export function createSymbolIndex(
           for (const field of type.fields) symbols.set(`${type.typeName}.${field.name}`, file);
           break;
         case "enum":
-          // Values are named beside their enum, not within it.
+          // An enum's values are in the same scope as the enum, not inside it.
           for (const value of type.values) symbols.set(beside(type.typeName, value.name), file);
           break;
         case "service":

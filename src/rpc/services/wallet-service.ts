@@ -3,7 +3,7 @@ import type { Core } from "../../core/core.ts";
 import type { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
 import { callOf } from "../gated-call.ts";
 
-/** Wallets, as the contract has them: each method is one use case of the core. */
+/** Implements the contract's WalletService: each method is one use case of the core. */
 export function walletService(core: Core): ServiceImpl<typeof WalletService> {
   return {
     async findWalletItems(request, context) {

@@ -17,7 +17,7 @@ const {
 
 /**
  * The codes that the sandbox answers with: HTTP status, error type, text. The spec names codes and
- * types, but not which go together and no statuses: this table is the sandbox's reading.
+ * types, but not which type a code has, and no statuses: this table is the sandbox's choice.
  */
 const errors = {
   authorization_failed: [401, invalidRequest, "Authorization failed"],
@@ -75,7 +75,7 @@ export interface ApiErrorDetails {
   readonly status?: number;
 }
 
-/** An Error object on its way to the merchant (spec, Errors part). */
+/** An error that is sent to the merchant as an Error object (spec, Errors part). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ApiErrorCode;

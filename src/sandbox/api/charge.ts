@@ -7,16 +7,16 @@ import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
 import { errorResponse, type HttpResponse, json } from "./http.ts";
 import { paymentBody } from "./payment-view.ts";
 
-/** Where an operation was recorded. */
+/** A recorded operation and its payment. */
 export interface Recorded {
   readonly payment: PaymentRecord;
   readonly operation: PaymentOperationRecord;
 }
 
 /**
- * Does an operation on a payment and answers: Payment transaction data, or of a decline the Error
- * object (with the payment's id, since the attempt is in the ledger) or payment data. A scenario that fails before
- * the charge records nothing.
+ * Does an operation on a payment and returns the response: Payment transaction data, or for a
+ * decline, by scenario, the Error object or payment data. That Error object has the payment's id,
+ * since the attempt is in the ledger. A scenario that fails before the charge records nothing.
  */
 export type Charge = (scenario: Scenario, record: (createdAt: Date) => Recorded) => HttpResponse;
 

@@ -9,8 +9,9 @@ import { httpUrl } from "./fields.ts";
 import { fieldsOf, type Route } from "./http.ts";
 
 /**
- * POST payments/v1/confirm: transfers held funds, once. The spec does not show the shapes: the
- * request has the fields that other calls share, the answer is Payment transaction data.
+ * POST payments/v1/confirm: transfers held funds, once. The spec does not show request and
+ * response: the request has the fields that other calls share, the response is Payment transaction
+ * data.
  */
 export function createConfirmPaymentRoute(ledger: Ledger, charge: Charge): Route {
   return {

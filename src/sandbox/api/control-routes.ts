@@ -18,8 +18,8 @@ export interface ControlRoutesOptions {
 }
 
 /**
- * The sandbox's own interface, for what the spec has callbacks but no endpoints for: what a
- * merchant would do by hand on the service's site.
+ * The sandbox's own endpoints, for actions that the spec has callbacks but no endpoints for: a
+ * merchant does them by hand on the service's site.
  */
 export function createControlRoutes(options: ControlRoutesOptions): Route[] {
   const { ledger, flow, charge, baseUrl } = options;
@@ -85,7 +85,7 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
   ];
 }
 
-/** What may be given back: the given amount, or all that is left. @throws ApiError */
+/** The amount to refund: the given one, or all that is not refunded yet. @throws ApiError */
 function refundable(payment: PaymentRecord, given: string | undefined): string {
   const { paymentId } = payment;
   const captured = capturedAmount(payment);
@@ -100,7 +100,7 @@ function refundable(payment: PaymentRecord, given: string | undefined): string {
   return amount;
 }
 
-/** What was transferred: the payment itself, or what was confirmed of it. */
+/** The amount that was transferred: the payment's, or what was confirmed; undefined if none. */
 function capturedAmount(payment: PaymentRecord): string | undefined {
   if (!succeeded(payment)) return undefined;
   if (payment.confirm) return payment.amount;

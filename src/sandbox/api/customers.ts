@@ -3,7 +3,7 @@ import { ApiError, invalid } from "./api-error.ts";
 import { uuid } from "./fields.ts";
 import type { SandboxRequest } from "./http.ts";
 
-/** Whom a call is for. */
+/** The customer of a call. */
 export type CustomerIdentity =
   | { readonly by: "external_id"; readonly externalId: string }
   | { readonly by: "rid"; readonly rid: string }
@@ -11,8 +11,8 @@ export type CustomerIdentity =
   | { readonly by: "processing" };
 
 /**
- * The customer of a wallet call: the one of `X-CUSTOMER-AUTH`, else of `external_id`.
- * @throws ApiError when neither is given or the token is not good.
+ * The `external_id` of a wallet call's customer: from `X-CUSTOMER-AUTH`, else from the query.
+ * @throws ApiError if neither is given or the token is invalid.
  */
 export function walletCustomer({ headers, query }: SandboxRequest): string {
   const identity = customerOfToken(headers);
@@ -22,7 +22,7 @@ export function walletCustomer({ headers, query }: SandboxRequest): string {
   throw new ApiError("customer_id_not_passed", { param: "external_id" });
 }
 
-/** The customer of a subscription call; the RID outranks the token, and none of them is required. */
+/** The customer of a subscription call: from the RID, else the token, else the query. */
 export function subscriptionCustomer({
   headers,
   query,
@@ -39,8 +39,8 @@ export function subscriptionCustomer({
 }
 
 /**
- * Reads the customer's JWT. Who issues it and how it is signed is not shown in the spec, so that
- * the sandbox takes every signature: it must never guard anything real.
+ * Reads the customer's JWT. The spec does not show its issuer and signature, so the sandbox accepts
+ * any signature and must never protect anything real.
  */
 function customerOfToken(headers: IncomingHttpHeaders): CustomerIdentity | undefined {
   const token = headers["x-customer-auth"];

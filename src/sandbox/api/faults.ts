@@ -3,7 +3,7 @@ import { ApiError } from "./api-error.ts";
 import { errorResponse, type HttpResponse } from "./http.ts";
 import { rateLimitHeaders } from "./rate-limit.ts";
 
-/** The answer of a scenario that fails before anything is charged; undefined for the others. */
+/** The response of a scenario that fails before anything is charged; undefined for others. */
 export function faultBeforeCharge(scenario: Scenario, rateLimit: number): HttpResponse | undefined {
   switch (scenario.answer) {
     case "html_500":
@@ -23,7 +23,7 @@ export function faultBeforeCharge(scenario: Scenario, rateLimit: number): HttpRe
   }
 }
 
-/** What becomes of the answer after the charge. */
+/** Makes the response after a charge lost or slow, if the scenario says so. */
 export function faultAfterCharge(
   answer: HttpResponse,
   scenario: Scenario,

@@ -3,9 +3,9 @@ import { ApiError, invalid } from "./api-error.ts";
 import { type Json, NumberText } from "./json.ts";
 
 /**
- * Reads the members of one JSON object and checks them on the way: each reader returns undefined
- * for an absent member and throws an ApiError whose `param` is the member's path for a wrong one.
- * JSON null is wrong, since the spec calls one single request field nullable.
+ * Reads and checks the members of one JSON object. Each reader returns undefined for an absent
+ * member, and throws an ApiError with the member's path as `param` for a wrong one. JSON null is
+ * wrong, since the spec calls only one request field nullable: `nullableText` reads that one.
  */
 export class Fields {
   readonly #object: { [name: string]: Json };
@@ -27,7 +27,7 @@ export class Fields {
     return this.#path ? `${this.#path}.${name}` : name;
   }
 
-  /** A string, of the given format where one is given. */
+  /** A string, in the given format if there is one. */
   text(name: string, format?: TextFormat): string | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#object[name];
@@ -36,12 +36,12 @@ export class Fields {
     return value;
   }
 
-  /** A string that has to be there and not to be empty. */
+  /** A required string that must not be empty. */
   requiredText(name: string, format?: TextFormat): string {
     return this.#required(name, this.text(name, format) || undefined);
   }
 
-  /** A string that has to be there. */
+  /** A required string that may be empty. */
   presentText(name: string): string {
     return this.#required(name, this.text(name));
   }
@@ -82,7 +82,7 @@ export class Fields {
     return this.#required(name, this.integer(name, min, max));
   }
 
-  /** An amount above zero that travels as a JSON number: its own text. */
+  /** An amount above zero that is sent as a JSON number; returns the number's own text. */
   amount(name: string): string | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#object[name];
@@ -90,7 +90,7 @@ export class Fields {
     return this.#positive(name, value.text);
   }
 
-  /** The same, which may be a string too. */
+  /** Like `amount`, but also accepts a string. */
   amountOrText(name: string): string | undefined {
     return typeof this.#object[name] === "string"
       ? this.requiredAmountText(name)
@@ -101,7 +101,7 @@ export class Fields {
     return this.#required(name, this.amount(name));
   }
 
-  /** An amount above zero that travels as a string. */
+  /** A required amount above zero that is sent as a string. */
   requiredAmountText(name: string): string {
     return this.#positive(name, this.requiredText(name));
   }
@@ -147,7 +147,7 @@ export class Fields {
   }
 }
 
-/** A string format of the spec: its name ends the sentence "must be …". */
+/** A string format of the spec. The name completes the error text "must be …". */
 export interface TextFormat {
   readonly name: string;
   test(text: string): boolean;
@@ -165,7 +165,7 @@ export const email: TextFormat = {
 
 export const ipv4: TextFormat = { name: "an IPv4 address", test: (text) => isIPv4(text) };
 
-/** Callbacks and redirects go to such addresses alone. */
+/** The only kind of URL that callbacks and redirects may go to. */
 export const httpUrl: TextFormat = {
   name: "an http or https URL",
   test: (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ""),
@@ -181,7 +181,7 @@ export function upTo(max: number): TextFormat {
   return { name: `at most ${max} characters long`, test: (text) => [...text].length <= max };
 }
 
-/** A query parameter that has to be there. @throws ApiError */
+/** A required query parameter. @throws ApiError */
 export function requiredQuery(query: URLSearchParams, name: string): string {
   const value = query.get(name);
   if (!value) throw invalid(name, "is required");

@@ -5,7 +5,7 @@ import { ApiError, invalid } from "./api-error.ts";
 import { Fields } from "./fields.ts";
 import { parseJson } from "./json.ts";
 
-/** A request as the routes see it. */
+/** A request as routes receive it. */
 export interface SandboxRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -13,14 +13,14 @@ export interface SandboxRequest {
   readonly body: string;
 }
 
-/** What a route answers. */
+/** A route's response. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** How long to wait with it, in milliseconds. */
+  /** How long to delay the response, in milliseconds. */
   readonly delayMs?: number;
-  /** The connection is broken off instead. */
+  /** Break the connection instead of sending the response. */
   readonly lost?: boolean;
 }
 
@@ -54,8 +54,8 @@ export function fieldsOf(request: SandboxRequest): Fields {
 const maxBodyBytes = 1024 * 1024;
 
 /**
- * Reads a body of at most 1 MiB of UTF-8; else returns what is wrong with it. It is read even for
- * an answer that does not need it, so that the connection can serve the next request.
+ * Reads a body of at most 1 MiB of UTF-8; returns an ApiError if it is longer or not UTF-8. The
+ * server reads it even if the response does not need it, so that the connection can be reused.
  */
 export async function readBody(request: IncomingMessage): Promise<string | ApiError> {
   const chunks: Buffer[] = [];

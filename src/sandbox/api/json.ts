@@ -1,4 +1,4 @@
-/** A JSON number by its own text, so that `10.10` stays `10.10`. */
+/** A JSON number as its own text, so that `10.10` stays `10.10`. */
 export class NumberText {
   readonly text: string;
 

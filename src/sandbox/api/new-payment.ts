@@ -78,13 +78,13 @@ export function createNewPaymentRoute(options: NewPaymentOptions): Route {
 }
 
 function directScenario({ amount, details }: NewPayment, card: Card): Scenario {
-  // The sandbox cannot look into a device wallet's token: its card has no magic number.
+  // The sandbox cannot read a device wallet's token, so only the amount can be magic.
   if (details?.by === "device") return withChallenge(scenarioFor(amount), details);
   const { number, expiresAt } = card;
   return withChallenge(scenarioFor(amount, { number: number.reveal(), expiresAt }), details);
 }
 
-/** A card that would simply succeed has to pass 3DS first where the merchant wants that. */
+/** A card that would succeed at once has to pass 3DS first if the request asks for it. */
 function withChallenge(scenario: Scenario, details: CardDetails | undefined): Scenario {
   return details?.use3ds && scenario.name === "success"
     ? { ...scenario, challenge: true }

@@ -2,7 +2,7 @@ import { checkCardNumber, cvv } from "../ledger/cards.ts";
 import type { MethodType } from "../ledger/records.ts";
 import { type Fields, uuid } from "./fields.ts";
 
-/** Which card pays, as far as the request says. */
+/** The card to charge, as the request identifies it. */
 export type CardDetails = (
   | {
       readonly by: "number";
@@ -12,7 +12,7 @@ export type CardDetails = (
     }
   | { readonly by: "token"; readonly token: string }
   | { readonly by: "option"; readonly optionId: string }
-  /** The token of a device wallet, which the sandbox cannot look into. */
+  /** The token of a device wallet, which the sandbox cannot read. */
   | { readonly by: "device" }
 ) & {
   readonly use3ds: boolean;
@@ -27,8 +27,8 @@ export interface PaymentMethodRequest {
 }
 
 /**
- * Reads `payment_method`. Where the customer enters the details on a page, the type alone is
- * enough; what is given is checked all the same.
+ * Reads `payment_method`. Unless `required`, the details may be missing, since the customer enters
+ * them on a page; details that are given are checked all the same.
  */
 export function readPaymentMethod(method: Fields, required: boolean): PaymentMethodRequest {
   const type = method.requiredChoice("type", [
@@ -92,7 +92,7 @@ const readers = {
     fields.nullableText("eci_indicator");
     const param = fields.path("application_primary_account_number");
     const number = fields.requiredText("application_primary_account_number");
-    // The expiry's format is not shown, so that any text is taken and the card never expires.
+    // The spec does not show the expiry's format: accept any text, and let the card never expire.
     return { by: "number", number: checkCardNumber(number, param), ...farOff, param } as const;
   },
   decrypted_google_pay(fields: Fields) {

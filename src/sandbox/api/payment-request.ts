@@ -5,7 +5,7 @@ import { type CardDetails, readPaymentMethod } from "./payment-method-request.ts
 
 export type Mode = "direct" | "hosted" | "express_checkout";
 
-/** What the sandbox takes from the body of POST payments/v1/new. */
+/** The fields that the sandbox uses of the body of POST payments/v1/new. */
 export interface NewPayment {
   readonly amount: string;
   readonly currency: string;
@@ -21,7 +21,7 @@ export interface NewPayment {
   readonly subscriptionId: string | undefined;
   readonly customer: Payer;
   readonly methodType: MethodType;
-  /** Given in mode direct. */
+  /** Always present in mode direct. */
   readonly details: CardDetails | undefined;
   readonly saveToWallet: boolean;
   readonly products: readonly ProductRecord[];
@@ -29,7 +29,7 @@ export interface NewPayment {
   readonly colorMode: "white" | "dark" | undefined;
 }
 
-/** Checks all of the body against the spec's table. @throws ApiError with the wrong field's path */
+/** Checks the whole body against the spec's table. @throws ApiError with the wrong field's path */
 export function readNewPayment(body: Fields): NewPayment {
   const mode = body.requiredChoice("mode", ["direct", "hosted", "express_checkout"]);
   const customer = mode === "direct" ? body.requiredObject("customer") : body.object("customer");
@@ -67,7 +67,7 @@ export function readNewPayment(body: Fields): NewPayment {
   };
 }
 
-/** The fields that stand both inside `customer` and at request level. */
+/** Reads the fields that exist both in `customer` and at the top level. */
 function readDisplay(fields: Fields) {
   fields.choice("locale", ["UK", "EN", "ES", "PL", "FR", "SK", "DE"]);
   fields.text("account_number");
@@ -99,7 +99,7 @@ function readCustomer(customer: Fields | undefined): {
   };
 }
 
-/** The browser's user agent. Inside a fingerprint every field is required, and may be empty. */
+/** The browser's user agent. Every field of a fingerprint is required, but may be empty. */
 function readFingerprint(fingerprint: Fields | undefined): string | undefined {
   if (!fingerprint) return undefined;
   for (const name of [

@@ -25,8 +25,8 @@ import type {
 import { describe } from "./api-error.ts";
 
 /**
- * "Payment transaction data" of one operation, as in answers and callbacks. `baseUrl` is where
- * browsers reach the pages. `action` is null where nothing is required, as the spec draws it.
+ * "Payment transaction data" of one operation, for responses and callbacks. `baseUrl` is where
+ * browsers reach the sandbox's pages. As in the spec, `action` is null if no action is required.
  */
 export function paymentBody(
   payment: PaymentRecord,
@@ -37,7 +37,7 @@ export function paymentBody(
   return withAction(encode(PaymentSchema, message), message.action !== undefined);
 }
 
-/** The same as it would have been before the operation ended. */
+/** The body that the operation had while it was pending. */
 export function pendingPaymentBody(
   payment: PaymentRecord,
   operation: PaymentOperationRecord,
@@ -90,7 +90,7 @@ export function operationBody(
   return withAction(encode(OperationSchema, message), action !== undefined);
 }
 
-/** Address of the page that the customer has to go to. */
+/** URL of the page that the customer has to open. */
 function pageUrl(payment: PaymentRecord, baseUrl: string): string {
   const page = payment.waitingFor === "card" ? "checkout" : "3ds";
   return `${baseUrl}/${page}/${payment.pageToken}`;
@@ -166,7 +166,7 @@ function toPayment(
   });
 }
 
-/** A receipt has its number and its address once it is registered. */
+/** A fiscal receipt gets its number and URL only when it is registered. */
 function fiscalization({ receiptCode, rrn }: PaymentOperationRecord, receiptUrl: string) {
   if (receiptCode === undefined) return undefined;
   const { code, status, description } = receiptOf(receiptCode);
@@ -201,7 +201,7 @@ function providerMethod(payment: PaymentRecord, kind: OperationKind): string {
   return kind === "confirm" ? "capture" : kind;
 }
 
-/** Operation info has a smaller set of codes: what is not among them is a decline. */
+/** Operation info has fewer status codes; other failures become `transaction_declined`. */
 function operationStatusCode({ kind, status, statusCode }: PaymentOperationRecord): string {
   if (status === "success") return kind === "refund" ? "refund_successful" : statusCode;
   if (status === "init") return "pending";
@@ -217,7 +217,7 @@ const failureCodesOfOperations: ReadonlySet<StatusCode> = new Set([
   "transaction_is_canceled_by_payer",
 ]);
 
-/** The encoder leaves out what is absent; the spec has null there. */
+/** Adds `"action":null` as in the spec, since the encoder omits absent fields. */
 function withAction(body: string, present: boolean): string {
   return present ? body : `{"action":null,${body.slice(1)}`;
 }

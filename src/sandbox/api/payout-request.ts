@@ -3,7 +3,7 @@ import type { PayoutPerson } from "../ledger/records.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { email, type Fields, httpUrl, type TextFormat, uuid } from "./fields.ts";
 
-/** What the sandbox takes from the body of POST payouts/v1/request-payout. */
+/** The fields that the sandbox uses of the body of POST payouts/v1/request-payout. */
 export interface NewPayout {
   readonly externalId: string;
   readonly originalAmount: string;
@@ -20,7 +20,7 @@ export type PayoutCard =
   | { readonly number: string }
   | { readonly token: string; readonly param: string };
 
-/** Checks all of the body against the spec's tables. @throws ApiError with the wrong field's path */
+/** Checks the whole body against the spec's tables. @throws ApiError with the wrong field's path */
 export function readNewPayout(body: Fields): NewPayout {
   const order = body.requiredObject("order");
   const payoutType = body.requiredChoice("payout_type", ["card", "cash"]);
@@ -51,7 +51,7 @@ function readPerson(person: Fields): PayoutPerson {
   };
 }
 
-/** Number or token: each is required if the other is empty. */
+/** Number or token: exactly one of them must be given. */
 function readCard(card: Fields | undefined): PayoutCard | undefined {
   if (!card) return undefined;
   card.text("option_id");

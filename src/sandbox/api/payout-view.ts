@@ -5,7 +5,7 @@ import { add, onePercent } from "../ledger/money.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { describeStatus } from "./payment-view.ts";
 
-/** "Payout transaction", the answer to a call. */
+/** "Payout transaction", the response to a call. */
 export function payoutBody(payout: PayoutRecord): string {
   const message = create(PayoutSchema, {
     ...sharedFields(payout),
@@ -16,7 +16,7 @@ export function payoutBody(payout: PayoutRecord): string {
   return encode(PayoutSchema, message);
 }
 
-/** The payout callback's body, which has `recipient_amount` and no persons. */
+/** The body of a payout's callback: with `recipient_amount`, but without payer and recipient. */
 export function payoutCallbackBody(payout: PayoutRecord): string {
   const message = create(PayoutSchema, {
     ...sharedFields(payout),

@@ -24,7 +24,7 @@ export interface PayoutRoutesOptions {
   readonly rateLimit: number;
 }
 
-/** The two payouts endpoints (spec, Payouts). A payout is pending first and ends a little later. */
+/** The two payout endpoints (spec, Payouts). A payout is pending first and ends a little later. */
 export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
   const { ledger, callbacks, schedule, delays } = options;
 
@@ -49,7 +49,7 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
   function magicOf({ card, originalAmount }: NewPayout): Scenario {
     if (!card) return scenarioFor(originalAmount);
     if ("number" in card) {
-      // A payout's card comes without its expiry.
+      // A payout request has no expiry for the card.
       return scenarioFor(originalAmount, { number: card.number, expiresAt: distantFuture });
     }
     const known = options.vault.byToken(card.token);

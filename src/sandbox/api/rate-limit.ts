@@ -8,7 +8,7 @@ export interface RateLimit {
 }
 
 /**
- * A strict token bucket: `limit` tokens at most, `limit` new ones a second, evenly.
+ * A strict token bucket: at most `limit` tokens, refilled evenly with `limit` tokens a second.
  * `now` is a clock in milliseconds that never goes back.
  */
 export function createRateLimit(limit: number, now: () => number): RateLimit {
@@ -35,7 +35,7 @@ export function createRateLimit(limit: number, now: () => number): RateLimit {
   };
 }
 
-/** `resetSeconds`: until the bucket is full again. */
+/** @param resetSeconds until the bucket is full again */
 export function rateLimitHeaders(
   limit: number,
   remaining: number,

@@ -8,7 +8,7 @@ import type { Charge } from "./charge.ts";
 import { httpUrl, uuid } from "./fields.ts";
 import { fieldsOf, type Route } from "./http.ts";
 
-/** POST payments/v1/recurrent: charges the card of an earlier payment; the amount is magic. */
+/** POST payments/v1/recurrent: charges the card of an earlier payment. Only the amount is magic. */
 export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Route {
   return {
     method: "POST",
@@ -45,7 +45,7 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
   };
 }
 
-/** The project of a key's owner; the key itself cannot be read from it. */
+/** The project of a key's owner: a digest, from which the key cannot be recovered. */
 function projectOf(apiKey: string): string {
   const digest = createHash("sha256").update(apiKey.toLowerCase()).digest("hex");
   return `delegate-${digest.slice(0, 8)}`;

@@ -7,8 +7,8 @@ import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
 import { payoutCallbackBody } from "./payout-view.ts";
 
 /**
- * POST payments/v1/callback/resend: the callback of the given or else of the latest operation. An
- * external id that only a payout has gets the payout's callback.
+ * POST payments/v1/callback/resend: resends the callback of the latest operation, of the given kind
+ * if there is one. For an external id that only a payout has, resends the payout's callback.
  */
 export function createResendCallbackRoute(
   ledger: Ledger,

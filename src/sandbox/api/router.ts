@@ -6,8 +6,8 @@ export interface Match {
 }
 
 /**
- * Finds the route of a method and path. Without one: the methods that the path has, none for an
- * unknown path.
+ * Finds the route of a method and path. If there is none, returns the methods that the path allows:
+ * none for an unknown path.
  */
 export function createRouter(
   routes: readonly Route[],

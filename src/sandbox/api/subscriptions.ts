@@ -16,7 +16,7 @@ export interface SubscriptionRecord {
   readonly customerRid: string;
   autoRenew: boolean;
   active: boolean;
-  /** Whether auto_renew can not be changed. */
+  /** Whether auto_renew is locked against changes. */
   readonly locked: boolean;
 }
 
@@ -62,7 +62,7 @@ export function createSubscriptionRoutes(subscriptions: readonly SubscriptionRec
   ];
 }
 
-/** A call that names no customer is the merchant's own. */
+/** Whether a call may use the subscription. One without a customer is the merchant's: it may. */
 function isOwner(
   customer: CustomerIdentity | undefined,
   { customerExternalId, customerRid }: SubscriptionRecord,

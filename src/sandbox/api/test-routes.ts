@@ -3,7 +3,7 @@ import type { Journal, JournalType } from "../ledger/journal.ts";
 import { invalid } from "./api-error.ts";
 import { fieldsOf, json, type Route } from "./http.ts";
 
-/** What tests do to the emulator itself: move its time on, and read what came and what was sent. */
+/** Endpoints for tests: move the emulator's clock, and read or clear the journal. */
 export function createTestRoutes(clock: SandboxClock, journal: Journal): Route[] {
   const now = () => json(JSON.stringify({ now: new Date(clock.now()).toISOString() }));
   return [

@@ -40,10 +40,10 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
       path: "/api/customers/v1/wallet/find",
       handle(request) {
         const items = itemsOf(walletCustomer(request));
-        // The spec types option_id as a boolean; a card's id is taken too.
+        // The spec types option_id as a boolean; the sandbox also accepts a card's id as a filter.
         const optionId = request.query.get("option_id") ?? "";
         const wanted = items.filter((item) => !uuid.test(optionId) || item.optionId === optionId);
-        // The spec draws one item where a wallet may hold several: one is an object, else a list.
+        // The spec shows one item, but a wallet may hold several: one is an object, else a list.
         const bodies = wanted.map(foundBody);
         return json(bodies.length === 1 ? bodies.join("") : `[${bodies.join(",")}]`);
       },
@@ -54,7 +54,7 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
       handle(request) {
         const customerId = walletCustomer(request);
         const optionId = request.query.get("option_id");
-        // The spec does not require option_id: without one it is about the default card.
+        // The spec does not require option_id: without it, use the default card.
         return json(statusBody(optionId ? entryOf(customerId, optionId) : defaultOf(customerId)));
       },
     },
@@ -75,7 +75,7 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
   ];
 }
 
-/** The one kind of item that the sandbox keeps; the spec does not show the set. */
+/** The only item type that the sandbox stores; the spec does not list the types. */
 const itemType = "card";
 
 function foundBody({ card, optionId, isDefault, name }: WalletEntry): string {

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Where the demo begins. */
+/** Path of the demo's first page. */
 export const demoPath = "/demo";
 
 /**
- * A shop's checkout as its customer sees it, for sandbox mode: pages that pay by GraphQL and watch by
- * `EventSource`, with nothing in between. They call as anybody, which `AUTH_MODE=none` allows; in a
- * real shop the backend pays and hands out the watch token.
+ * Serves a demo shop's checkout, for sandbox mode: pages that pay by GraphQL and watch by
+ * `EventSource`, without a backend. They call without credentials, which `AUTH_MODE=none` allows;
+ * in a real shop, the backend pays and gives the page a watch token.
  */
 export function createDemo(): (request: IncomingMessage, response: ServerResponse) => void {
   const files = new Map(

@@ -20,9 +20,9 @@ export interface Callback {
 export interface Callbacks {
   /** Delivers in the background. */
   send(callback: Callback): void;
-  /** Cuts the pause short that a subject's callback is in, or would come to next. */
+  /** Ends the current pause of a subject's callbacks, or skips the next one. */
   hurry(subject: string): void;
-  /** How many are not delivered yet. */
+  /** Number of callbacks that are not delivered yet. */
   readonly waiting: number;
   close(): void;
 }
@@ -33,14 +33,14 @@ export interface CallbacksOptions {
   readonly schedule: Schedule;
   readonly clock: SandboxClock;
   readonly journal: Journal;
-  /** Undelivered callbacks that are kept; further ones are dropped. */
+  /** Most undelivered callbacks to keep; further ones are dropped. */
   readonly maxWaiting: number;
   readonly log: (record: SandboxRecord) => void;
 }
 
 /**
- * Sends signed callbacks (spec, Events part): POST, again and again with doubled pauses until the
- * answer is 200 OK. The spec does not show schedule and time-out: they are options.
+ * Sends signed callbacks (spec, Events part): POST, repeated with doubling pauses until the answer
+ * is 200 OK. The spec does not show schedule and time-out, so they are options.
  */
 export function createCallbacks(options: CallbacksOptions): Callbacks {
   const { schedule, clock, journal, retry, log } = options;
@@ -79,7 +79,7 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
     if (lane.wake.signal.aborted) lane.wake = new AbortController();
   }
 
-  /** The status of the answer, or the code of what went wrong. */
+  /** The response's status, or an error code. */
   function post(url: string, body: Buffer): Promise<number | string> {
     const target = new URL(url);
     const tls = target.protocol === "https:";
@@ -138,6 +138,6 @@ export function pauseAfter(attempt: number, retry: CallbackRetry): number {
 
 interface Lane {
   readonly queue: Callback[];
-  /** Aborts to cut a pause short; replaced after it. */
+  /** Aborted to end a pause; replaced after the pause. */
   wake: AbortController;
 }

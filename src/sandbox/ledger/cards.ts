@@ -3,7 +3,7 @@ import { Secret } from "../../secrets/secret.ts";
 import { ApiError } from "../api/api-error.ts";
 import type { TextFormat } from "../api/fields.ts";
 
-/** A card as the sandbox keeps it. Its security code is never kept. */
+/** A card as the sandbox stores it, without its security code. */
 export interface Card {
   readonly number: Secret;
   readonly token: string;
@@ -16,12 +16,12 @@ export interface Card {
 
 /** The cards that the sandbox has seen, by their tokens. */
 export interface CardVault {
-  /** The card of a number; the same card has the same token. */
+  /** Stores and returns a card; the same number and expiry have the same token. */
   keep(number: string, month: number, year: number): Card;
   byToken(token: string): Card | undefined;
 }
 
-/** Holds `maxCards` cards; the oldest go first. */
+/** Keeps at most `maxCards` cards; the oldest are removed. */
 export function createCardVault(maxCards: number): CardVault {
   const byToken = new Map<string, Card>();
   const byDetails = new Map<string, Card>();
@@ -48,7 +48,7 @@ export function createCardVault(maxCards: number): CardVault {
   };
 }
 
-/** Takes the oldest entries out of a map that has grown beyond `max`. */
+/** Removes the oldest entries of a map that exceeds `max` and returns them. */
 export function forgetOldest<Key, Value>(map: Map<Key, Value>, max: number): Value[] {
   const forgotten: Value[] = [];
   for (const [key, value] of map) {

@@ -16,7 +16,7 @@ export const demoOptions = {
 
 export const demoSubscriptions = {
   active: "c2a8e6f4-3b1d-4f7a-9c05-8e7d6b5a4f01",
-  /** Its auto_renew can not be changed. */
+  /** Its auto_renew is locked against changes. */
   locked: "c2a8e6f4-3b1d-4f7a-9c05-8e7d6b5a4f02",
   inactive: "c2a8e6f4-3b1d-4f7a-9c05-8e7d6b5a4f03",
 } as const;

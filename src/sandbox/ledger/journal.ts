@@ -1,14 +1,14 @@
 import { redact } from "../../secrets/redact.ts";
 import type { SandboxClock } from "../clock.ts";
 
-/** A request that came, as a test asks for it. */
+/** A request that the emulator received. */
 export interface JournalRequest {
   readonly method: string;
-  /** Without its query. */
+  /** Without the query. */
   readonly path: string;
   readonly externalId: string | undefined;
   readonly body: string;
-  /** The answer's status; `lost` when the connection was broken off instead. */
+  /** The response's status; `lost` if the connection was broken instead. */
   readonly outcome: string;
 }
 
@@ -20,27 +20,27 @@ export interface JournalCallback {
   readonly url: string;
   readonly body: string;
   readonly attempt: number;
-  /** The answer's status, or the code of what went wrong. */
+  /** The response's status, or an error code. */
   readonly outcome: string;
 }
 
 export type JournalType = "request" | "callback";
 
-/** What came and what was sent, in order, for tests to assert on. */
+/** Received requests and sent callbacks, in order, for tests to assert on. */
 export interface Journal {
   request(request: JournalRequest): void;
   callback(callback: JournalCallback): void;
-  /** As JSON, the oldest first; those of one type or one external_id where given. */
+  /** The entries as JSON, the oldest first; only those of the type and external_id, if given. */
   read(type?: JournalType, externalId?: string): string;
   clear(): void;
 }
 
-/** Entries that are kept; the oldest go first. */
+/** Most entries to keep; the oldest are removed. */
 const maxEntries = 1_000;
-/** Of a longer body only its length is kept. */
+/** Of a longer body, only the length is kept. */
 const maxBodyLength = 16_384;
 
-/** Bodies are kept as people may see them: without card numbers, tokens and other secrets. */
+/** The journal keeps bodies without card numbers, tokens and other secrets. */
 export function createJournal(clock: SandboxClock): Journal {
   const entries: Entry[] = [];
   let made = 0;
@@ -87,7 +87,7 @@ interface Entry {
   readonly json: string;
 }
 
-/** A body as a JSON value: itself where it is JSON, else as a text; null where there is none. */
+/** A body as a JSON value: unchanged if it is JSON, else as a string; null if it is empty. */
 function shown(body: string): string {
   if (body === "") return "null";
   if (body.length > maxBodyLength) return JSON.stringify(`[${body.length} characters]`);

@@ -1,7 +1,7 @@
 import type { Ledger } from "./ledger.ts";
 import type { PaymentRecord, PayoutRecord } from "./records.ts";
 
-/** What the sandbox's ledger holds, without card numbers and tokens. */
+/** The content of the sandbox's ledger, without card numbers and tokens. */
 export interface LedgerView {
   readonly payments: readonly PaymentView[];
   readonly payouts: readonly PayoutView[];

@@ -7,17 +7,17 @@ import type {
   PayoutRecord,
 } from "./records.ts";
 
-/** All payments and payouts of the sandbox, in memory and in the order of their making. */
+/** All payments and payouts of one run, in memory and in the order of creation. */
 export interface Ledger {
   addPayment(payment: PaymentRecord): void;
   payment(paymentId: string): PaymentRecord | undefined;
-  /** The payment whose 3DS or checkout page has this token in its address. */
+  /** The payment whose 3DS or checkout page has this token in its URL. */
   paymentByPage(pageToken: string): PaymentRecord | undefined;
   paymentByRecurrent(recurrentId: string): PaymentRecord | undefined;
   /** All attempts with an external id, oldest first. */
   attempts(externalId: string): readonly PaymentRecord[];
   payments(): Iterable<PaymentRecord>;
-  /** Whether any payment was made for this customer of the merchant platform. */
+  /** Whether any payment was made for this customer (the merchant's id of the customer). */
   knowsCustomer(externalId: string): boolean;
 
   addPayout(payout: PayoutRecord): void;
@@ -25,7 +25,7 @@ export interface Ledger {
   payouts(): Iterable<PayoutRecord>;
 }
 
-/** Keeps `maxRecords` payments and as many payouts; the oldest go first. */
+/** Keeps at most `maxRecords` payments and as many payouts; the oldest are removed. */
 export function createLedger(maxRecords: number): Ledger {
   const payments = new Map<string, PaymentRecord>();
   const byPage = new Map<string, PaymentRecord>();
@@ -72,7 +72,7 @@ export function createLedger(maxRecords: number): Ledger {
   };
 }
 
-/** The operation that paid: of kind payment or recurrent, always the first. */
+/** The operation that charges the card: always the first, of kind payment or recurrent. */
 export function primaryOperation(payment: PaymentRecord): PaymentOperationRecord {
   return payment.operations[0];
 }
@@ -81,12 +81,12 @@ export function succeeded(payment: PaymentRecord): boolean {
   return primaryOperation(payment).status === "success";
 }
 
-/** Whether an operation is still to end. */
+/** Whether an operation has not ended yet. */
 export function isOpen({ status }: PaymentOperationRecord): boolean {
   return status === "init" || status === "pending";
 }
 
-/** Whether an operation of this kind was done or is under way. */
+/** Whether an operation of this kind succeeded or is under way. */
 export function hasLive(payment: PaymentRecord, kind: OperationKind): boolean {
   return payment.operations.some((done) => done.kind === kind && done.status !== "failure");
 }

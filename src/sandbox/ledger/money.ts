@@ -1,6 +1,6 @@
 /**
- * Exact arithmetic on decimal text (`10.10`): numbers with up to six digits behind the point, as
- * every amount that the sandbox accepts.
+ * Exact arithmetic on decimal text (`10.10`) with up to six digits after the point, as in every
+ * amount that the sandbox accepts.
  */
 export function compare(a: string, b: string): number {
   const difference = parse(a) - parse(b);
@@ -11,12 +11,12 @@ export function add(a: string, b: string): string {
   return format(parse(a) + parse(b), Math.max(decimals(a), decimals(b)));
 }
 
-/** `b` is at most `a`. */
+/** `b` must not exceed `a`. */
 export function subtract(a: string, b: string): string {
   return format(parse(a) - parse(b), Math.max(decimals(a), decimals(b)));
 }
 
-/** One percent, rounded half up to two digits behind the point: what the sandbox charges as a fee. */
+/** One percent, rounded half up to two digits after the point: the sandbox's fee. */
 export function onePercent(amount: string): string {
   const hundredths = (parse(amount) / 100n + 5_000n) / 10_000n;
   return format(hundredths * 10_000n, 2);

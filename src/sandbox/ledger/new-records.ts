@@ -11,7 +11,7 @@ export interface OperationInput {
   readonly createdAt: Date;
 }
 
-/** A pending operation with ids of its own. */
+/** Creates a pending operation with new ids. */
 export function newOperation(input: OperationInput): PaymentOperationRecord {
   return {
     ...input,
@@ -28,7 +28,7 @@ export type PaymentInput = Omit<
   "paymentId" | "transactionId" | "pageToken" | "operations"
 >;
 
-/** One attempt, with ids of its own and its paying operation. */
+/** Creates one attempt with new ids and its primary operation. */
 export function newPayment(
   input: PaymentInput,
   kind: "payment" | "recurrent",

@@ -10,17 +10,17 @@ import { type Scenario, success } from "./scenarios.ts";
 import type { Schedule } from "./schedule.ts";
 import type { Wallets } from "./wallets.ts";
 
-/** How an operation on a payment goes on after it was recorded. */
+/** Moves recorded operations to their end and sends their callbacks. */
 export interface PaymentFlow {
-  /** Ends the operation as its scenario says: at once, later, or once the customer passed 3DS. */
+  /** Ends the operation by its scenario: at once, later, or after the customer's 3DS decision. */
   begin(payment: PaymentRecord, operation: PaymentOperationRecord): void;
-  /** Ends a pending operation and sends its callbacks. An ended one stays as it is. */
+  /** Ends a pending operation and sends its callbacks. Does nothing if it has already ended. */
   settle(
     payment: PaymentRecord,
     operation: PaymentOperationRecord,
     outcome: Scenario["outcome"],
   ): void;
-  /** Sends the callback of an operation's present state again. */
+  /** Sends the callback of an operation's current state again. */
   resend(payment: PaymentRecord, operation: PaymentOperationRecord): void;
 }
 
@@ -96,7 +96,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     }
   }
 
-  /** The further states of an operation's receipt, one after the other. */
+  /** Moves an operation's receipt through further codes, each with a callback. */
   function register(
     payment: PaymentRecord,
     operation: PaymentOperationRecord,
@@ -159,7 +159,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
   };
 }
 
-/** The codes that an operation's receipt goes through; products with a tax group are registered. */
+/** The receipt's codes: by payload, else by scenario, else 1000 for products with a tax group. */
 function receiptsOf(
   { products, payload }: PaymentRecord,
   operation: PaymentOperationRecord,

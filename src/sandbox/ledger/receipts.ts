@@ -1,4 +1,4 @@
-/** The fiscalization codes of the spec and what they mean. */
+/** The fiscalization codes of the spec with their meanings. */
 const receiptCodes = {
   1000: "test result",
   1001: "operation successful",
@@ -31,7 +31,7 @@ const receiptCodes = {
 
 export type ReceiptCode = keyof typeof receiptCodes;
 
-/** How the registration of a fiscal receipt goes. */
+/** The state of a fiscal receipt's registration. */
 export interface Receipt {
   readonly code: ReceiptCode;
   readonly status: "Pending" | "Success" | "Failed";
@@ -45,8 +45,8 @@ export function receiptOf(code: ReceiptCode): Receipt {
 }
 
 /**
- * What a payload `fiscal-<code>` asks for: a receipt that is Pending first and ends with the code.
- * None for any other payload.
+ * The receipt codes that a payload `fiscal-<code>` requests: Pending (1002) first, then the code.
+ * Empty for any other payload.
  */
 export function receiptOfPayload(payload: string | undefined): readonly ReceiptCode[] {
   const code = Number(/^fiscal-(\d{4})$/.exec(payload ?? "")?.[1]);

@@ -7,7 +7,7 @@ export type Status = "init" | "pending" | "success" | "failure";
 
 export type OperationKind = "payment" | "confirm" | "refund" | "cancel" | "lookup" | "recurrent";
 
-/** Why an operation is in its state: a code of the spec. */
+/** A status code of the spec: why an operation has its status. */
 export type StatusCode =
   | "transaction_successful"
   | "transaction_created"
@@ -15,26 +15,26 @@ export type StatusCode =
   | "waiting_for_redirect"
   | ApiErrorCode;
 
-/** One attempt at paying, with everything that was done to it since. */
+/** One attempt to pay, with all later operations on it. */
 export interface PaymentRecord {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly externalId: string;
   readonly unifiedExternalId?: string | undefined;
-  /** The merchant's project; another one's for a payment in favor of another merchant. */
+  /** The project of another merchant, for a payment in its favor; undefined: the merchant's own. */
   readonly projectId?: string | undefined;
-  /** The text of the JSON number in the request. */
+  /** The text of the request's JSON number. */
   readonly amount: string;
   readonly currency: string;
   readonly description?: string | undefined;
   readonly payload?: string | undefined;
   readonly callbackUrl?: string | undefined;
   readonly resultUrl?: string | undefined;
-  /** False: the funds are held until they are confirmed. */
+  /** False: the funds are held until a confirmation. */
   readonly confirm: boolean;
   readonly customer: Payer;
   readonly methodType: MethodType;
-  /** Unknown until the customer has filled the checkout page in. */
+  /** Undefined until the customer has filled in the checkout page. */
   card?: Card | undefined;
   readonly saveToWallet: boolean;
   readonly recurrentId?: string | undefined;
@@ -42,11 +42,11 @@ export interface PaymentRecord {
   readonly recipientIban?: string | undefined;
   readonly products: readonly ProductRecord[];
   readonly colorMode?: "white" | "dark" | undefined;
-  /** Secret part of the addresses of the payment's pages. */
+  /** Secret part of the URLs of the payment's pages. */
   readonly pageToken: string;
-  /** What the customer has to do: fill the checkout page in, or pass 3DS. */
+  /** What the customer has to do: fill in the checkout page, or pass 3DS. */
   waitingFor?: "card" | "challenge" | undefined;
-  /** In the order of their making; the first one pays. */
+  /** In the order of creation; the first one charges the card. */
   readonly operations: [PaymentOperationRecord, ...PaymentOperationRecord[]];
 }
 
@@ -63,7 +63,7 @@ export interface PaymentOperationRecord {
   status: Status;
   statusCode: StatusCode;
   processedAt?: Date | undefined;
-  /** How the registration of its receipt stands; without one none is registered. */
+  /** Current code of the fiscal receipt; undefined if the operation has none. */
   receiptCode?: ReceiptCode | undefined;
 }
 

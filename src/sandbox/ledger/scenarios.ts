@@ -1,27 +1,27 @@
 import type { ApiErrorCode } from "../api/api-error.ts";
 import type { ReceiptCode } from "./receipts.ts";
 
-/** What a magic value makes happen. */
+/** What happens to an operation with a magic value. */
 export interface Scenario {
   readonly name: string;
-  /** What it does, for the table of magic values. */
+  /** Description for the table of magic values. */
   readonly summary: string;
-  /** The end of the operation: success, or the failure's code. */
+  /** How the operation ends: success, or the code of the failure. */
   readonly outcome: "success" | ApiErrorCode;
   /** Whether the customer has to pass a 3DS page first. */
   readonly challenge: boolean;
-  /** Status of the first answer, where the end comes later. */
+  /** Status in the first response, if the operation ends later. */
   readonly begins: "init" | "pending";
-  /** Whether the end is known at once or only later, by callback. */
+  /** Whether the operation ends before the response, or later: then a callback reports it. */
   readonly settles: "now" | "later";
   readonly callbacks: "once" | "three times" | "reordered" | "never";
-  /** Whether a callback is sent when `callback/resend` asks for it. */
+  /** Whether `callback/resend` sends a callback. */
   readonly resends: boolean;
-  /** How a call is answered that is declined at once: by an Error object or by payment data. */
+  /** How a call that is declined at once is answered: with an Error object or payment data. */
   readonly declines: "error" | "payment";
-  /** Codes of the fiscal receipt, each sent by a callback of its own; none without a receipt. */
+  /** Codes of the fiscal receipt, each sent in its own callback; empty without a receipt. */
   readonly receipt: readonly ReceiptCode[];
-  /** Whether a look-up of the state follows the success, with a callback of its own. */
+  /** Whether a `lookup` operation with its own callback follows the success. */
   readonly lookup: boolean;
   /** Whether the payment is part of a batch. */
   readonly batch: boolean;
@@ -32,7 +32,7 @@ export interface Scenario {
 export interface MagicValue {
   readonly scenario: Scenario;
   readonly cards: readonly string[];
-  /** The amount's two digits behind the point. */
+  /** The two digits after the amount's point. */
   readonly cents?: string;
 }
 
@@ -52,7 +52,7 @@ const plain = {
 
 export const success: Scenario = { ...plain, name: "success", summary: "Success at once" };
 
-/** What every card meets after its last month. */
+/** The scenario of every expired card. */
 const expiredCard: Scenario = {
   ...plain,
   name: "card_expired",
@@ -297,13 +297,13 @@ export const magicValues: readonly MagicValue[] = [
   },
 ];
 
-/** The card that pays, as far as it is known. */
+/** What is needed of a card to choose its scenario. */
 export interface PayingCard {
   readonly number: string;
   readonly expiresAt: Date;
 }
 
-/** A listed card number decides; else the amount's cents do; else it is a success. */
+/** Chosen by an expired card, else by a listed card number, else by the cents, else success. */
 export function scenarioFor(amount: string, card?: PayingCard): Scenario {
   if (card && card.expiresAt.getTime() < Date.now()) return expiredCard;
   return byCard.get(card?.number ?? "") ?? byCents.get(centsOf(amount)) ?? success;
@@ -319,7 +319,7 @@ const byCents = new Map(
   ),
 );
 
-/** JSON's 12.8 and 12.80 are one number. */
+/** The cents as two digits: 12.8 and 12.80 are the same JSON number. */
 function centsOf(amount: string): string {
   return /\.(\d\d?)0*$/.exec(amount)?.[1]?.padEnd(2, "0") ?? "";
 }

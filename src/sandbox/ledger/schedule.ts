@@ -1,18 +1,18 @@
 import type { SandboxClock } from "../clock.ts";
 
-/** Everything that the sandbox does on its own, so that it can be waited for and ended. */
+/** Runs the sandbox's background work, so that others can wait for it and end it. */
 export interface Schedule {
   /** Aborts when the sandbox closes. */
   readonly closing: AbortSignal;
-  /** Does something later, unless the sandbox closes first. */
+  /** Runs the task after `ms` milliseconds, unless the sandbox closes first. */
   after(ms: number, task: () => void): void;
-  /** Does something that takes its time; errors after closing are of no interest. */
+  /** Runs an asynchronous task. Its errors are reported, except after closing. */
   run(task: () => Promise<void>): void;
-  /** Resolves after the time or, sooner, when `wake` aborts. @throws when the sandbox closes. */
+  /** Resolves after `ms` milliseconds, or when `wake` aborts. @throws when the sandbox closes. */
   sleep(ms: number, wake?: AbortSignal): Promise<void>;
-  /** Resolves when nothing is under way or planned. */
+  /** Resolves when no work is running or scheduled. */
   idle(): Promise<void>;
-  /** Ends all of it. */
+  /** Ends all work and waits for its end. */
   close(): Promise<void>;
 }
 

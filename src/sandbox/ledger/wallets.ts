@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Card, forgetOldest } from "./cards.ts";
 
-/** A card that a customer keeps. */
+/** A card in a customer's wallet. */
 export interface WalletEntry {
   readonly optionId: string;
   readonly card: Card;
@@ -10,18 +10,18 @@ export interface WalletEntry {
   readonly isConfirmed: boolean;
 }
 
-/** The customers' wallets, by the customers' ids in the merchant platform. */
+/** The customers' wallets, by the merchant's ids of the customers. */
 export interface Wallets {
-  /** In the order of adding; undefined for a customer without a wallet. */
+  /** In the order of insertion; undefined for a customer without a wallet. */
   items(customerId: string): readonly WalletEntry[] | undefined;
   item(customerId: string, optionId: string): WalletEntry | undefined;
   add(customerId: string, entry: WalletEntry): void;
-  /** Keeps the card of a payment; one that is there already stays as it is. */
+  /** Adds the card of a payment, unless the wallet already has it. */
   keep(customerId: string, card: Card): void;
   remove(customerId: string, optionId: string): WalletEntry | undefined;
 }
 
-/** Holds `maxWallets` wallets; the oldest go first. */
+/** Keeps at most `maxWallets` wallets; the oldest are removed. */
 export function createWallets(maxWallets: number): Wallets {
   const wallets = new Map<string, Map<string, WalletEntry>>();
 

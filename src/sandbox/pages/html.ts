@@ -1,4 +1,4 @@
-/** Markup that is safe to send: made by `html`, or of constants alone. */
+/** Markup that is safe to send: made by `html`, or only of constants. */
 export class Html {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Part[];
 
-/** A template whose values are escaped, except for markup that `html` made; undefined is nothing. */
+/** A template that escapes its values, except for `Html`. Undefined becomes the empty string. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(texts.reduce((done, text, index) => done + render(parts[index - 1]) + text));
 }

@@ -11,7 +11,7 @@ export interface Page {
   readonly status?: number;
 }
 
-/** A whole page: no scripts, no assets from elsewhere, no way to be cached. */
+/** A whole page, without scripts and external assets. It must not be cached. */
 export function pageAnswer({ title, body, colorMode, wide, status = 200 }: Page): HttpResponse {
   const page = html`<!doctype html>
 <html lang="en" class="${colorMode}">
@@ -32,7 +32,7 @@ ${body}
   return { status, headers: pageHeaders, body: page.text };
 }
 
-/** Sends the browser on, with GET. */
+/** Redirects the browser, which then uses GET. */
 export function redirect(location: string): HttpResponse {
   return { status: 303, headers: { ...pageHeaders, Location: location }, body: "" };
 }
@@ -98,7 +98,7 @@ footer { margin-top: 1.5rem; padding-top: 1rem; border-top: 1px solid var(--line
 footer a { white-space: nowrap; }
 `;
 
-/** A constant, which escaping would only harm. */
+/** Constant CSS, which escaping would break. */
 const styleMarkup = new Html(style);
 
 const styleHash = createHash("sha256").update(style).digest("base64");

@@ -15,7 +15,7 @@ import {
   resultPage,
 } from "./pages.ts";
 
-/** The pages that customers see. Who has a page's address may use it, as on the real ones. */
+/** The customers' pages. As on the real ones, anybody who has a page's URL may use it. */
 export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: PaymentFlow): Route[] {
   function page(
     method: "GET" | "POST",
@@ -84,7 +84,7 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
   ];
 }
 
-/** Where the browser goes next. */
+/** Redirects to the payment's next page. */
 function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): HttpResponse {
   if (waitingFor === "challenge") return redirect(`/3ds/${pageToken}`);
   if (waitingFor === "card") return redirect(`/checkout/${pageToken}`);

@@ -5,7 +5,7 @@ import type { PaymentRecord, PayoutRecord, ProductRecord } from "../ledger/recor
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page-layout.ts";
 
-/** What the issuing bank would show: the customer approves or declines. */
+/** The issuing bank's 3DS page: the customer approves or declines. */
 export function challengePage(payment: PaymentRecord): HttpResponse {
   const { colorMode, card } = payment;
   return pageAnswer({
@@ -26,7 +26,7 @@ ${row("Card", card?.mask)}
   });
 }
 
-/** What a hosted or express checkout shows: the customer enters a card. */
+/** The page of a hosted or express checkout: the customer enters a card. */
 export function checkoutPage(payment: PaymentRecord, problem?: string): HttpResponse {
   const { colorMode, products } = payment;
   return pageAnswer({
@@ -59,7 +59,7 @@ ${problem === undefined ? undefined : html`<p class="failure" role="alert">${pro
   });
 }
 
-/** How the payment stands: where the browser ends without a `result_url`. */
+/** The payment's status: the last page for a payment without a `result_url`. */
 export function resultPage(payment: PaymentRecord): HttpResponse {
   const { status, statusCode } = primaryOperation(payment);
   return pageAnswer({
@@ -92,7 +92,7 @@ ${payment.products.map(productRow)}
   });
 }
 
-/** All payments and payouts, newest first, with links to what waits for the customer. */
+/** All payments and payouts, newest first, with links to the pages that wait for the customer. */
 export function indexPage(
   payments: readonly PaymentRecord[],
   payouts: readonly PayoutRecord[],

@@ -1,8 +1,9 @@
 import type { Attributes } from "../tracing/attributes.ts";
 
 /**
- * Durations by OpenTelemetry's semantic conventions, sent to a collector where the environment asks
- * for it, beside the metrics that Prometheus reads. Attributes have few values, known beforehand.
+ * Records durations by OpenTelemetry's semantic conventions and sends them to a collector, beside
+ * the metrics that Prometheus reads, if the environment turns it on. Attribute values are few and
+ * known beforehand.
  */
 export interface Durations {
   /** `rpc.server.call.duration` */
@@ -13,13 +14,13 @@ export interface Durations {
   httpClientRequest(durationMs: number, attributes: Attributes): void;
 }
 
-/** Durations that are recorded, until they are shut down. */
+/** Durations that are recorded and sent until `shutdown`. */
 export interface RunningDurations extends Durations {
-  /** Sends what is recorded, for as long as given at most. Never rejects. */
+  /** Sends what is recorded, within `timeoutMs`. Never rejects. */
   shutdown(timeoutMs: number): Promise<void>;
 }
 
-/** What the sending tells its surroundings, for metrics and logs. */
+/** What the export of durations reports, for metrics and logs. */
 export interface DurationsObserver {
   onExport(round: { readonly outcome: "exported" | "failed"; readonly error?: unknown }): void;
 }

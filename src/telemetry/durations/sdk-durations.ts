@@ -22,7 +22,7 @@ import type { OtlpSettings } from "../tracing/settings.ts";
 import type { DurationsObserver, RunningDurations } from "./durations.ts";
 import type { DurationsSettings } from "./settings.ts";
 
-/** Durations by OpenTelemetry's SDK. It registers nothing globally: several may run in one process. */
+/** Durations by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
 export function startSdkDurations(
   settings: DurationsSettings,
   observer: DurationsObserver,
@@ -60,7 +60,7 @@ export function startSdkDurations(
   };
 }
 
-/** The SDK would send what is undefined as a value that is empty. */
+/** Without undefined attributes: the SDK would send them as empty values. */
 function definedOf(attributes: Attributes): Record<string, string | number> {
   const defined: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(attributes)) {
@@ -69,7 +69,7 @@ function definedOf(attributes: Attributes): Record<string, string | number> {
   return defined;
 }
 
-/** As the conventions advise, in seconds. */
+/** Bucket bounds in seconds, as the conventions advise. */
 const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 const temporalities = {
@@ -88,7 +88,7 @@ function createExporter(
       exporter.export(metrics, ({ code, error }: ExportResult) => {
         const exported = code === ExportResultCode.SUCCESS;
         onExport({ outcome: exported ? "exported" : "failed", error });
-        // The reader's own way of telling of a failure would be the SDK's global handler.
+        // Always success: the reader would report a failure to the SDK's global error handler.
         done({ code: ExportResultCode.SUCCESS });
       });
     },
@@ -99,8 +99,8 @@ function createExporter(
 }
 
 /**
- * What `@opentelemetry/exporter-metrics-otlp-proto` is made of. That package itself brings a second
- * copy of the SDK, of another version than the one that traces. Nothing is read from the environment.
+ * Does what `@opentelemetry/exporter-metrics-otlp-proto` does. That package would bring a second
+ * copy of the SDK, in another version than tracing uses. Nothing is read from the environment.
  */
 function createOtlpExporter({ url, headers, compression, timeoutMs, tls }: OtlpSettings) {
   return new OTLPExporterBase(

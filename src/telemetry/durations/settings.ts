@@ -1,14 +1,14 @@
 import type { OtlpSettings } from "../tracing/settings.ts";
 
-/** Where durations go, as the OTEL_* variables say it. */
+/** Where durations are sent, as the OTEL_* variables set it. */
 export interface DurationsSettings {
   readonly exporters: readonly ("otlp" | "console")[];
   readonly otlp: OtlpSettings;
   readonly resource: Readonly<Record<string, string>>;
-  /** Whether a round tells of all since the start, or of what came since the last one. */
+  /** Whether an export covers everything since the start, or only since the last export. */
   readonly temporality: "cumulative" | "delta";
-  /** From one round to the next. */
+  /** Time from one export to the next. */
   readonly intervalMs: number;
-  /** Longest that a round may take. */
+  /** Longest that an export may take. */
   readonly timeoutMs: number;
 }

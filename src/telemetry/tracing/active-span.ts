@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Span, SpanIds } from "./tracing.ts";
 
-/** The span that the code at hand works for. */
+/** The span that the current code works for. */
 export const activeSpan = new AsyncLocalStorage<Span>();
 
-/** Its ids, for log records. */
+/** The ids of the active span, for log records; undefined without one. */
 export function activeIds(): SpanIds | undefined {
   return activeSpan.getStore()?.ids;
 }

@@ -1,7 +1,7 @@
 /**
- * Every attribute that a span may have, by OpenTelemetry's semantic conventions where they have a name
- * for it. The list is closed so that nothing gets into a trace by chance: no text of a caller, no
- * external_id, no query of an address, no message of an error.
+ * Every attribute that a span may have, by OpenTelemetry's semantic conventions where they have a
+ * name for it. The list is closed so that nothing gets into a trace by accident: no caller's text,
+ * no external_id, no URL query, no error message.
  */
 export type AttributeName =
   | "error.type"
@@ -13,7 +13,7 @@ export type AttributeName =
   | "network.protocol.version"
   | OldAttributeName
   | "rpc.method"
-  /** Since version 1.45 of the conventions `rpc.status_code`; spans have both. */
+  /** Called `rpc.status_code` since version 1.45 of the conventions; spans have both. */
   | "rpc.response.status_code"
   | "rpc.status_code"
   | "rpc.system.name"
@@ -24,25 +24,25 @@ export type AttributeName =
   | "url.template"
   /** The merchant account, as the configuration names it. */
   | "payments_gateway.account"
-  /** What became of a callback. */
+  /** The receiver's verdict on a callback. */
   | "payments_gateway.callback.verdict"
   | "payments_gateway.event.kind"
   | "payments_gateway.event.outcome"
   | "payments_gateway.event.source"
   /** Root fields of a GraphQL operation, as the schema names them. */
   | "payments_gateway.graphql.fields"
-  /** How a lost outcome was looked up, and what came of it. */
+  /** How an unknown outcome was looked up, and the result. */
   | "payments_gateway.lookup.outcome"
   | "payments_gateway.lookup.method"
   /** How long a call waited for a token of the budget, in seconds. */
   | "payments_gateway.rate_limit.wait"
-  /** How a stream reaches its reader. */
+  /** The transport of a live stream. */
   | "payments_gateway.transport";
 
-/** Conventions that had other names before they were settled. */
+/** Conventions that had other names before they became stable. */
 export type OldNames = "http" | "rpc" | "graphql";
 
-/** Their values differ from those of today's names: who sets those sets these too. */
+/** Their values differ from those of the present names, so code that sets those also sets these. */
 const oldOfRpc = [
   "rpc.connect_rpc.error_code",
   "rpc.grpc.status_code",
@@ -64,7 +64,7 @@ const oldOfHttp = {
 
 export type Attributes = { readonly [Name in AttributeName]?: string | number | undefined };
 
-/** What a span gets of its attributes: today's names, and beside them the old ones of `kept`. */
+/** Names a span's attributes: the present names, and beside them the old ones of `kept`. */
 export function namedBy(kept: readonly OldNames[]): (attributes: Attributes) => Attributes {
   const isRpcKept = kept.includes("rpc");
   const renamed = kept.includes("http") ? Object.entries(oldOfHttp) : [];

@@ -1,4 +1,4 @@
-/** A method that is HTTP's own (RFC 9110, PATCH of RFC 5789); undefined for what a caller made up. */
+/** A standard HTTP method (RFC 9110, PATCH of RFC 5789, QUERY); undefined for any other text. */
 export function knownMethodOf(method: string): string | undefined {
   return methods.has(method) ? method : undefined;
 }

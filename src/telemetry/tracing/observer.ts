@@ -1,9 +1,6 @@
-/** What tracing tells its surroundings, for metrics and logs. */
+/** What tracing reports, for metrics and logs. */
 export interface TracingObserver {
-  /**
-   * What became of spans that ended: `failed` when they could not be handed over, `dropped` when too
-   * many were waiting for it.
-   */
+  /** What became of ended spans. `failed`: their export failed; `dropped`: the queue was full. */
   onSpans(batch: {
     readonly outcome: "exported" | "failed" | "dropped";
     readonly count: number;

@@ -11,8 +11,8 @@ import type { TracingObserver } from "./observer.ts";
 import type { TracingSettings } from "./settings.ts";
 
 /**
- * Hands spans over in batches. A collector that is slow or away costs no more than the queue: what
- * does not fit in is dropped, and no call waits for it.
+ * Exports spans in batches. A slow or unreachable collector costs no more than the queue: spans
+ * that do not fit in are dropped, and no call waits for an export.
  */
 export function createProcessor(
   kind: TracingSettings["exporters"][number],
@@ -43,7 +43,7 @@ export function createProcessor(
           count: spans.length,
           error: result.error,
         });
-        // The processor's own way of telling of a failure would write to the console.
+        // Always success: the processor would report a failure on the console.
         done({ code: ExportResultCode.SUCCESS });
       });
     },

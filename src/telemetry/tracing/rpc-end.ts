@@ -1,17 +1,17 @@
 import type { ErrorCode } from "../../errors.ts";
 
-/** How a call ended, as the conventions have it: undefined where they give no status. */
+/** A call's status code by the conventions; undefined for a success by Connect, which has none. */
 export function rpcStatusOf(protocol: string, code: ErrorCode | "OK"): string | undefined {
   if (protocol !== "connect") return code;
   return code === "OK" ? undefined : code.toLowerCase();
 }
 
-/** The system that a protocol of the RPC edge is part of. */
+/** The conventions' system name of a protocol of the RPC edge. */
 export function rpcSystemOf(protocol: string): "grpc" | "connectrpc" {
   return protocol === "connect" ? "connectrpc" : "grpc";
 }
 
-/** What only the caller did wrong is no failure of the server. */
+/** Whether a code is a failure of the server, not only a mistake of the caller. */
 export function isServerFailure(code: ErrorCode | "OK"): boolean {
   return serverFailures.has(code);
 }

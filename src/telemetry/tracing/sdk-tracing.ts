@@ -37,7 +37,7 @@ import type {
   StartOptions,
 } from "./tracing.ts";
 
-/** Tracing by OpenTelemetry's SDK. It registers nothing globally: several may run in one process. */
+/** Tracing by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
 export function createSdkTracing(
   settings: TracingSettings,
   observer: TracingObserver,
@@ -73,7 +73,7 @@ export function createSdkTracing(
   };
 }
 
-/** What all spans of a process have in common. */
+/** What all spans of one tracing share. */
 interface Ways {
   readonly propagator: TextMapPropagator;
   readonly named: (attributes: Attributes) => Attributes;
@@ -147,7 +147,7 @@ function contextOf(parent: StartOptions["parent"], propagator: TextMapPropagator
 }
 
 const getter = {
-  // What other systems keep in it is free text: it is neither kept nor passed on.
+  // `tracestate` is free text of other systems: it is neither kept nor passed on.
   get: (header: HeaderOf, name: string) => (name === "tracestate" ? undefined : header(name)),
   keys: () => [],
 };

@@ -1,8 +1,8 @@
 import type { OldNames } from "./attributes.ts";
 
-/** How telemetry is handed over to a collector. */
+/** How telemetry is sent to a collector. */
 export interface OtlpSettings {
-  /** Whole address, `/v1/traces` or the like included. */
+  /** Complete URL, with its path (such as `/v1/traces`). */
   readonly url: string;
   /** May hold a secret. */
   readonly headers: Readonly<Record<string, string>>;
@@ -12,18 +12,18 @@ export interface OtlpSettings {
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string };
 }
 
-/** Where spans go and which, as the OTEL_* variables say it. */
+/** Which spans are sent and where, as the OTEL_* variables set it. */
 export interface TracingSettings {
   readonly exporters: readonly ("otlp" | "console")[];
   readonly otlp: OtlpSettings;
   readonly resource: Readonly<Record<string, string>>;
   readonly sampler: {
-    /** Whether the sampling of the caller's trace is followed where there is one. */
+    /** Whether the sampling decision of the caller's trace is followed, if there is one. */
     readonly parentBased: boolean;
-    /** Share of the traces that begin here, 0 to 1. */
+    /** Share of the traces that begin here and are sampled, 0 to 1. */
     readonly ratio: number;
   };
-  /** Conventions whose old names are kept: beside the present ones, where both can stand. */
+  /** Conventions whose old names are used too: attributes get both, span names only the old one. */
   readonly oldNames: readonly OldNames[];
   readonly propagators: readonly ("tracecontext" | "baggage")[];
   readonly batch: {

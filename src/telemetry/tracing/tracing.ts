@@ -3,8 +3,8 @@ import type { AttributeName, Attributes, OldNames } from "./attributes.ts";
 export type { AttributeName, Attributes };
 
 /**
- * What the rooms say of the work that they do, as spans of a distributed trace. Without tracing it is
- * `noTracing`, which does nothing and loads nothing.
+ * Records the gateway's work as spans of a distributed trace. Without tracing it is `noTracing`,
+ * which does nothing and loads nothing.
  */
 export interface Tracing {
   /** Begins a span; the caller ends it. */
@@ -12,37 +12,37 @@ export interface Tracing {
 }
 
 export interface StartOptions {
-  /** `server`: a call that came in; `client`: one that goes out; `internal`: all else. */
+  /** `server`: an incoming call; `client`: an outgoing one; `internal`: all else. */
   readonly kind: "server" | "client" | "internal";
   /**
-   * What it is a part of: the headers of the request that began it, a span, or nothing (`root`).
+   * The span's parent: given by the headers of the request that began it, a span, or none (`root`).
    * Default: the active span.
    */
   readonly parent?: HeaderOf | Span | "root";
-  /** Spans elsewhere that it has to do with, as `traceparent` texts; undefined ones are left out. */
+  /** Related spans of other traces, as `traceparent` texts; undefined ones are left out. */
   readonly links?: readonly (string | undefined)[];
-  /** A function is asked where spans are made: nothing is built for none. */
+  /** A function is called only when tracing is on, so that nothing is built otherwise. */
   readonly attributes?: Attributes | (() => Attributes);
 }
 
-/** The text of a request's header, by its name in lower case. */
+/** Returns the text of a request's header by its name in lower case. */
 export type HeaderOf = (name: string) => string | undefined;
 
-/** One piece of work. After `end` nothing changes it. */
+/** One piece of work. Nothing changes a span after `end`. */
 export interface Span {
-  /** Its ids, for log records; absent when nothing is recorded anywhere. */
+  /** The span's ids, for log records; absent without tracing. */
   readonly ids?: SpanIds;
-  /** Names the span in a `traceparent`; undefined when it is not sampled. */
+  /** The span as a `traceparent` text; undefined when it is not sampled. */
   readonly traceparent: string | undefined;
   /** Runs `work` with this span as the active one, also in what it awaits. */
   run<T>(work: () => T): T;
-  /** @param old what it was called by older conventions, where those are asked for */
+  /** @param old the name by older conventions, used instead if the settings keep their names */
   rename(name: string, old?: { readonly of: OldNames; readonly name: string }): void;
   set(attributes: Attributes): void;
   link(traceparent: string | undefined): void;
-  /** It failed. `type` is from a closed set, a code or the name of a class: never a message. */
+  /** Marks the span as failed. `type` is a code or class name of a closed set, never a message. */
   fail(type: string): void;
-  /** What carries the trace over to who is called: names and values of headers in turn. */
+  /** Headers that carry the trace to the called service: names and values in turn. */
   headers(): readonly string[];
   end(): void;
 }
@@ -52,9 +52,9 @@ export interface SpanIds {
   readonly span_id: string;
 }
 
-/** Spans that are recorded, until it is shut down. */
+/** Tracing that records spans until `shutdown`. */
 export interface RunningTracing extends Tracing {
-  /** Hands over what is recorded, for as long as given at most. Never rejects. */
+  /** Exports what is recorded, within `timeoutMs`. Never rejects. */
   shutdown(timeoutMs: number): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ const noSpan: Span = {
   end() {},
 };
 
-/** No spans at all. */
+/** Records no spans. */
 export const noTracing: RunningTracing = {
   start: () => noSpan,
   async shutdown() {},

@@ -7,13 +7,13 @@ const problem = document.querySelector("#problem");
 const steps = document.querySelector("#steps");
 
 /**
- * A payment that was sent and has no answer: it may have been made. The same one is asked for again
- * with its own key, also after the page was loaded anew, so that it is made once. Card data is never
- * kept: only which of the choices it was.
+ * A payment that was sent but got no answer, so it may have been made. The page sends it again with
+ * the same Idempotency-Key, even after a reload, so that it is made only once. It never stores card
+ * data, only the index of the chosen card.
  */
 let unanswered = JSON.parse(sessionStorage.getItem("unanswered"));
 
-// One order for as long as the customer tries to pay it: a declined card may be followed by another.
+// The order stays the same while the customer tries to pay it, also with another card.
 const externalId = unanswered?.externalId ?? `demo-${crypto.randomUUID().slice(0, 8)}`;
 document.querySelector("#order").textContent = externalId;
 if (unanswered) {
@@ -53,7 +53,7 @@ form.addEventListener("submit", async (event) => {
   offerToPay();
 });
 
-// The page comes with both off: before this script, a click would do nothing.
+// The HTML disables both, since a click before this script is loaded would do nothing.
 offerToPay();
 
 function offerToPay() {
@@ -77,11 +77,11 @@ async function checkOut() {
   step(result.__typename, "the result of the mutation");
   switch (result.__typename) {
     case "Payment":
-      // A decline may be a normal answer too.
+      // A decline may also come as a normal answer.
       if (result.state === "FAILED") return show(declined(result.details?.statusCode));
       return result.action ? location.assign(result.action.value) : toResult();
     case "OutcomeUnknownError":
-      // The money may have moved: the customer must not pay again, and the watch will tell.
+      // The money may have moved: the customer must not pay again. The watch shows the outcome.
       return toResult();
     case "PaymentServiceError":
       return show(declined(result.code));
@@ -115,7 +115,7 @@ function inputOf(choice) {
   return { ...input, mode: "DIRECT", paymentMethod: { method: { cc } } };
 }
 
-/** What a shop says; docs/errors.md has the words for every code. */
+/** Texts for the customer; docs/errors.md has one for every code. */
 const words = {
   insufficient_funds: "There is not enough money on the card. Please use another card.",
   card_expired: "The card has expired. Please use another card.",

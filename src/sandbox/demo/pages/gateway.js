@@ -1,9 +1,9 @@
-/** The two ways in which a frontend talks to the gateway: a request, and a watch. */
+/** The two ways in which a frontend uses the gateway: a request, and a watch. */
 
-/** The gateway's own answer that nothing was done; any other error says nothing of the call. */
+/** The gateway refused the call and did nothing. Any other error leaves the outcome open. */
 export class RefusedError extends Error {}
 
-/** Runs a query or a mutation. @throws Error for what is no part of a result. */
+/** Runs a query or a mutation. @throws RefusedError for `errors`, else Error without an answer */
 export async function graphql(query, variables, headers = {}) {
   const response = await fetch("/graphql", {
     method: "POST",
@@ -23,9 +23,9 @@ const subscription = `subscription Watch($id: ID!, $after: String) {
 }`;
 
 /**
- * Watches a payment for as long as the page is open. The browser itself takes up a cut connection;
- * where it gives up, because something between answered with an error, a new watch goes on behind
- * the last event.
+ * Watches a payment while the page is open. The browser reconnects by itself when the connection is
+ * cut. When it gives up, for example because a proxy answered with an error, a new watch starts
+ * after the last event.
  */
 export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
   let cursor;
@@ -59,7 +59,7 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
       if (source.readyState === EventSource.CLOSED) askWhy(url);
     });
   };
-  // An EventSource that gave up does not tell the status for which it did.
+  // An EventSource that gave up does not show the HTTP status, so request it once more by fetch.
   const askWhy = async (url) => {
     const asking = new AbortController();
     const signal = AbortSignal.any([asking.signal, stopped.signal]);

@@ -10,7 +10,7 @@ const state = document.querySelector("#state");
 const list = document.querySelector("#events");
 document.querySelector("#order").textContent = externalId;
 
-/** What the customer is told in each state of the payment. */
+/** Kind, heading and text for the customer, by state of the payment. */
 const views = {
   PENDING: ["wait", "Your payment is on its way", "We tell you here as soon as it is done."],
   AUTHORIZED: ["good", "Thank you, the money is reserved", "You pay when your coffee is sent."],
