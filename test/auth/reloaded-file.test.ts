@@ -7,7 +7,9 @@ import { test } from "node:test";
 import { reloadedFile } from "../../src/auth/reloaded-file.ts";
 import { until } from "../until.ts";
 
-test("a changed file that cannot be read at first is read again", { timeout: 30_000 }, async (t) => {
+test("a changed file that cannot be read at first is read again", {
+  timeout: 30_000,
+}, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "reloaded-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const path = join(directory, "file");
