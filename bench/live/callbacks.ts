@@ -30,7 +30,11 @@ export function callback({ externalId, sequence, atUs = nowUs(), ...rest }: Call
     ...{ operation: "payment", receipt_url: "https://pay.example.com/r/8f6f2c" },
     details: {
       ...{ payment_id: paymentId, amount: "150.75", currency: "UAH", status },
-      ...{ status_code: `transaction_${status}ful`, rrn: "412300998877", auth_code: "778899" },
+      ...{
+        status_code: status === "success" ? "transaction_successful" : "pending",
+        rrn: "412300998877",
+        auth_code: "778899",
+      },
       ...{ created_at: "2026-11-20T10:15:30.000Z", payload: `@${sequence}:${atUs}@` },
     },
     customer: { email: "jo@example.com", external_id: "c-9", first_name: "Jo", last_name: "Lee" },

@@ -182,7 +182,7 @@ async function replay(id: string | undefined, options: Options, env: Environment
   }
   if (!options.json) print(summaryOf(counts));
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
-  if (counts.has("not_understood")) throw new QuietEnd();
+  if (counts.has("not_understood") || counts.has("locked")) throw new QuietEnd();
 }
 
 async function* chosenBy(
@@ -207,6 +207,7 @@ const words: Readonly<Record<string, string>> = {
   stored: "understood now",
   duplicate: "known already",
   not_understood: "still not understood",
+  locked: "not decrypted: no configured password opens it",
   gone: "gone before",
 };
 

@@ -41,7 +41,7 @@ export function faultsOfVariables(
     if (!type || !Object.hasOwn(variables, name)) continue;
     const faults = new Faults(limits.faults - errors.length);
     check(variables[name], type, name, faults);
-    for (const { path, what } of faults.told) {
+    for (const { path, what } of faults.found) {
       const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
       errors.push(
         new RequestError(message, code, { status: 400, ofGraphql: true, nodes: definition }),
@@ -92,7 +92,7 @@ interface Fault {
 
 /** The first faults of a value. Checks stop when it is full. */
 class Faults {
-  readonly told: Fault[] = [];
+  readonly found: Fault[] = [];
   readonly #max: number;
 
   constructor(max: number) {
@@ -100,17 +100,17 @@ class Faults {
   }
 
   get isFull(): boolean {
-    return this.told.length >= this.#max;
+    return this.found.length >= this.#max;
   }
 
-  tell(path: string, what: string): void {
-    if (!this.isFull) this.told.push({ path, what });
+  add(path: string, what: string): void {
+    if (!this.isFull) this.found.push({ path, what });
   }
 }
 
 function check(value: unknown, type: GraphQLInputType, path: string, faults: Faults): void {
   if (isNonNullType(type)) {
-    if (value === null || value === undefined) faults.tell(path, "must not be null");
+    if (value === null || value === undefined) faults.add(path, "must not be null");
     else check(value, type.ofType, path, faults);
   } else if (value === null || value === undefined) {
     return;
@@ -121,7 +121,7 @@ function check(value: unknown, type: GraphQLInputType, path: string, faults: Fau
     checkObject(value, type, path, faults);
   } else {
     const what = faultOfLeaf(value, type);
-    if (what !== undefined) faults.tell(path, what);
+    if (what !== undefined) faults.add(path, what);
   }
 }
 
@@ -163,7 +163,7 @@ function checkObject(
   faults: Faults,
 ): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    faults.tell(path, `${type.name} expected, an object`);
+    faults.add(path, `${type.name} expected, an object`);
     return;
   }
   const given = value as Variables;
@@ -174,18 +174,18 @@ function checkObject(
     if (Object.hasOwn(fields, key)) continue;
     // A key that is no GraphQL name of up to 64 characters is misplaced data: it is not quoted.
     const named = fieldName.test(key) ? ` "${key}"` : "";
-    faults.tell(path, `${type.name} has no such field${named}`);
+    faults.add(path, `${type.name} has no such field${named}`);
   }
   for (const name in fields) {
     if (faults.isFull) return;
     const field = fields[name] as GraphQLInputField;
     if (Object.hasOwn(given, name)) check(given[name], field.type, `${path}.${name}`, faults);
-    else if (isRequiredInputField(field)) faults.tell(`${path}.${name}`, "is required");
+    else if (isRequiredInputField(field)) faults.add(`${path}.${name}`, "is required");
   }
   if (!type.isOneOf) return;
   const values = Object.values(given);
   if (count !== 1 || values[0] === null) {
-    faults.tell(path, `${type.name} takes exactly one field, which is not null`);
+    faults.add(path, `${type.name} takes exactly one field, which is not null`);
   }
 }
 

@@ -22,7 +22,7 @@ export interface OpenCall {
   /** The log has the operation that the call made: its answer was written there. */
   readonly isRecorded: boolean;
   /** The last published outcome of the call is UNKNOWN or NEEDS_OPERATOR. */
-  readonly isToldUnknown: boolean;
+  readonly isPublishedUnknown: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
@@ -51,7 +51,7 @@ export async function openCallsOf(
         // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ) === true,
-    isToldUnknown: stateOfCall(snapshot, intent.id)?.rank === 1,
+    isPublishedUnknown: stateOfCall(snapshot, intent.id)?.rank === 1,
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
@@ -90,11 +90,11 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
 export async function settleByEvents(
   { log, intents }: CallStores,
   account: string,
-  { intent, evidence, isToldUnknown }: OpenCall,
+  { intent, evidence, isPublishedUnknown }: OpenCall,
 ): Promise<"settled" | "arrived" | undefined> {
   if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
   // A pending call has its answer, which may have come after the call was published as UNKNOWN.
-  const isKnownNow = intent.state === "pending" ? isToldUnknown : evidence !== undefined;
+  const isKnownNow = intent.state === "pending" ? isPublishedUnknown : evidence !== undefined;
   if (isKnownNow) {
     const isShown = evidence !== undefined;
     await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED, isShown));

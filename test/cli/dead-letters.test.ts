@@ -93,6 +93,19 @@ test("discards those that are named, for good, when it is said twice", async () 
   );
 });
 
+test("a replay of a letter that cannot be decrypted has failed", async () => {
+  await withAdmin(
+    ({ url }) =>
+      url.startsWith("GET /dead-letters?")
+        ? [200, JSON.stringify({ dead_letters: [letter("a", "one", "2026-01-02")], total: 1 })]
+        : [422, '{"outcome":"locked"}'],
+    async (url) => {
+      const { code, out } = await run(["dead-letters", "replay", "--all", "--admin-url", url]);
+      assert.deepEqual([code, out], [1, "1 not decrypted: no configured password opens it\n"]);
+    },
+  );
+});
+
 /** An admin listener with other answers. */
 async function withAdmin(
   answer: (request: { url: string; key: string | undefined }) => [number, string],

@@ -274,7 +274,7 @@ describe("an idempotency key", () => {
   });
 
   it("that a header cannot carry is refused", () => {
-    for (const key of ["", "ключ", "a\nb", "k".repeat(256)]) {
+    for (const key of ["", "ключ", "a\nb", "order 77", "k".repeat(256)]) {
       assert.throws(() => idempotencyKey(key), RangeError);
     }
   });

@@ -57,8 +57,8 @@ export function credentials({ token, merchantAccount }: Credentials): Intercepto
  * @param key 1 to 255 characters of visible ASCII
  */
 export function idempotencyKey(key: string): { "idempotency-key": string } {
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
-    throw new RangeError("an idempotency key has 1 to 255 printable ASCII characters");
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new RangeError("an idempotency key has 1 to 255 visible ASCII characters");
   }
   return { "idempotency-key": key };
 }

@@ -66,8 +66,9 @@ export type CreatePaymentRequest = Message<"payments.v1.CreatePaymentRequest"> &
   unifiedExternalId?: string | undefined;
 
   /**
-   * Where the callback goes instead of to this gateway. No live update and no stored
-   * state can follow then: leave it out unless you mean it.
+   * Where the callback goes instead of to this gateway. The gateway then learns what
+   * happens after the answer only by looking the payment up, and watchers see it late:
+   * leave it out unless you mean it.
    *
    * @generated from field: optional string callback_url = 6;
    */
@@ -271,7 +272,7 @@ export type CreateRecurrentPaymentRequest = Message<"payments.v1.CreateRecurrent
   amount: string;
 
   /**
-   * Where the callback goes instead of to this gateway (no live update can follow then).
+   * Where the callback goes instead of to this gateway (watchers then see what follows late or not at all).
    *
    * @generated from field: optional string callback_url = 5;
    */
@@ -387,7 +388,7 @@ export type ConfirmPaymentRequest = Message<"payments.v1.ConfirmPaymentRequest">
   currency?: string | undefined;
 
   /**
-   * Where the callback goes instead of to this gateway (no live update can follow then).
+   * Where the callback goes instead of to this gateway (watchers then see what follows late or not at all).
    *
    * @generated from field: optional string callback_url = 4;
    */

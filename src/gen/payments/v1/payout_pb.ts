@@ -255,7 +255,7 @@ export const RecipientUserSchema: GenMessage<RecipientUser> = /*@__PURE__*/
  */
 export type PayoutOrder = Message<"payments.v1.PayoutOrder"> & {
   /**
-   * Where the callback goes instead of to this gateway (no live update can follow then).
+   * Where the callback goes instead of to this gateway (watchers then see what follows late or not at all).
    *
    * @generated from field: optional string callback_url = 1;
    */
