@@ -89,10 +89,13 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       this.#detach = await this.#log.follow(this.#topic, this);
       if (after === "latest") {
         this.#position = (await this.#log.bounds()).tail;
-      } else {
+      } else if (after === "earliest") {
         // Read the first page now, or the retention could delete what `earliest` stands for.
-        this.#page = await this.#nextPage(after === "earliest" ? undefined : after);
-        this.#position = after === "earliest" ? this.#page.bounds.floor : after;
+        this.#page = await this.#nextPage(undefined);
+        this.#position = this.#page.bounds.floor;
+      } else {
+        this.#position = after;
+        this.#page = await this.#nextPage(after);
       }
       if (this.#failure) throw this.#failure;
       this.#options.onStart?.(this.#position);
@@ -121,6 +124,27 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 
   fail(error: Error): void {
+    if (this.#ended) return;
+    // The live delivery has lost its own place in the log. This reader may have another one.
+    if (isOutOfRange(error)) void this.#failByPosition();
+    else this.#fail(error);
+  }
+
+  /** Ends the reader: OUT_OF_RANGE if its position is lost too, else so that it can resume there. */
+  async #failByPosition(): Promise<void> {
+    const position = this.#position;
+    try {
+      if (position !== "") {
+        const { bounds } = await this.#log.page(this.#topic, position, 1);
+        assertReadable(position, bounds);
+      }
+      this.#fail(interrupted());
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  #fail(error: Error): void {
     if (this.#ended) return;
     this.#failure = error;
     this.#end();
@@ -208,9 +232,24 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
 
 /** Adds `resumeCursor` to an error: a reader that has received no event has no other cursor. */
 function resumableFrom(resumeCursor: Cursor, error: Error): Error {
-  if (!(error instanceof GatewayError) || error.code === "OUT_OF_RANGE") return error;
+  if (!(error instanceof GatewayError) || isOutOfRange(error)) return error;
   const { code, message, details, cause } = error;
   return new GatewayError(code, message, { resumeCursor, ...details, cause });
+}
+
+function isOutOfRange(error: Error): boolean {
+  return error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+}
+
+function interrupted(): GatewayError {
+  return new GatewayError(
+    "UNAVAILABLE",
+    "live events were interrupted: resume from the last cursor",
+    {
+      reason: "STORE_UNAVAILABLE",
+      retryAfterMs: 1_000,
+    },
+  );
 }
 
 function tooSlow(resumeCursor: Cursor): GatewayError {

@@ -160,6 +160,43 @@ describe("reading on", () => {
     assert.deepEqual(cursors(await take(events, 4)), cursors([...stored, next]));
   });
 
+  describe("when the live delivery has lost its own place in the log", () => {
+    const lost = () => new GatewayError("OUT_OF_RANGE", "gone", { reason: "CURSOR_EXPIRED" });
+
+    for (const hook of ["followed", "paged"] as const) {
+      it(`ends so that a reader with a good cursor resumes from it (${hook})`, async () => {
+        const log = new ScriptedLog();
+        log.append();
+        log.append();
+        log.hooks[hook] = () => {
+          log.hooks = {};
+          log.hub.fail(lost());
+        };
+        const seen: string[] = [];
+        const reading = async () => {
+          for await (const { cursor } of await readOn(log, everything, at(1), never)) {
+            seen.push(cursor);
+          }
+        };
+        await assert.rejects(reading(), ({ code, details }: GatewayError) => {
+          assert.equal(code, "UNAVAILABLE");
+          assert.equal(details.resumeCursor ?? at(1), seen.at(-1) ?? at(1));
+          return true;
+        });
+      });
+    }
+
+    it("refuses the cursor of a reader whose place is lost too", async () => {
+      const log = new ScriptedLog();
+      for (let i = 0; i < 3; i++) log.append();
+      const events = await readOn(log, everything, "latest", never);
+      const next = events.next();
+      log.events.pop();
+      log.hub.fail(lost());
+      await assert.rejects(next, hasCode("OUT_OF_RANGE"));
+    });
+  });
+
   it("does not count what the live part tells late as unread", async () => {
     const log = new ScriptedLog();
     const stored = Array.from({ length: liveBuffer + 1 }, () => log.append({ publish: false }));

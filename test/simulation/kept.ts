@@ -641,6 +641,28 @@ export const kept = {
     ...{ seed: 31_005_696, perSecond: 10, replication: { lagMs: 600, waits: true } },
     aheadMs: [-17_872, 182],
   },
+  "a gateway stands still through a failover, and a watcher of the new log comes to it": {
+    ...plan(
+      [
+        { do: "pause", atMs: 194, forMs: 14_000, replica: 1 },
+        { do: "failOver", atMs: 327, aheadMs: -29 },
+        {
+          ...{ do: "watch", atMs: 1_985, id: "w0", externalId: "out-0", replica: 0 },
+          cutsAfterMs: [1_261, 2_881, 2_773, 3_541],
+        },
+        {
+          ...{ ...payout, atMs: 2_393, id: "out-0.1", replica: 1, key: "key", deadlineMs: 4_000 },
+          ...{ turns: ["payThenHtml"], retries: 2 },
+          echoes: [
+            { afterMs: 1_950, replica: 0 },
+            { afterMs: 0, replica: 0 },
+          ],
+        },
+      ],
+      3,
+    ),
+    ...{ seed: 31_057_206, replication: { lagMs: 600, waits: true } },
+  },
   "a call ends while the note that it is unknown waits behind it": {
     seed: 10496371,
     replicas: 1,
